@@ -45,9 +45,9 @@ class AnswerFormat:
     name
         One of `FORMATS`, or `None` for the label, a tab and its probability.
     separator
-        What then stands between the labels of one message.
+        What separates the labels of a message if there is no name.
     has_truth
-        Whether the true label stands beside each answer; not without a name.
+        Whether each answer has the true label, too; this needs a name.
     """
 
     name: str | None = None
@@ -60,11 +60,11 @@ class AnswerFormat:
 
     @property
     def head(self) -> str:
-        """The line before the first answer, if there is one."""
+        """The line before the first answer, or nothing."""
         return "" if self.name in (None, "jsonl") else self._rows([self._columns])
 
     def lines(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> str:
-        """A line for each answer; in tsv and csv it goes on behind a line break in quotes."""
+        """Write a line for each answer; in tsv and csv, a line break inside quotes does not end it."""
         if self.name is None:
             return "".join(f"{answer_line(answer, self.separator)}\n" for answer in answers)
         records: Iterable[tuple[Any, ...]] = (answer.for_json() for answer in answers)
@@ -127,7 +127,7 @@ def chosen_format(
 class Output:
     """Where answers are written: a file, or standard output without a path.
 
-    Where a disk was full in the middle of a line, it goes on there when the same answers come again.
+    If a disk was full in the middle of a line, the rest is written when the same answers are sent again.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Output:
         self.format, self.path = format, path
         self._head = format.head
         self._n_answers, self._has_ids = 0, False
-        self._rest = b""  # of answers that come again until all of them are written
+        self._rest = b""  # of answers that are sent again until all of them are written
         self._file: IO[bytes] | None = None
 
     @property
@@ -149,7 +149,7 @@ class Output:
         return self.format.in_full
 
     def open(self, append: bool = False, written: Any = None) -> None:
-        """Open the file, and empty it unless what comes is to stand behind what is there, or was `written` by then."""
+        """Open the file. With `append` it keeps what is there, or the part that is `written`; else it is emptied."""
         if self.path is None or self._file is not None:
             return
         with writing(self.path):
@@ -158,7 +158,7 @@ class Output:
             self._file = self.path.open("ab" if append else "wb", buffering=0)
 
     def _cut(self, written: Any) -> int:
-        """Cut off what was written later, or else a line that was begun and never ended; the size of what is left."""
+        """Cut off what was written later, and an unfinished last line; return the size that is left."""
         assert self.path is not None
         with self.path.open("r+b") as file:
             end = begin_of_last_line(file)
@@ -170,13 +170,13 @@ class Output:
             return file.truncate(end)
 
     def written(self) -> tuple[str, int] | None:
-        """The file and its length; `None` if it is none, but a pipe or a terminal."""
+        """The path and the length of the file; `None` for a pipe or a terminal."""
         if self._file is None or not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
             return None
         return os.path.abspath(self._file.name), self._file.tell()
 
     def sync(self) -> None:
-        """See to it that all that was written to a file is on the disk."""
+        """Flush the file to the disk."""
         if self._file is not None and self.written() is not None:
             os.fsync(self._file.fileno())
 
@@ -206,7 +206,7 @@ class Output:
                 raise
 
     def end(self) -> None:
-        """Where there were no answers, write the line before the first one alone."""
+        """Write the header if there were no answers."""
         self.write([])
 
     def close(self) -> None:
@@ -235,7 +235,7 @@ class Output:
 
 
 def begin_of_last_line(file: IO[bytes]) -> int:
-    """Where the last line begins if it has no end, else the size of the file."""
+    """The offset of an unfinished last line, or else the size of the file."""
     end = file.seek(0, os.SEEK_END)
     while end:
         begin = max(0, end - (1 << 16))
@@ -248,7 +248,7 @@ def begin_of_last_line(file: IO[bytes]) -> int:
 
 
 class EvaluatedAnswers:
-    """The answer to each record that an evaluation reads, in the order of the records, whenever it is known.
+    """Writes an answer to each record of an evaluation, in the order of the records; answers may come in another.
 
     Parameters
     ----------
@@ -259,10 +259,10 @@ class EvaluatedAnswers:
     def __init__(self, output: Output) -> None:
         self._output = output
         self._waiting: deque[Example] = deque()
-        self._said: dict[int, Answer] = {}  # by identity of examples that wait
+        self._answers: dict[int, Answer] = {}  # by identity of examples that wait
 
     def readable(self, examples: "Iterable[Example]") -> "Iterator[Example]":
-        """Those that can be read; all of them are answered."""
+        """Yield the good examples. The others are answered by their fault."""
         for example in examples:
             self._waiting.append(example)
             if example.fault is None:
@@ -273,23 +273,23 @@ class EvaluatedAnswers:
     def refused(self, example: "Example", reason: str) -> None:
         from stream_pegasos.streams import Answer
 
-        self._said[id(example)] = Answer(example.id, None, None, error=reason)
+        self._answers[id(example)] = Answer(example.id, None, None, error=reason)
 
     def predicted(self, block: "PredictedBlock") -> None:
-        """Write what can be written, once some were predicted."""
+        """Take the answers to a block, and write what can be written."""
         from stream_pegasos.operation.answers import answers_to
 
         examples: Any = block.examples
         for example, answer in zip(examples, answers_to(examples, block), strict=True):
-            self._said[id(example)] = answer
+            self._answers[id(example)] = answer
         self.write()
 
     def write(self) -> None:
-        """Write those up to the first one that is not known yet."""
+        """Write the answers up to the first one that is not known yet."""
         answers, truths = [], []
-        while self._waiting and id(self._waiting[0]) in self._said:
+        while self._waiting and id(self._waiting[0]) in self._answers:
             example = self._waiting.popleft()
-            answers.append(self._said.pop(id(example)))
+            answers.append(self._answers.pop(id(example)))
             truths.append(example.y)
         self._output.open()
         self._output.write(answers, truths)

@@ -1,4 +1,4 @@
-"""Messages that come from a pipe while a command does something else."""
+"""Read a pipe in a thread, while the command does something else."""
 
 from collections.abc import Iterable, Iterator
 from queue import Empty, Queue
@@ -9,12 +9,12 @@ MOST_AHEAD = 1_000  # messages that are read before they are asked for
 
 
 class Arriving(Iterator[Any]):
-    """Messages that a thread reads, so that nobody waits for them; `None` where there is none by now.
+    """Messages that a thread reads ahead; `None` while there is none, so that nobody has to wait.
 
     Parameters
     ----------
     messages
-        What the thread reads. What it raises is raised once, after the messages before it.
+        What the thread reads. An exception of theirs is raised once, behind the messages before it.
     """
 
     def __init__(self, messages: Iterable[Any]) -> None:

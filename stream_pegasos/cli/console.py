@@ -45,7 +45,7 @@ def printable(value: object) -> str:
 
 
 def listed(values: Iterable[object]) -> str:
-    """The first of some labels or names, on one line."""
+    """Some labels or names on one line; many are cut short."""
     first = [*islice(values, MOST_LISTED + 1)]
     return ", ".join([*map(printable, first[:MOST_LISTED]), *["…"] * (len(first) > MOST_LISTED)])
 
@@ -62,9 +62,9 @@ def check_outputs(
     inputs: Iterable[Path | str | None] = (),
     load: Path | None = None,
 ) -> None:
-    """Fail before the work rather than after it, and where an output would be written over what is read, or into a
-    folder that is. Models are written in one step at the end, and so may replace the one that was loaded. What is saved
-    replaces no other file unless `force`, but for an empty one.
+    """Fail before the work begins if an output cannot be written, would overwrite a file that the command reads, or
+    lies in a folder that it reads. A saved model may replace the loaded one, since it is written in one step at the
+    end; any other file that is not empty it replaces only with `force`.
     """
     read_from = [path for path in inputs if path]
     taken = {file_itself(path) for path in read_from} - {None}
@@ -92,7 +92,7 @@ def check_outputs(
 
 
 def file_itself(path: Path | str) -> object:
-    """What is the same for all names of a file, links among them; `None` for what is none, as a pipe."""
+    """An identity of a file, the same for all names and links; `None` for a pipe or a device."""
     try:
         status = os.stat("/dev/stdin" if str(path) == "-" else path)
     except (OSError, ValueError):
@@ -101,7 +101,7 @@ def file_itself(path: Path | str) -> object:
 
 
 def check_plot(path: Path | None) -> None:
-    """Fail before the work where matplotlib is missing, or cannot write such a file."""
+    """Fail before the work begins if matplotlib is missing or cannot write such a file."""
     if path is None:
         return
     from stream_pegasos.evaluation.plot import FILE_TYPES

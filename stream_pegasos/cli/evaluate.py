@@ -43,7 +43,7 @@ class ResultOptions:
     )
 
     def check(self, *inputs: Path | str | None, save: Path | None = None, force: bool = False) -> None:
-        """Fail before the work rather than after it."""
+        """Fail before the work begins if something cannot be written."""
         check_outputs(self.curve, self.plot, self.predictions, save=save, force=force, inputs=inputs)
         check_plot(self.plot)
 
@@ -146,7 +146,7 @@ def report(
         source.report_rest()
         if not evaluation.score.n and interrupt.signal is None:
             raise source.nothing("learned" if parameters.get("learn", True) else "scored")
-        # Each is written even where another fails; the last one put in comes first.
+        # Each output is written even if another fails; callbacks run in reverse order.
         if save:
             end.callback(save_model, model, save)
         if results.plot:

@@ -113,7 +113,7 @@ def explain(given: ExplainOptions) -> None:
 
 
 def kept_names(learner: Any, path: Path, vectors: str | None) -> Any:
-    """The names of features in a model file or, in what serve keeps, those that the page shows; `None` without any."""
+    """The names of features that a model file has, or a checkpoint of serve for its page; `None` without any."""
     from stream_pegasos.learners.feature_names import FeatureNames
     from stream_pegasos.learners.loading import load_with_progress
 
@@ -144,7 +144,7 @@ def _block(heading: str, rows: list[tuple[float, str]]) -> list[str]:
 
 
 def _message(learner: Any, text: str) -> Any:
-    """What is explained: the text, or the fields that it spells."""
+    """The message to explain: the text, or the fields of the JSON object that it is."""
     if not takes_text(learner) or learner.features.takes_text:
         return text
     import orjson
@@ -198,7 +198,7 @@ def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: A
 
 
 def _said(learner: Any, message: Any, why: dict[str, Any]) -> tuple[str, str]:
-    """What is predicted of a text, and what the signs of the contributions mean."""
+    """The prediction for a text, and what the signs of the contributions mean."""
     said = learner.predictions([message])
     chances = dict(zip(said.classes, said.probabilities[0].tolist(), strict=True))
     several, named, against = takes_several(learner), why["explained"], why["against"]
@@ -222,7 +222,7 @@ Names = dict[Any, tuple[str, float]]
 
 
 def _names(features: Any, source: Input) -> Names:
-    """The words of the examples by their features; the most frequent of those that share one."""
+    """Name each feature by the most frequent of its words in the examples."""
     from collections import Counter
 
     counts: Counter[tuple[str, int, float]] = Counter()
@@ -241,14 +241,14 @@ def _names(features: Any, source: Input) -> Names:
 
 
 def _named(weights: dict[Any, float], names: Names | None) -> list[tuple[float, str]]:
-    """Weights and what they are of."""
+    """Pairs of a weight and the name of its feature."""
     if names is None:
         return [(weight, str(name)) for name, weight in weights.items()]
     return [(sign * weights[index], name) for index, (name, sign) in names.items() if index in weights]
 
 
 def _shown(feature: Any) -> str:
-    """A feature on one line; where there is a space before or behind, as the beginning or the end of a word."""
+    """A feature on one line; `…` stands where a character n-gram begins or ends inside a word."""
     if isinstance(feature, str) and feature.strip(" "):
         is_begin, is_end = feature.startswith(" "), feature.endswith(" ")
         feature = "…" * (is_end and not is_begin) + feature.strip(" ") + "…" * (is_begin and not is_end)

@@ -55,7 +55,7 @@ class HostingOptions:
 
 
 def labels_for(learner: Any, allowed: "AllowedLabels | None") -> "tuple[Label, ...] | None":
-    """The labels that alone may be learned, which the model must take."""
+    """The labels that may be learned; a wrong option if the model cannot take them."""
     if allowed is None:
         return None
     try:
@@ -76,7 +76,7 @@ def token_of(path: Path | None) -> str | None:
 
 
 def hosts_of(host: str, allowed: Sequence[str], token: str | None) -> tuple[str, ...]:
-    """The names under which requests may come to an address; a note where anyone may come who reaches it."""
+    """The host names that requests may have; a note warns if anyone who reaches the address may come."""
     from stream_pegasos.service import LOOPBACK
 
     if not host:

@@ -18,7 +18,7 @@ SECONDS_FOR_ANSWERS = 2.0  # when a run is to end
 
 
 class Interrupt:
-    """Ctrl-C and SIGTERM, heeded while waiting for others: learning an example is never cut in half."""
+    """Handles Ctrl-C and SIGTERM. They end only waits for input or output: no example is learned in part."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -63,7 +63,7 @@ def stopping(live: Any) -> Iterator[list[int]]:
     main = threading.current_thread()
 
     def hurry() -> None:
-        # Answers on their way get some time; then those are given up that nobody takes.
+        # Answers that are being sent get some time; then they are given up.
         while not is_over.wait(SECONDS_FOR_ANSWERS):
             is_overdue.set()
             if hasattr(signal, "pthread_kill"):  # which also ends a call of the system

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LabelFile:
-    """Labels, a line of JSON each, that are written as they are given; those taken back are cut out again.
+    """Labels, a line of JSON each, written as people give them; one that is taken back is removed again.
 
     Beside a message stand its label, and its line and id in the file that it comes from, as `label`, `line` and `id`.
     Where it has a field of such a name, what stands beside it is called `label_`, and so on.
@@ -61,14 +61,14 @@ class LabelFile:
         self._lines: dict[int, bytes] = {}  # by number of the message, those that can be taken back; the last lines
 
     def _lock(self) -> None:
-        """Keep other processes off, which would write over these labels."""
+        """Lock the file: another process would overwrite these labels."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Failure(f"{self.path} is in use: another process writes its labels there") from None
 
     def _mended(self) -> int:
-        """The size of the file once its last line has an end."""
+        """End the last line, or cut it off if it is unfinished; return the size of the file."""
         with open(self.path, "rb") as file:
             begin = begin_of_last_line(file)
             file.seek(begin)
@@ -134,7 +134,7 @@ class LabelFile:
         os.close(self._file)
 
     def _write(self, lines: dict[int, bytes]) -> None:
-        """Let these be the lines that can be taken back; where that fails, let those stay that were."""
+        """Replace the lines that can be taken back; if that fails, restore those that were there."""
         try:
             self._put(lines)
         except OSError:
@@ -146,7 +146,7 @@ class LabelFile:
 
     def _put(self, lines: dict[int, bytes]) -> None:
         rest, at = b"".join(lines.values()), self._end
-        # What is the same is written over itself: a kill on the way loses at most the label that changes.
+        # Equal lines overwrite each other: a kill meanwhile loses at most the label that changes.
         while rest:
             n = self.write_at(self._file, rest, at)
             rest, at = rest[n:], at + n

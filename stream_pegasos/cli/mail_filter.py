@@ -21,7 +21,7 @@ FAILED = 3
 
 
 class _FilterCommand(Command):
-    """A command that passes its input on even where its options are wrong: no mail is lost."""
+    """A command that passes its input on even if its options are wrong, so that no mail is lost."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
@@ -70,7 +70,7 @@ def mail_filter(given: MailFilterOptions) -> None:
       stream-pegasos mail-filter --model frozen.safetensors < mail.eml
       stream-pegasos mail-filter --model frozen.safetensors --exit-code < mail.eml
     """
-    # What a process for one mail needs not, and what would take a sixth of its time.
+    # A process for one mail needs neither; both would take a sixth of its time.
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.stdin is None or sys.stdout is None:
@@ -97,7 +97,7 @@ def mail_filter(given: MailFilterOptions) -> None:
 
 
 def _end(reason: str, exit_code: bool) -> NoReturn:
-    """End where the mail could not pass: never with 1, which says ham, if the exit code says what the mail is."""
+    """Fail where the mail could not pass. With --exit-code the code is 3, as 1 would mean ham."""
     if not exit_code:
         raise Failure(reason)
     note(f"error: {reason}")

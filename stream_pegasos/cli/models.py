@@ -81,8 +81,8 @@ def labels_known(model: Any) -> tuple[Any, ...]:
 
 
 def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"], pos_label: str | None = None) -> None:
-    """Say at the end where labels look like a mistake: the positive one never came, or many are new to a model that
-    knew these.
+    """Warn at the end of labels that look like a mistake: the positive label never came, or many labels are new to a
+    model that knew others.
     """
     from stream_pegasos.learners.labels import written_like
     from stream_pegasos.streams import label_of
@@ -252,7 +252,7 @@ def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, v
 
 
 def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
-    """Change what is asked for of the decision of a model from this file."""
+    """Change the decision of a model as the options say."""
     given = decision.given()
     if given:
         try:

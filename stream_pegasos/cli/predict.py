@@ -84,8 +84,8 @@ def predict(given: PredictOptions) -> None:
 
 
 class _Answers:
-    """Answers as they are written. Up to the first message that can be read, or 10,000, they wait: should none be, as
-    where an option is wrong, nothing is written, and a file that is there is left as it is.
+    """Writes answers. They wait until a message could be read, or until 10,000 wait: if none can be read, as when an
+    option is wrong, nothing is written, and an old file is left as it is.
     """
 
     def __init__(self, model: Any, source: Input, output: Output, threads: int) -> None:
@@ -104,7 +104,7 @@ class _Answers:
         self.n += n
 
     def write(self) -> None:
-        """Write those that wait."""
+        """Write the answers that wait."""
         waiting, self._waiting = self._waiting, []
         self._output.open()
         self._output.write(waiting)

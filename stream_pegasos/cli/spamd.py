@@ -48,7 +48,7 @@ class SpamdOptions:
 
 
 def check_mails(options: SpamdOptions, verdicts: VerdictOptions, learner: Any) -> None:
-    """See to it that a model can answer what is asked, before anything is served."""
+    """Fail before anything is served if the options or the model do not fit."""
     from stream_pegasos.mail.verdict import MailModelError
 
     if options.spamd_learn_common and options.user_models is None:
@@ -75,7 +75,7 @@ def spamd_beside(
     service: "Service",
     make: "Make",
 ) -> Iterator[Beside]:
-    """What answers mails beside HTTP. It is listened already, so that an address that cannot be had is told at once."""
+    """Make what answers mails beside HTTP. It listens at once, so that a wrong address fails before all else."""
     if options.spamd is None:
         yield nullcontext
         return

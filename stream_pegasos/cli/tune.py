@@ -132,7 +132,7 @@ def tune(given: TuneOptions) -> None:
 
 
 def models_to_try(given: options.ModelOptions, stream: Stream | None, several: bool = False) -> dict[str, Any]:
-    """The model with the given options, and others with one option more or several, by how these are written."""
+    """The model with the given options, and models with further options, each by the flags of these."""
     # Of features that are given, and of mails, there is one kind.
     are_fixed = given.mail or (stream is not None and (stream.is_mail or stream.format in DICT_FORMATS))
     names = {field.name for field in fields(given) if getattr(given, field.name) is not None}

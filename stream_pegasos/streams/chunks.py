@@ -18,7 +18,7 @@ _SIZE = 1 << 16
 
 @contextmanager
 def opened(source: PathOrFile) -> Iterator[BinaryIO]:
-    """The file, which is closed at the end if it was a path."""
+    """Open the source; at the end a path is closed, a file stays open."""
     if isinstance(source, str | os.PathLike) and source != "-":
         with open(source, "rb") as file:
             yield file
@@ -31,11 +31,11 @@ def opened(source: PathOrFile) -> Iterator[BinaryIO]:
 
 
 class Chunks(Iterator[bytes]):
-    """The chunks still to be read, of which the first may be looked at and pushed back."""
+    """Chunks of bytes. The first may be looked at before they are read."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
-        self._back: list[bytes] = []  # what comes before them, the first one last
+        self._back: list[bytes] = []  # chunks to be read before them, the first one last
 
     def __next__(self) -> bytes:
         return self._back.pop() if self._back else next(self._chunks)
@@ -45,7 +45,7 @@ class Chunks(Iterator[bytes]):
             self._back.append(chunk)
 
     def look(self, wants_more: Callable[[bytes], bool]) -> bytes:
-        """The first bytes, at least as many as are wanted if there are so many; they are still to be read.
+        """Return the first bytes, read until no more are wanted or the stream ends; they are still to be read.
 
         A pipe may hand over one byte at first, and the next one only when the first line was answered.
         """
@@ -59,13 +59,13 @@ class Chunks(Iterator[bytes]):
 
 
 def chunks_of(file: Any) -> Chunks:
-    """What is there at a time, without waiting for more."""
+    """The chunks of a file, each as soon as some bytes are there."""
     read = getattr(file, "read1", None) or file.read
     return Chunks(iter(lambda: read(_SIZE) or b"", b""))
 
 
 def may_begin(head: bytes, marks: tuple[bytes, ...]) -> bool:
-    """Whether more bytes may make it begin with one of the marks, and with which one is not known yet."""
+    """Whether the bytes are only the beginning of a mark, so that more are needed to tell."""
     return any(len(mark) > len(head) and mark.startswith(head) for mark in marks)
 
 

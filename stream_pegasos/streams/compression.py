@@ -1,4 +1,4 @@
-"""Streams that are compressed, told by their first bytes."""
+"""Decompress streams, which are recognised by their first bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.chunks import Chunks, may_begin
 from stream_pegasos.streams.example import StreamError, Truncated
 
-# What a compressed stream begins with; no text does. Zstandard may begin with a frame to be skipped.
+# The first bytes of compressed streams; no text begins so. Zstandard may begin with a frame to be skipped.
 _MAGIC = {
     b"\x1f\x8b": "gzip",
     **{b"BZh%d" % level + block: "bzip2" for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")},
@@ -28,12 +28,12 @@ EXTENSIONS = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 
 
 def compression_of(head: bytes) -> str | None:
-    """How what begins with these bytes is compressed."""
+    """The compression of data that begins with these bytes; `None` if there is none."""
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
 def decompressed(chunks: Chunks, name: str) -> tuple[bool, Chunks]:
-    """Whether the stream is compressed, and what is in it."""
+    """Whether the stream is compressed, and its decompressed chunks."""
     head = chunks.look(partial(may_begin, marks=_MAGICS))
     kind = compression_of(head)
     if kind is None:
@@ -42,7 +42,7 @@ def decompressed(chunks: Chunks, name: str) -> tuple[bool, Chunks]:
 
 
 def _decompressor(kind: str) -> Callable[[], Any]:
-    """What makes a decompressor of one member, with the interface of `bz2.BZ2Decompressor`."""
+    """What makes the decompressor of a member; its interface is that of `bz2.BZ2Decompressor`."""
     if kind == "gzip":
         return _Gunzip
     if kind == "bzip2":
@@ -79,7 +79,7 @@ class _Gunzip:
 
 
 def _members(new: Callable[[], Any], chunks: Chunks, what: str) -> Iterator[bytes]:
-    """What is in the members, one after another, with zeros between them or at the end as padding."""
+    """Decompress the members one after another; zeros behind a member are padding."""
     member: Any = None
     for chunk in chunks:
         while chunk or not (member is None or member.needs_input):

@@ -19,12 +19,12 @@ _ROWS_LOOKED_AT = 100
 
 
 def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterator[Example]:
-    """The first record names the columns unless the options do."""
+    """Yield the records as examples. The first record names the columns unless the options do."""
     delimiter = options.delimiter or ("," if options.format == "csv" else "\t")
     lines = lines_of(file)
     n_lines = size = 0
-    is_blank = False  # whether the newest line is
-    no_text: list[str] = []
+    is_blank = False  # whether the line read last is blank
+    undecodable: list[str] = []
 
     def decoded() -> str | None:
         """The next line of a record, `None` after the last."""
@@ -41,9 +41,9 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
         try:
             text = encoding.text(line)
         except ValueError as error:
-            no_text.append(str(error))
+            undecodable.append(str(error))
             text = line.decode(errors="replace")
-        is_blank = not text.strip(" \t\r\n")  # as pandas has it; a field in quotes is none
+        is_blank = not text.strip(" \t\r\n")  # as in pandas; a quoted field is not blank
         return text
 
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
@@ -51,12 +51,12 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
     reader = csv.reader(iter(decoded, None), delimiter=delimiter, strict=True)
 
     def records() -> Iterator[tuple[int, list[str] | ValueError]]:
-        """The records, each with the line on which it begins, or what is wrong with it."""
+        """Yield each record, or its error, with the line on which it begins."""
         nonlocal size
         while True:
             line = n_lines + 1
             size = 0
-            no_text.clear()
+            undecodable.clear()
             try:
                 record = next(reader)
             except StopIteration:
@@ -70,8 +70,8 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
                     reason = "the quote is never closed"
                 yield line, ValueError(f"not {str(options.format).upper()} ({reason})")
                 continue
-            if no_text:
-                yield line, ValueError(no_text[0])
+            if undecodable:
+                yield line, ValueError(undecodable[0])
             elif len(record) > 1 or not is_blank:
                 yield line, record
 
@@ -123,7 +123,7 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
 
 
 def _likely_options(header: list[str], rows: Iterator[tuple[int, list[str] | ValueError]], options: ReadOptions) -> str:
-    """The options that name the fields, by the first records: a text is long, a label one of few values."""
+    """Guess from the first records which fields the options should name: a text is long, a label has few values."""
     there = (record for _, record in rows if isinstance(record, list) and len(record) == len(header))
     columns = dict(zip(header, zip(*islice(there, _ROWS_LOOKED_AT), strict=True), strict=False))
     if options.fields or len(columns) < len(header):

@@ -1,4 +1,4 @@
-"""How the text of a stream is encoded: as UTF-8, and lines that are not as Windows-1252; or as somebody says."""
+"""Decode the text of a stream: UTF-8, with Windows-1252 for lines that are not UTF-8, or a named encoding."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ ERRORS = ("windows-1252", "strict")
 # As browsers read it: the five bytes that Windows-1252 leaves open are the control characters of Latin-1.
 _WINDOWS_1252 = "".join(bytes([i]).decode("cp1252", "ignore") or chr(i) for i in range(256))
 _ASCII = bytes(range(128))
-# The longer ones first, as one begins with another. Neither 0xfe nor 0xff ever stands in UTF-8.
+# The longer marks first: that of UTF-32 begins as that of UTF-16. UTF-8 has neither 0xfe nor 0xff.
 _MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-# What stands for bytes that are no text, until their line is read.
-_NO_TEXT = "\udcff"
-_NO_TEXT_HANDLER = "stream_pegasos.no_text"
-codecs.register_error(_NO_TEXT_HANDLER, lambda error: (_NO_TEXT, error.end))  # type: ignore[attr-defined]
+# It stands for bytes that cannot be decoded; as it is invalid UTF-8, their line is then reported as bad.
+_UNDECODABLE = "\udcff"
+_HANDLER = "stream_pegasos.undecodable"
+codecs.register_error(_HANDLER, lambda error: (_UNDECODABLE, error.end))  # type: ignore[attr-defined]
 
 
 def marked_encoding(head: bytes) -> str | None:
@@ -34,7 +34,7 @@ def marked_encoding(head: bytes) -> str | None:
 
 
 class Encoding:
-    """How text is encoded, and what becomes of a record that is not text in it.
+    """An encoding of text, and what is done with a record that is not in it.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Encoding:
             self.has_lines = False
 
     def text(self, data: bytes) -> str:
-        """The text; a ValueError with the reason where it is none."""
+        """Decode; a ValueError says why if the data is not in this encoding."""
         try:
             return self._decode(data)
         except UnicodeDecodeError as error:
@@ -98,7 +98,9 @@ class Encoding:
         return _decoded_windows_1252(data)
 
     def with_lines(self, chunks: Chunks, name: str, *, brackets: bool = False) -> tuple[Encoding, Chunks]:
-        """The same stream in an encoding whose lines, and brackets if asked for, can be told before it is decoded."""
+        """The encoding and the chunks, transcoded to UTF-8 unless lines (and `brackets`, if asked for) can be found in
+        the bytes as they are.
+        """
         codec = self._codec
         if self.is_utf8:
             head = chunks.look(partial(may_begin, marks=tuple(_MARKS)))
@@ -110,7 +112,7 @@ class Encoding:
         return other, Chunks(_transcoded(chunks, codec, name))
 
     def _hides_brackets(self) -> bool:
-        """Whether bytes of brackets, quotes and backslashes may be parts of other characters, as in Shift JIS."""
+        """Whether the byte of a bracket, quote or backslash may be part of another character, as in Shift JIS."""
         if self._codec.startswith(("iso2022", "hz", "utf-7")):
             return True
         for pair in product(range(0x80, 0x100), b'"[\\]{}'):
@@ -133,8 +135,8 @@ def _decoded_windows_1252(data: bytes) -> str:
 
 
 def _transcoded(chunks: Chunks, codec: str, name: str) -> Iterator[bytes]:
-    """The text in UTF-8, in which bytes that are no text are none, either."""
-    decoder = codecs.getincrementaldecoder(codec)(_NO_TEXT_HANDLER)
+    """Transcode to UTF-8. What cannot be decoded becomes invalid UTF-8, so that only its line is bad."""
+    decoder = codecs.getincrementaldecoder(codec)(_HANDLER)
     for chunk in chain(chunks, [b""]):
         try:
             text = decoder.decode(chunk, not chunk)

@@ -1,4 +1,4 @@
-"""What a stream yields: an example, the label that a text spells, and the error where reading ends."""
+"""Examples, how labels are written, and what goes wrong in a stream."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Example(NamedTuple):
     fault: str | None = None
 
 
-# What a parser of one line gives: x, y, w, id.
+# What the parser of a record returns: x, y, w, id.
 Parsed = tuple[Any, Truth | None, float, Any]
 
 
@@ -53,7 +53,7 @@ class RecordError(ValueError):
 
 
 def unreadable(error: ValueError, line: int = 0, id: Any = None) -> Example:
-    """What stands for a record that cannot be read."""
+    """The example in the place of a record that cannot be read."""
     return Example("", None, 1.0, line, getattr(error, "id", id), str(error))
 
 
@@ -98,7 +98,7 @@ class LabelFormat(NamedTuple):
         return labels or None
 
     def of_label(self, label: Label | None) -> Truth | None:
-        """The same of a label that is spelled already."""
+        """The same for a label that is read already."""
         several = self.several or self.separator is not None
         return (label,) if several and label is not None else label
 

@@ -1,4 +1,4 @@
-"""Records with fields that have values: JSON, and rows of Parquet."""
+"""Read the fields of a record: an object of JSON, or a row of Parquet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_NAMES, LONGEST_NAME = 20, 50
 
 
 def parsed_fields(record: Any, options: ReadOptions) -> Parsed:
-    """Message, label, weight and id; a `RecordError` where message or label is none."""
+    """Read message, label, weight and id; a `RecordError` if the message or the label cannot be read."""
     id = _id(record, options.id_field)
     try:
         message = message_of_fields(record, options.fields) if options.fields else record.get(options.text_field)
@@ -32,7 +32,7 @@ def parsed_fields(record: Any, options: ReadOptions) -> Parsed:
 
 
 def parsed_label(record: Any, options: ReadOptions) -> Parsed:
-    """The same of a record that holds no text but the label of the message with its id."""
+    """Read a record that has no text, but the label of the message with its id."""
     id, label = _id(record, options.id_field), _label(record, options)
     if label is None:
         is_absent = value_of(record, options.label_field) is _ABSENT
@@ -41,8 +41,8 @@ def parsed_label(record: Any, options: ReadOptions) -> Parsed:
 
 
 def _id(record: Any, field: str) -> Any:
-    """The id, where it is one: a string or an integer. Others may not come back as they were from a checkpoint, and an
-    integer beyond 64 bits has become a float, as have its neighbours.
+    """The id if it is a string or an integer. A checkpoint may change other values; and an integer beyond 64 bits has
+    become a float, the same one as its neighbours.
     """
     if type(record) is not dict:
         raise ValueError(f"not a JSON object but {_kind(record)}")
@@ -51,7 +51,7 @@ def _id(record: Any, field: str) -> Any:
 
 
 def value_of(record: dict[str, Any], field: str) -> Any:
-    """The value of a field, which may stand in an object: a.b is the b of a where no field is called a.b."""
+    """The value of a field. If no field is called a.b, this is the field b of the object a."""
     if field in record:
         return record[field]
     name, dot, rest = field.partition(".")
@@ -60,7 +60,7 @@ def value_of(record: dict[str, Any], field: str) -> Any:
 
 
 def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
-    """The message that some fields of a record make, of those that are there.
+    """Make a message of those fields that the record has.
 
     Raises
     ------

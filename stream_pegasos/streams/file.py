@@ -23,16 +23,16 @@ _HEAD = 1024  # the bytes by which a file is told from another with its inode
 _INTERVAL = 0.1  # seconds between two looks at a file without news
 _GRACE = 1.0  # seconds of silence after which nobody writes any more to a file that was rotated away
 _COMPRESSED = (*EXTENSIONS, ".lz4", ".zip")
-# What rotation puts behind a name: a number or a date. A model or another stream may stand beside the file.
+# What rotation appends to a name: a number or a date. Other endings are of other files, as of a model.
 _is_rotation = re.compile(r"[._-]([0-9][0-9TZ:._+-]*|old|bak)").fullmatch
-_rotations = re.compile(r"[._-]([0-9]{1,5})").fullmatch  # how often it was; what is longer is a date or a time
+_rotations = re.compile(r"[._-]([0-9]{1,5})").fullmatch  # how often it was rotated; more digits are a date or a time
 
 
 class FollowedFile:
     """A file with a record a line that others append to and rotate, by renaming it or by copying and emptying it.
 
-    A position names the file by its inode and by the checksum of its first bytes. It is found again among the rotated
-    files, whose names are its own with a number or a date behind; then follow those modified after it, then the path
+    A position names the file by its inode and by the checksum of its first bytes. The file is looked for among the
+    rotated ones, whose names have a number or a date appended. After it, those modified later are read, then the path
     itself. Of files modified at the same time, those with the larger number or the earlier date come first.
     """
 
@@ -65,8 +65,7 @@ class FollowedFile:
         try:
             while not self._closed:
                 try:
-                    file = self._file or self._find()
-                    chunk = self._read(file)
+                    chunk = self._read(self._file or self._find())
                     successor = None if chunk else self._successor()
                 except OSError as error:
                     if not self._follow:
@@ -75,20 +74,24 @@ class FollowedFile:
                     time.sleep(_INTERVAL)
                     continue
                 self._reporter.up("file", f"{self.name} is there")
-                is_over = not chunk and (not self._follow or (successor is not None and self._is_done()))
-                # What has no end is a line where nobody writes to the file any more.
-                is_line = is_over and not (successor is None and self._whole_lines)
-                for batch in batched(self._examples(self._lines(chunk, is_line)), self._position):
+                if not chunk and self._follow and (successor is None or not self._is_done()):
+                    time.sleep(_INTERVAL)
+                    continue
+                # At the end of a file, its last line counts as a line though it has no end, unless that may still come.
+                ends_line = not chunk and not (successor is None and self._whole_lines)
+                for batch in batched(self._examples(self._lines(chunk, ends_line)), self._position):
                     yield batch
                     if self._closed:
                         return
-                if is_over and successor is None:
+                if chunk:
+                    continue
+                if successor is None:
                     if self._n_rest:
                         self._reporter.event(f"the last line of {self.name} has no end yet: it is read when it has one")
                     return
-                if is_over and successor is not None and self._move_to(successor) and self._head:
+                if self._move_to(successor) and self._head:
                     yield Batch([], self._position())
-                elif not chunk:
+                else:
                     time.sleep(_INTERVAL)
         finally:
             if self._file is not None:
@@ -102,10 +105,12 @@ class FollowedFile:
 
     # Lines
 
-    def _lines(self, chunk: bytes, is_line: bool) -> Iterator[tuple[int, bytes | None]]:
-        """The length of each line that ends in the chunk, or else is one, and the line unless it is too long."""
-        end = len(chunk) if is_line else chunk.rfind(b"\n") + 1
-        if end or (is_line and self._n_rest):
+    def _lines(self, chunk: bytes, ends_line: bool) -> Iterator[tuple[int, bytes | None]]:
+        """Yield the length of each line that ends in the chunk, and the line unless it is too long. With `ends_line`
+        the chunk itself ends the last line.
+        """
+        end = len(chunk) if ends_line else chunk.rfind(b"\n") + 1
+        if end or (ends_line and self._n_rest):
             lines = io.BytesIO(chunk[:end])
             first = lines.readline()
             size = self._n_rest + len(first)
@@ -149,7 +154,7 @@ class FollowedFile:
         }
 
     def _read(self, file: io.FileIO) -> bytes:
-        """What came after what was read so far, found again where the file was emptied meanwhile."""
+        """Read on. If the file was emptied meanwhile, find the one in which what was read so far stands now."""
         read_to = self._offset + self._n_rest
         file.seek(read_to)
         chunk = file.read(_CHUNK)
@@ -228,7 +233,7 @@ class FollowedFile:
         return sorted(found, key=self._age)
 
     def _age(self, sibling: tuple[str, os.stat_result]) -> tuple[int | str, ...]:
-        """What sorts rotated files, the oldest first. Those that are rotated within a moment have one time."""
+        """A key that sorts rotated files, the oldest first; files rotated within a moment have the same time."""
         path, status = sibling
         rotations = _rotations(path[len(self.name) :])
         return status.st_mtime_ns, -int(rotations[1]) if rotations else 0, path

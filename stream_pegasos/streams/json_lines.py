@@ -27,7 +27,7 @@ _in_string = re.compile(rb'["\\]').search
 
 
 def json_parser(options: ReadOptions, of_record: Callable[[Any, ReadOptions], Parsed]) -> Callable[[bytes], Parsed]:
-    """The parser of some JSON, of whose value a function gives what is in it."""
+    """Make a parser that decodes JSON and hands the value to `of_record`."""
 
     def parse(line: bytes) -> Parsed:
         try:
@@ -40,7 +40,7 @@ def json_parser(options: ReadOptions, of_record: Callable[[Any, ReadOptions], Pa
 
 
 def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
-    """An object a line; before them may stand arrays of objects, as a rule one and nothing else."""
+    """Read arrays of objects, as a rule one and nothing else, then an object a line."""
     line = 1
     while True:
         head = chunks.look(lambda head: len(head) < _LONGEST_BEGINNING and _may_begin_array(head) is not None)
@@ -51,7 +51,7 @@ def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
 
 
 def _read_array(chunks: Chunks, line: int, parse: Parser) -> Generator[Example, None, int]:
-    """The examples of an array; then the line on which it ends. What comes after it is still to be read."""
+    """Yield the examples of an array; return the line on which it ends. The chunks then go on behind it."""
     elements = _Elements(chunks, line)
     for number, (line, element) in enumerate(elements, 1):
         try:
@@ -70,7 +70,7 @@ def _read_array(chunks: Chunks, line: int, parse: Parser) -> Generator[Example, 
 
 
 class _Elements:
-    """The elements of an array, one at a time, each with the line on which it begins; `None` where there is none."""
+    """The elements of an array, each with the line on which it begins; `None` for one that is empty or too long."""
 
     def __init__(self, chunks: Chunks, line: int) -> None:
         self.line = line
@@ -124,7 +124,7 @@ class _Elements:
             yield self._element()
 
     def _add(self, part: bytes) -> None:
-        """Keep a part of an element, unless that is too long by now."""
+        """Keep a part of an element unless the element is too long."""
         if not self._parts and not self._size:
             blank = len(part) - len(part.lstrip())
             self.line += part.count(b"\n", 0, blank)
@@ -146,7 +146,7 @@ class _Elements:
 
 
 def _lenient_json(line: bytes, error: orjson.JSONDecodeError) -> Any:
-    """What orjson refuses: a lone surrogate is legal in a text. Other errors get their reason."""
+    """Parse what orjson refuses for a lone surrogate, which JSON allows; a ValueError says what else is wrong."""
     line.decode()
     if b"\\ud" in line or b"\\uD" in line:
         try:

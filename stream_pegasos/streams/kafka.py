@@ -103,7 +103,7 @@ class KafkaSource:
         except KafkaException as error:
             raise StreamError(f"{self.name}: {error.args[0]}") from None
         finally:
-            # Not closed, since the last position is told after the last batch.
+            # The consumer stays open: the last position is committed after the last batch.
             self._is_over = True
             self._consumer.unassign()
 
@@ -111,7 +111,7 @@ class KafkaSource:
         _, offsets = _checked(position)
         if self._group is None or not offsets:
             return
-        # While it is read the reading thread stores it, since the client waits long for a broker that is away.
+        # During `batches` the reading thread commits, since the client waits long for a broker that is away.
         self._uncommitted = offsets
         if not self._is_over:
             return
@@ -169,7 +169,7 @@ class KafkaSource:
     # Partitions and offsets
 
     def _find_partitions(self) -> bool:
-        """Read from the partitions that are new; whether the broker told of any."""
+        """Begin to read new partitions; return whether any partition is known."""
         try:
             metadata = self._consumer.list_topics(self._topic, timeout=_REQUEST_TIMEOUT)
             self._check_cluster(metadata.cluster_id)
@@ -213,7 +213,7 @@ class KafkaSource:
         )
 
     def _find_first_offsets(self) -> None:
-        """Go on at the first offset of each partition that has not the one wanted."""
+        """Go on at the first offset of each partition in which the wanted offset is gone."""
         for partition in sorted(self._out_of_range):
             try:
                 first, _ = self._consumer.get_watermark_offsets(
@@ -238,7 +238,7 @@ class KafkaSource:
         if error.fatal() or error.code() in _FATAL:
             self._failure = error
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
-            reason = self._last_error or error  # that all are down says less than what came before
+            reason = self._last_error or error  # the error before says more than that all brokers are down
             self._reporter.down("broker", f"{self.name}: the broker cannot be reached ({reason.str()})")
         else:
             self._last_error = error
@@ -319,7 +319,7 @@ def _text(key: Any) -> str | None:
 
 
 def _checked(position: Any) -> tuple[str | None, dict[int, int]]:
-    """The id of the cluster, where the position names it, and the next offset of each partition."""
+    """The id of the cluster, if the position names it, and the next offset of each partition."""
     if position is None:
         return None, {}
     try:

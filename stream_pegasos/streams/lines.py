@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from stream_pegasos.streams.example import Example, Parsed, unreadable
 
-# What makes of a line what is in it, or `None` where it is blank; a ValueError has the reason where it cannot be read.
+# Parses a line; `None` if it is blank. A ValueError says why if it cannot be read.
 Parser = Callable[[bytes], Parsed | None]
 
 # A line that never ends, or a quote left open in CSV, must not swallow an endless stream, yet 100 MB must pass.
@@ -19,7 +19,7 @@ TOO_LONG = f"longer than {LONGEST_LINE >> 20} MB"
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """The lines without a byte order mark; of one that is too long only so much that this is seen."""
+    """The lines, without a byte order mark. A line that is too long is cut one byte behind the limit."""
     readline = partial(file.readline, LONGEST_LINE + 1)
     return chain([readline().removeprefix(codecs.BOM_UTF8)], iter(readline, b""))
 
@@ -31,7 +31,7 @@ def pass_over(line: bytes, file: BinaryIO) -> None:
 
 
 def read_lines(file: BinaryIO, parse: Parser, first: int = 1) -> Iterator[Example]:
-    """An example a line, the lines counted from the number of the first."""
+    """Yield an example a line; `first` is the number of the first line."""
     for number, line in enumerate(lines_of(file), first):
         try:
             if len(line) > LONGEST_LINE:

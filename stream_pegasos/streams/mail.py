@@ -34,8 +34,8 @@ def separating_date(line: bytes) -> bytes | None:
 
 
 def split(file: BinaryIO) -> Iterator[tuple[int, int, bytes | None]]:
-    """The mails of an mbox, or the one mail that this is: the offset, the length and, unless it is too long, the bytes
-    of each, with the line before it.
+    """Split an mbox, or take a single mail: yield the offset, the length and the bytes of each mail, with its
+    separating line. A mail that is too long has no bytes.
     """
     mail = bytearray()
     offset = size = 0
@@ -60,7 +60,7 @@ def split(file: BinaryIO) -> Iterator[tuple[int, int, bytes | None]]:
 
 
 def unwrapped(mail: bytes) -> bytes:
-    """A mail without what an mbox adds: the lines before and behind it, and the quoting of lines that begin alike."""
+    """Remove what an mbox adds to a mail: the separating line, the empty line behind, and the quoting of `From `."""
     if not mail.startswith(FROM):
         return mail
     mail = mail.partition(b"\n")[2]
@@ -72,7 +72,7 @@ def unwrapped(mail: bytes) -> bytes:
 
 
 def header(name: str) -> re.Pattern[bytes]:
-    """What finds a header, with its value as the group 1, in the bytes up to `end_of_headers`."""
+    """A pattern of a header, to be searched up to `end_of_headers`; group 1 is the value."""
     written = re.escape(name.encode("utf-8", "backslashreplace"))
     return re.compile(rb"^%b[ \t]*:(.*(?:\n[ \t].*)*)\n?" % written, re.IGNORECASE | re.MULTILINE)
 
@@ -92,7 +92,7 @@ _message_id = header("Message-ID")
 
 
 def mail_parser(label_header: str | None, labels: LabelFormat) -> Callable[[bytes], Parsed]:
-    """What makes a message of a mail: without the header with the label, which cannot be learned then, and with its
+    """Make the parser of a mail. It takes out the header with the label, so that this is not learned, and reads the
     Message-ID as the id.
     """
     label = None if label_header is None else header(label_header)
@@ -110,7 +110,7 @@ def mail_parser(label_header: str | None, labels: LabelFormat) -> Callable[[byte
 
 
 def id_of(mail: bytes, end: int) -> str | None:
-    """The Message-ID in the headers of a mail, which have that end; `None` where there is none."""
+    """The Message-ID in the headers of a mail, which end at `end`; `None` if there is none."""
     found = _message_id.search(mail, 0, end)
     return None if found is None else _id(value(found))
 
@@ -121,7 +121,7 @@ def _id(text: str) -> str | None:
 
 
 def read_mails(file: BinaryIO, parse: Callable[[bytes], Parsed]) -> Iterator[Example]:
-    """The mails in a file, each as soon as it is there."""
+    """Yield the mails of a file, each as soon as it is there."""
     for number, (_, _, mail) in enumerate(split(file), 1):
         if mail is None:
             yield unreadable(ValueError(f"the mail is {TOO_LONG}"), number)

@@ -27,7 +27,7 @@ _received, _date = header("Received"), header("Date")
 
 
 class _Place(NamedTuple):
-    """Where a mail is; what comes first of it sorts mails by their arrival."""
+    """Where a mail is. The first four fields order mails by their arrival."""
 
     time: float  # seconds since 1970
     name: str
@@ -42,9 +42,9 @@ class _Place(NamedTuple):
 def read_mail_folders(
     sources: Iterable[tuple[str, Truth | None]], parse: Callable[[bytes], Parsed]
 ) -> Iterator[Example]:
-    """The mails at some paths, in order of arrival; those at a path with a label have that one.
+    """Yield the mails at some paths in order of arrival, with the label of their path if it has one.
 
-    What is known of a mail beforehand is where it is; it is read when its turn comes.
+    Only the place of each mail is kept; the mail is read when its turn comes.
     """
     with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as copies:
         index = _Index(copies)
@@ -72,9 +72,9 @@ class _Index:
 
     def __init__(self, copies: IO[bytes]) -> None:
         self._places: list[_Place] = []
-        self._copies = copies  # of mails in what cannot be read at any place: compressed mboxes and pipes
+        self._copies = copies  # of mails from compressed mboxes and pipes, in which nobody can seek
         self._n_files = 0
-        self.broken_off: list[StreamError] = []  # compressed mboxes of which only the beginning can be read
+        self.broken_off: list[StreamError] = []  # of compressed mboxes that are damaged behind their beginning
 
     def in_order(self) -> list[_Place]:
         """All places. In an mbox alone the order is the one of the file."""
@@ -83,7 +83,7 @@ class _Index:
         return self._places
 
     def add(self, path: str, label: Truth | None) -> None:
-        """Take in what is at a path; an OSError where nothing is, a StreamError where no mail is."""
+        """Add the mails at a path; an OSError if there is nothing, a StreamError if there is no mail."""
         before = len(self._places)
         if not stat.S_ISDIR(os.stat(path).st_mode):
             try:
@@ -121,7 +121,7 @@ class _Index:
         self._places.append(_Place(float(seconds[1]) if seconds else modified, name, path, label=label))
 
     def _add_file(self, path: str, label: Truth | None) -> None:
-        """A mail, or an mbox; a StreamError where no more of it can be read."""
+        """Add a mail or the mails of an mbox; a StreamError if the rest of it cannot be read."""
         self._n_files += 1
         name = os.path.basename(path)
         with open(path, "rb") as file:
@@ -148,7 +148,7 @@ class _Index:
         self._places.append(_Place(time, os.path.basename(path), path, fault=fault))
 
     def mail(self, place: _Place) -> bytes:
-        """A mail by its place; a ValueError or OSError with the reason where it cannot be read."""
+        """Read a mail; a ValueError or OSError says why if it cannot be read."""
         if place.fault is not None:
             raise ValueError(place.fault)
         if place.is_copied:
@@ -174,7 +174,7 @@ def _bytes_at(place: _Place, mbox: IO[bytes]) -> bytes:
 
 
 def _files(folder: str) -> Iterator[tuple[str, OSError | None]]:
-    """The files of a folder with mail, none of them hidden, and what of it cannot be read."""
+    """Yield the files of a folder of mail that are not hidden, then the folders that cannot be listed."""
     errors: list[OSError] = []
     for path, folders, names in os.walk(folder, onerror=errors.append):
         if any(name in _OF_MAILDIR for name in folders):
@@ -205,7 +205,7 @@ def _arrived(head: bytes, modified: float) -> float:
 
 
 def _time(date: str) -> float | None:
-    """The seconds since 1970 of a date, which is UTC where it has no zone; `None` where it is none."""
+    """The seconds since 1970 of a date, in UTC unless it names a zone; `None` if it is no date."""
     try:
         parts = parsedate_tz(date.strip()[:_LONGEST_DATE])
         if parts is None:

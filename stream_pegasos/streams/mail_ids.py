@@ -1,4 +1,4 @@
-"""By what a mail is known again, wherever it comes from."""
+"""An identity of a mail, which delivery and mailboxes leave as it is."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def mail_id(mail: bytes) -> str:
     """A digest of Message-ID, date, sender, subject and body.
 
     Nobody has another mail taken for this one by copying its Message-ID. What delivery, filters and mailboxes change
-    does not count: other headers, how lines end and are folded, empty lines at the end. Nor does what features do not
-    read of a large body, as IMAP does not fetch it. Of what has none of these headers, all counts.
+    does not count: other headers, how lines end and are folded, empty lines at the end. Nor does the end of a large
+    body, which features do not read and IMAP does not fetch. If a mail has none of these headers, all of it counts.
 
     Examples
     --------

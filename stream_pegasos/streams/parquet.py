@@ -80,7 +80,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _columns(schema: Any, options: ReadOptions) -> list[str]:
-    """Those to be read; a StreamError where one is missing, or stands there twice."""
+    """The columns to read; a StreamError if one is missing or stands there twice."""
     columns = [name for name in options.fields if _has(schema, name)] or [*options.message_fields[:1]]
     if not options.unlabelled or _has(schema, options.label_field):
         columns.append(options.label_field)
@@ -95,7 +95,7 @@ def _columns(schema: Any, options: ReadOptions) -> list[str]:
 
 
 def _records(batches: Iterator[Any]) -> Iterator[dict[str, Any] | ValueError]:
-    """The rows, one by one where a text among them is not UTF-8."""
+    """Yield the rows; a batch in which a text is not UTF-8 is read row by row."""
     for batch in batches:
         try:
             yield from batch.to_pylist()
@@ -107,12 +107,12 @@ def _records(batches: Iterator[Any]) -> Iterator[dict[str, Any] | ValueError]:
 
 
 def _as_in_json(value: Any) -> Any:
-    """A value of a message, of which a time is a text, and a decimal number a number."""
+    """A value as JSON has it: a time becomes a text, a decimal number a float."""
     return value.isoformat() if hasattr(value, "isoformat") else float(value) if isinstance(value, Decimal) else value
 
 
 def _has(fields: Any, name: str) -> bool:
-    """Whether there is a column of this name, or, of a.b, a column a that is an object with a field b."""
+    """Whether there is a column of this name or, for a.b, a column a of objects with a field b."""
     names = [field.name for field in fields]
     if name in names:
         return True

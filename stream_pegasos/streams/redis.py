@@ -238,7 +238,9 @@ def _client(address: Address, retry: Retry, *known: str) -> Any:
             protocol=2,
         )
         pool = client.connection_pool
-        pool.connection_class(**pool.connection_kwargs)  # looks at the options, which the client does not
+        pool.connection_class(
+            **pool.connection_kwargs
+        )  # it checks the options; the client does so only when it connects
     except (ValueError, TypeError, redis.RedisError) as error:
         raise StreamError(f"the address of Redis: {error}") from None
     return client
@@ -252,7 +254,7 @@ def _server(client: Any) -> str:
 
 
 def _checked(position: Any) -> tuple[str | None, str | None]:
-    """The server, where the position names it, and the id of the last entry."""
+    """The server, if the position names it, and the id of the last entry."""
     if position is None:
         return None, None
     if isinstance(position, dict) and position.keys() == {"server", "id"}:
@@ -267,7 +269,7 @@ def _fields(answer: Answer) -> dict[str, bytes]:
 
 
 def _text(value: Any) -> str:
-    """What stands in a field."""
+    """A value as the text of a field."""
     if isinstance(value, (tuple, list)):
         return ",".join(map(str, value))
     if isinstance(value, Mapping):
@@ -276,5 +278,5 @@ def _text(value: Any) -> str:
 
 
 def _order(id: Any) -> tuple[int, ...]:
-    """What ids are ordered by."""
+    """An id as numbers, which have its order."""
     return tuple(map(int, (id.decode() if isinstance(id, bytes) else id).split("-")))

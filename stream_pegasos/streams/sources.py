@@ -183,9 +183,9 @@ def parse_address(address: str) -> Address:
 
 
 class Reporter:
-    """Tells of bad records and of events, each outage once.
+    """Reports bad records and events; an outage is reported when it begins and when it ends.
 
-    With `unreadable` a bad record has its place in the stream.
+    With `unreadable` the stream yields a bad record, too, with its fault.
     """
 
     def __init__(self, on_bad: OnBad | None, on_event: OnEvent | None, unreadable: bool = False) -> None:
@@ -199,7 +199,7 @@ class Reporter:
         self._on_bad(where, reason)
 
     def bad_record(self, name: str, where: str, record: Example) -> Example | None:
-        """Tell of it; what stands in its place, if anything."""
+        """Report a bad record; return it if the stream yields it."""
         assert record.fault is not None
         self.bad(name, where, record.fault)
         return record if self.unreadable else None
@@ -223,9 +223,9 @@ class Reporter:
 
 
 def record_parser(options: ReadOptions, labels: bool, what: str) -> RecordParser:
-    """The parser of one record, given its line and the id that it has if it names none itself.
+    """Make the parser of a record, which takes its line and the id that it gets if it names none.
 
-    It gives `None` for a blank record; a bad one raises a ValueError with the reason.
+    It returns `None` for a blank record; a ValueError says why if a record is bad.
     """
     if options.format in ("csv", "tsv", "parquet", "mail"):
         raise StreamError(f"{what} cannot be {options.format}, whose records are no single lines: {STDIN_HINT}")
@@ -254,7 +254,7 @@ STDIN_HINT = "read it through standard input, stream-pegasos run --format NAME <
 
 
 def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:
-    """The examples in batches, each with the position after its last one; `None` is a bad record without a place."""
+    """Yield examples in batches, each with the position behind it; `None` counts as a record, and is not yielded."""
     examples: list[Example] = []
     size = n_records = 0
     for example in records:

@@ -15,8 +15,8 @@ from stream_pegasos.streams.options import ReadOptions
 
 
 def vw_parser(options: ReadOptions) -> Callable[[bytes], Parsed]:
-    """The parser of a line of Vowpal Wabbit: its features are the message or, where the options name fields, these are
-    its namespaces.
+    """Make the parser of a line of Vowpal Wabbit. The message is its features or, if the options name fields, the
+    namespaces of these names.
     """
     message_of: Callable[[str], Any] = partial(_fields, options=options) if options.fields else _features
 
@@ -56,8 +56,8 @@ def _features(text: str) -> dict[str, float]:
 
 
 def _fields(text: str, options: ReadOptions) -> Fields:
-    """The message of namespaces that are fields. The text of one is its features, without their values; these are
-    fields of their own.
+    """Make a message whose fields are namespaces. The text of a field is the names of its features; the value of the
+    feature b of the namespace a is the field a.b.
     """
     found: dict[str, str] = {}
     for namespace, _, tokens in _namespaces(text):
@@ -73,7 +73,7 @@ def _fields(text: str, options: ReadOptions) -> Fields:
 
 
 def _namespaces(text: str) -> Iterator[tuple[str, float, list[str]]]:
-    """The name of each namespace, its weight, and its features as they are written."""
+    """Yield the name of each namespace, its weight, and its features as they are written."""
     for namespace in text.replace("\t", " ").split("|"):
         head, _, rest = namespace.partition(" ")
         name, colon, weight = head.partition(":")
@@ -101,7 +101,7 @@ def parse_svmlight(line: bytes) -> Parsed | None:
 
 
 def _careful_svmlight(tokens: list[bytes]) -> dict[int, float]:
-    """The features one by one, to name what is wrong with the first that is."""
+    """Read the features one by one, so that an error names the first bad one."""
     x: dict[int, float] = {}
     for token in (token.decode() for token in tokens):
         id, colon, value = token.partition(":")
