@@ -29,19 +29,20 @@ if TYPE_CHECKING:
     from stream_pegasos.features.mail import MailFeatures
     from stream_pegasos.features.text import TextFeatures
     from stream_pegasos.learners.adaptive import AdaptiveClassifier
+    from stream_pegasos.learners.frozen_text import FrozenTextClassifier
     from stream_pegasos.learners.kernel import KernelPegasosClassifier
     from stream_pegasos.learners.loading import load
     from stream_pegasos.learners.merging import merge
     from stream_pegasos.learners.multilabel import MultiLabelClassifier
     from stream_pegasos.learners.ordinal import OrdinalClassifier
     from stream_pegasos.learners.pegasos import PegasosClassifier
-    from stream_pegasos.learners.text import FrozenTextClassifier, TextClassifier
+    from stream_pegasos.learners.text import TextClassifier
 else:
     # A name is imported when it is first asked for, so that the command and its --help start at once.
     _PLACES = {
         "AdaptiveClassifier": "learners.adaptive",
         "Category": "features.fields",
-        "FrozenTextClassifier": "learners.text",
+        "FrozenTextClassifier": "learners.frozen_text",
         "HashedBagOfWords": "features.hashing",
         "KernelPegasosClassifier": "learners.kernel",
         "MailFeatures": "features.mail",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import targets_of
-from stream_pegasos.learners.probabilities import Floats, of_classes, of_example, only_class
+from stream_pegasos.learners.probabilities import Floats, of_classes, of_example, of_only, same_for_all
 
 Label = bool | int | str
 Margins = Any  # of one example by class: a list, or an array where each class has a column
@@ -85,7 +85,7 @@ class Labels:
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
         """The probability of each label."""
         if len(margins) == 1:
-            return probabilities_of_only(self.of_target(0), n_learned)
+            return of_only(self.of_target(0), n_learned)
         # Another thread may just have met a class that has no column yet.
         return dict(zip(self.known, of_example(margins, calibrated), strict=False))
 
@@ -94,7 +94,7 @@ class Labels:
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probabilities of each example."""
         if margins.shape[1] == 1:
-            return same_for_all(probabilities_of_only(self.of_target(0), n_learned), len(margins))
+            return same_for_all(of_only(self.of_target(0), n_learned), len(margins))
         return self.known[: margins.shape[1]], of_classes(margins, calibrated)
 
     def get_state(self) -> Any:
@@ -169,7 +169,7 @@ class SignedLabels(Labels):
             return {first: 1.0 - calibrated[0], second: calibrated[0]}
         # Before anything is learned pos_label is as probable as what it will stand beside.
         only = next((label for label in self.known if label is not None and self.met), None)
-        return {None: 0.5, self.positive: 0.5} if only is None else probabilities_of_only(only, n_learned)
+        return {None: 0.5, self.positive: 0.5} if only is None else of_only(only, n_learned)
 
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: int
@@ -335,17 +335,6 @@ class AllowedLabels:
 FEW_LABELS = 16  # so few are looked for one by one
 # The texts of false and true.
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
-
-
-def probabilities_of_only(label: Label, n_learned: int) -> dict[Any, float]:
-    """Where one label has been met, in all of n examples."""
-    probability = only_class(n_learned)
-    return {label: probability, None: 1.0 - probability}
-
-
-def same_for_all(probabilities: Mapping[Any, float], n: int) -> tuple[tuple[Label | None, ...], Floats]:
-    """The labels, and their probabilities for each of n examples of which the same is said."""
-    return tuple(probabilities), np.full((n, len(probabilities)), list(probabilities.values()))
 
 
 def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:

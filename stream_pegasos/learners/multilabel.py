@@ -15,7 +15,7 @@ from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, 
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
-from stream_pegasos.learners.adaptive import AdaptiveClassifier, WatchedClassifier
+from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.decisions import (
     Decision,
     changed_by_label,
@@ -28,6 +28,7 @@ from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.labels import Label, Labels, Margins, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores
 from stream_pegasos.learners.probabilities import Floats, of_each
+from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["MultiLabelClassifier"]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.driver import AS_LIKELY, LARGEST_LOG_ODDS
 
-__all__ = ["of_classes", "of_each", "of_example", "only_class"]
+__all__ = ["of_classes", "of_each", "of_example", "of_only", "same_for_all"]
 
 Floats = NDArray[np.float64]
 
@@ -84,9 +85,15 @@ def of_each(margins: Floats, calibrated: Floats) -> Floats:
     return np.where(margins > 0.0, np.maximum(probabilities, 0.5 + 2.0**-53), probabilities)
 
 
-def only_class(n_learned: int) -> float:
-    """The probability of a class that all of n examples had: Laplace's rule of succession, with room for others."""
-    return (n_learned + 1) / (n_learned + 2)
+def of_only(label: Any, n_learned: int) -> dict[Any, float]:
+    """Where all of n examples had one label: by Laplace's rule of succession, with room for others (`None`)."""
+    probability = (n_learned + 1) / (n_learned + 2)
+    return {label: probability, None: 1.0 - probability}
+
+
+def same_for_all(probabilities: Mapping[Any, float], n: int) -> tuple[tuple[Any, ...], Floats]:
+    """The labels, and their probabilities for each of n examples of which the same is said."""
+    return tuple(probabilities), np.full((n, len(probabilities)), list(probabilities.values()))
 
 
 def sigmoid(log_odds: Floats) -> Floats:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import State
 from stream_pegasos.engine.frozen import declared, entries_of, half, nothing_of, refuse
-from stream_pegasos.engine.pure.adaptive import ScaledLearner, logarithms
 from stream_pegasos.engine.pure.adaptive_state import OF_ONE_WEIGHT, Floats
 from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import ScoredExample
 from stream_pegasos.engine.pure.encoders import Encoder
+from stream_pegasos.engine.pure.scaled import ScaledLearner, logarithms
 from stream_pegasos.engine.pure.weights import Row
 
 

@@ -1,0 +1,112 @@
+"""Classifiers that heed their own predictions as they learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from stream_pegasos.engine import Encoder
+from stream_pegasos.engine.pure import AdaptiveLearner
+from stream_pegasos.features.frames import some_rows
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.labels import Labels
+from stream_pegasos.learners.predictions import Decided, PartlyLearnedError, RawScores, joined_scores
+from stream_pegasos.learners.probabilities import Floats
+
+__all__ = ["WatchedClassifier"]
+
+# What the evidence counts once a drift is detected, beside what is learned from then on.
+KEPT_AFTER_DRIFT = 0.1
+
+
+class WatchedClassifier(Classifier):
+    """What heeds its own predictions as it learns: limits of false positives, and a drift detector.
+
+    An estimator says which label is predicted of what was found, and takes note of it.
+    """
+
+    _learner: AdaptiveLearner
+    _drift: DriftWatch
+    _linear = False
+
+    @property
+    def n_drifts(self) -> int:  # type: ignore[override]
+        return self._drift.n_drifts
+
+    def _learn_targets(
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+    ) -> RawScores:
+        if self._drift.detector is not None:
+            return self._learn_in_turn(encoder, rows, labels, targets, weights)
+        found = self._learn_blocks(encoder, rows, targets, weights)
+        return found._replace(decided=self._decided(labels, found, targets, self._n_undecided(labels, targets)))
+
+    def _learn_in_turn(
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+    ) -> RawScores:
+        """Learn the rows, each with what its prediction tells the detector taken in before."""
+        self._learner.predict_learn_many(encoder, rows)  # whatever is wrong has to show first
+        parts: list[RawScores] = []
+        n_undecided = self._n_undecided(labels, targets)
+        for i, target in enumerate(targets.tolist()):
+            row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
+            found = RawScores(*self._learner.predict_learn_many(encoder, row))
+            found = found._replace(decided=self._decided(labels, found, n_undecided=int(i < n_undecided)))
+            if i >= n_undecided:
+                try:
+                    drifted = self._drift.tell(self._is_wrong(labels, found, target))
+                except Exception as error:
+                    if not i:
+                        raise
+                    raise PartlyLearnedError(i, joined_scores(parts), error) from error
+                if drifted:
+                    self._learner.forget(KEPT_AFTER_DRIFT)
+                self._decided(labels, found, targets[this])
+            self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
+            parts.append(found)
+        # Without rows this is where the shape comes from; otherwise each row has the columns that there are now.
+        return joined_scores([*parts, RawScores(*self._learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
+
+    def _n_undecided(self, labels: Labels, targets: Floats) -> int:
+        """How many come before two labels are known: up to there nothing is decided, and two may be exchanged."""
+        met = self._labels
+        for i, target in enumerate(targets.tolist()):
+            if len(met.classes) > 1 and None not in met.classes:
+                return i
+            met = met.with_labels([labels.of_target(target)])
+        return len(targets)
+
+    def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
+        found = RawScores(*self._learner.predict_learn_many(encoder, rows))
+        return found._replace(decided=self._decided(self._labels, found))
+
+    def _importance(self, state: Mapping[str, Any]) -> Floats:
+        if "counts" in state:
+            return state["counts"]  # type: ignore[no-any-return]
+        return state["positives"] + state["negatives"]  # type: ignore[no-any-return]
+
+    # What an estimator says.
+
+    def _decided(
+        self, labels: Labels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+    ) -> Decided:
+        """What is predicted of each row, nothing for the first ones; `None` where the margins say it. With `targets`
+        limits of false positives learn each row before the next.
+        """
+        raise NotImplementedError
+
+    def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
+        """Whether what was predicted of one row is not so."""
+        raise NotImplementedError
+
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        arrays, names, values = super().to_state()
+        values["n_drifts"] = self.n_drifts
+        return arrays, names, values
+
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+        super()._take_state(state, names, values)
+        self._drift.set_n_drifts(values["n_drifts"], self.n_iterations)

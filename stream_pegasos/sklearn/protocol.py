@@ -1,0 +1,344 @@
+"""scikit-learn's protocol around the classifiers of this package."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from river import base
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted
+
+from stream_pegasos.common.checks import check_bool, check_integer, check_lengths
+from stream_pegasos.common.packing import parameters_of
+from stream_pegasos.learners.class_weights import ClassWeight
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.labels import check_label
+from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
+from stream_pegasos.learners.probabilities import Floats
+from stream_pegasos.learners.text import TextClassifier
+
+__all__ = ["ClassifierFace", "new_classifier", "options_of", "with_options"]
+
+Labels = NDArray[Any]
+
+
+def has_margins(estimator: Any) -> bool:
+    """Whether the classifier has a margin for each class: ordered classes may have one for each pair of neighbours."""
+    return "ordered" not in estimator.part("classifier").capabilities
+
+
+def takes_several_classes(classifier: Any) -> bool:
+    """Whether there may be more than two; also of what is no classifier at all, of which `fit` complains."""
+    return not isinstance(classifier, Classifier) or "several classes" in classifier.capabilities
+
+
+class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # which says nothing of types
+    """scikit-learn's protocol around a classifier of this package, which does all the work.
+
+    A subclass says what its parts are, which examples it takes, and how a model is made of its parts.
+    """
+
+    PARTS: ClassVar[Mapping[str, Callable[[], base.Base]]]  # by parameter, what stands for `None`
+
+    def __init__(
+        self,
+        classifier: Classifier | None = None,
+        *,
+        class_weight: ClassWeight = None,
+        passes: int = 1,
+        shuffle: bool = True,
+        random_state: Any = 0,
+    ) -> None:
+        self.classifier = classifier
+        self.class_weight = class_weight
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    # What a subclass says.
+
+    def _examples(self, X: Any, is_new: bool) -> Any:
+        """The examples as the model takes them, a list or a CSR matrix; `is_new` if it has learned nothing before."""
+        raise NotImplementedError
+
+    def _new_model(self) -> Classifier:
+        raise NotImplementedError
+
+    # Parameters.
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = takes_several_classes(self.part("classifier"))
+        return tags
+
+    def part(self, name: str) -> Any:
+        """What a part is, its default for `None`."""
+        part = getattr(self, name)
+        return self.PARTS[name]() if part is None else part
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name.
+
+        Parameters
+        ----------
+        deep
+            Whether to include those of the parts, as in `classifier__learning_rate`.
+        """
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name in self.PARTS:
+                params |= {f"{name}__{option}": value for option, value in options_of(self.part(name)).items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters, and those of the parts, as in `classifier__learning_rate`.
+
+        Parameters
+        ----------
+        params
+            The new values by name.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such parameter, or a part does not take its value. Nothing is changed then.
+        """
+        of_parts: dict[str, dict[str, Any]] = {}
+        for name in list(params):
+            part, nested, option = name.partition("__")
+            if nested and part in self.PARTS:
+                of_parts.setdefault(part, {})[option] = params.pop(name)
+        changed = copy.copy(self)
+        super(ClassifierFace, changed).set_params(**params)
+        for name, options in of_parts.items():
+            setattr(changed, name, with_options(changed.part(name), options))
+        self.__dict__ = changed.__dict__
+        return self
+
+    # Learning.
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn all rows afresh: what was learned before is forgotten.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        y
+            As many labels: strings, integers or booleans.
+        sample_weight
+            As many weights, of at least 0; `None` for 1 each. A row with a weight of 0 is left out.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is wrong, or the examples, labels or weights cannot be learned, or there are more classes
+            than the classifier can learn. What was learned before is then unchanged.
+        """
+        check_integer("passes", self.passes, 1, 1 << 31)
+        check_bool("shuffle", self.shuffle)
+        new = copy.copy(self)
+        examples, labels, weights = new._checked(X, y, sample_weight, is_new=True)
+        new.classes_, new.model_, new._are_fixed = np.unique(labels), new._new_model(), False
+        new._check_classes()
+        rows = np.flatnonzero(weights)
+        chance = check_random_state(self.random_state)
+        for _ in range(self.passes):
+            learn(new.model_, examples, labels, weights, chance.permutation(rows) if self.shuffle else rows)
+        new.model_.flush()
+        self.__dict__ = new.__dict__
+        return self
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Go on learning: each row once, in the given order.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        classes
+            All labels that there will ever be, given in the first call: others are refused from then on. Without it,
+            `classes_` grows with the labels that come.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `fit` does; also if a label is not in `classes`, or `classes` differ from those of the first call. What
+            was learned before is then unchanged.
+        PartlyLearnedError
+            If a drift detector raises after some examples. It says how many were learned.
+        """
+        is_new = not hasattr(self, "model_")
+        new = copy.copy(self)
+        examples, labels, weights = new._checked(X, y, sample_weight, is_new)
+        if is_new:
+            new.model_, new._are_fixed = new._new_model(), classes is not None
+        new.classes_ = new._known(np.unique(labels), None if classes is None else np.unique(column_or_1d(classes)))
+        new._check_classes()
+        try:
+            learn(new.model_, examples, labels, weights, np.flatnonzero(weights))
+        except (PartlyLearnedError, KeyboardInterrupt):
+            self.__dict__ = new.__dict__  # what was learned stays
+            raise
+        self.__dict__ = new.__dict__
+        return self
+
+    def _checked(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, is_new: bool
+    ) -> tuple[Any, Labels, Floats]:
+        """The examples, their labels and their weights."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        examples = self._examples(X, is_new)
+        labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        for label in set(labels.tolist() if labels.dtype == object else ()):
+            check_label(label)  # before they are sorted, which says nothing clear of None
+        check_classification_targets(labels)
+        n = n_examples(examples)
+        check_lengths("labels", len(labels), n)
+        weights = np.ones(n) if sample_weight is None else column_or_1d(np.asarray(sample_weight, np.float64))
+        check_lengths("weights", len(weights), n)
+        if not weights.any():
+            raise ValueError("there is nothing to learn: there are no examples, or the weight of each is zero")
+        return examples, labels, weights
+
+    def _known(self, labels: Labels, classes: Labels | None) -> Labels:
+        """The classes once these labels are learned."""
+        before: Labels | None = getattr(self, "classes_", classes)
+        if before is None:
+            return labels
+        if classes is not None and not np.array_equal(before, classes):
+            raise ValueError(f"classes are {classes.tolist()}, but were {before.tolist()} in the first call")
+        new = set(labels.tolist()) - set(before.tolist())
+        if new and self._are_fixed:
+            raise ValueError(f"label {new.pop()!r} is none of the classes {before.tolist()}")
+        known: Labels = unique_labels(before, labels) if new else before
+        return known
+
+    def _check_classes(self) -> None:
+        if len(self.classes_) > 2 and not takes_several_classes(self.model_):
+            raise ValueError(
+                f"Only binary classification is supported. There are {len(self.classes_)} classes, and this classifier "
+                "is for two; AdaptiveClassifier and PegasosClassifier take any number"
+            )
+
+    # Predicting.
+
+    def _predictions(self, X: Any) -> Predictions:
+        check_is_fitted(self, "model_")
+        said: Predictions = self.model_.predictions(self._examples(X, is_new=False))
+        return said
+
+    def _columns(self) -> dict[Any, int]:
+        """The column of each class."""
+        return {label: column for column, label in enumerate(self.classes_.tolist())}
+
+    def predict(self, X: Any) -> Labels:
+        """The label of each example, as an array.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        """
+        said, columns = self._predictions(X), self._columns()
+        # A label that is none of the classes stands for what may come beside a single one.
+        labels: Labels = self.classes_[[columns.get(label, 0) for label in said.labels.tolist()]]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probabilities of each example, with a column for each of `classes_`.
+
+        They are calibrated online, and those of an example sum to 1. A class without any example yet has 0. While only
+        one class has had examples, the others share the rest: 1 / (n + 2) after n examples.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        """
+        said, columns = self._predictions(X), self._columns()
+        probabilities = np.zeros((len(said), len(columns)))
+        for label, column in zip(said.classes, said.probabilities.T, strict=True):
+            if label in columns:
+                probabilities[:, columns[label]] = column
+        if not columns.keys() >= set(said.classes):
+            to_come = [column for label, column in columns.items() if label not in said.classes] or [0]
+            probabilities[:, to_come] += (1.0 - probabilities.sum(axis=1, keepdims=True)) / len(to_come)
+        return probabilities
+
+    @available_if(has_margins)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """The margins of each example. With two classes: how far it is on the side of `classes_[1]`. With more: a
+        column for each of `classes_`, −inf for a class without any example yet.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        """
+        said, columns, classes = self._predictions(X), self._columns(), self.model_.classes
+        margins = np.full((len(said), len(columns)), -np.inf)
+        if said.scores.ndim == 1:
+            if len(columns) <= 2:
+                is_second = columns.get(classes[1]) == 1 or columns.get(classes[0]) == 0
+                return said.scores if is_second else -said.scores
+            of_classes = np.array([-said.scores, said.scores])
+        else:
+            of_classes = said.scores.T
+        for label, column in zip(classes, of_classes, strict=True):
+            if label in columns:
+                margins[:, columns[label]] = column
+        return margins[:, 1] - margins[:, 0] if len(columns) == 2 else margins
+
+
+def new_classifier(estimator: ClassifierFace) -> Classifier:
+    """The classifier of an estimator, that has learned nothing yet."""
+    classifier = estimator.part("classifier")
+    if not isinstance(classifier, Classifier) or isinstance(classifier, TextClassifier):
+        raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
+    if "several labels" in classifier.capabilities:
+        raise TypeError("several labels an example cannot be learned here; use MultiLabelClassifier by itself")
+    weight = estimator.class_weight
+    return with_options(classifier, {} if weight is None else {"class_weight": weight})  # type: ignore[no-any-return]
+
+
+def options_of(part: Any) -> dict[str, Any]:
+    """The options of a part; none of what cannot be one, of which `fit` complains."""
+    return parameters_of(part) if isinstance(part, base.Base) else {}
+
+
+def with_options(part: Any, options: Mapping[str, Any]) -> Any:
+    """A part that has learned nothing, with new options.
+
+    Raises
+    ------
+    ValueError
+        If it has no such option.
+    """
+    known = options_of(part)
+    for name in options.keys() - known.keys():
+        raise ValueError(f"Invalid parameter {name!r} for {type(part).__name__}. It has: {', '.join(known)}")
+    return part.clone(dict(options))
+
+
+def learn(model: Classifier, examples: Any, labels: Labels, weights: Floats, rows: NDArray[np.intp]) -> None:
+    """Learn some examples, in this order."""
+    if not np.array_equal(rows, np.arange(len(labels))):
+        labels, weights = labels[rows], weights[rows]
+        examples = [examples[row] for row in rows.tolist()] if isinstance(examples, list) else examples[rows]
+    model.learn_many(examples, labels, 1.0 if (weights == 1.0).all() else weights)
+
+
+def n_examples(examples: Any) -> int:
+    return len(examples) if isinstance(examples, list) else int(examples.shape[0])
