@@ -449,7 +449,7 @@ def test_calibration_improves_on_the_plain_logistic(options):
     model = PegasosClassifier(**options)
     chunk = list(zip(as_dicts(X), y.tolist(), strict=True))
     predictions = [prediction for block in predict_learn(model, chunk) for prediction in block.each()]
-    margins = np.array([margin for _, _, margin in predictions])
+    margins = np.array([margin or 0.0 for _, _, margin in predictions])  # none before two labels are known
     probabilities = np.array([p if label else 1.0 - (p or 0.0) for label, p, _ in predictions])  # of True
     late = slice(n // 2, None)
     plain = np.clip(1.0 / (1.0 + np.exp(-np.clip(margins, -500, 500))), 1e-15, 1 - 1e-15)
