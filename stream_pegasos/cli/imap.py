@@ -178,7 +178,7 @@ class FolderOptions:
         brief="Print what would be done; change nothing.",
     )
 
-    def lessons(self) -> dict[str, str]:
+    def training_folders(self) -> dict[str, str]:
         """The folders to be learned, and what their mails are."""
         both = sorted({*self.spam} & {*self.ham})
         if both:
@@ -194,7 +194,7 @@ class FolderOptions:
         inbox = "INBOX" if self.inbox.upper() == "INBOX" else self.inbox
         if junk in (inbox, *self.ham_folder) or inbox in self.ham_folder:
             raise Failure(f"inbox, Junk and --ham-folder must be different folders; Junk is {junk}")
-        for name in (inbox, *self.ham_folder, *self.lessons()):
+        for name in (inbox, *self.ham_folder, *self.training_folders()):
             if not box.has_folder(name):
                 raise Failure(f"there is no folder {name}")
         return MailboxPlan(inbox, junk, self.ham_folder, self.action == "move", not self.dry_run, self.backlog)
@@ -259,7 +259,7 @@ def imap(given: ImapOptions) -> None:
     from stream_pegasos.mail.verdict import SPAM
 
     verdicts, account = given.verdict.verdicts(), given.server.account()
-    given.folders.lessons()
+    given.folders.training_folders()
     check_outputs(checkpoint=given.path, inputs=[given.server.password_file, given.server.ca_file])
     chatty = given.verbose or given.folders.dry_run or (sys.stdout is not None and sys.stdout.isatty())
     limit = DecisionOptions(
@@ -325,10 +325,10 @@ class _Run:
                 self.ledger.record([["owned", owner]])
             self.filter = MailboxFilter(self.ledger, self.verdicts, plan, self.tell, note)
         self.filter.begin(box)
-        lessons = self.folders.lessons()
-        if lessons:
+        folders = self.folders.training_folders()
+        if folders:
             with _progress_bar() as progress:
-                learn_folders(box, self.ledger, lessons, self.filter.plan.junk, progress)
+                learn_folders(box, self.ledger, folders, self.filter.plan.junk, progress)
 
     def summary(self) -> str:
         counts = {} if self.filter is None else self.filter.counts

@@ -12,7 +12,7 @@ from stream_pegasos.common.display import one_line, shortened
 from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.features.mail_parts import mail_parts
 from stream_pegasos.mail.imap_connection import Connection, CopiedError, RefusedError, in_batches
-from stream_pegasos.mail.imap_ledger import Ledger, Lesson
+from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import (
     HAM_FOLDER,
     INBOX,
@@ -230,13 +230,13 @@ class MailboxFilter:
     def _take(self, role: str, found: dict[int, tuple[str, str, bytes]]) -> None:
         """Judge and learn mails that were fetched."""
         memory = self.ledger.memory
-        lessons, events, lines = list[Lesson](), list[Event](), list[str]()
+        labelled, events, lines = list[LabelledMail](), list[Event](), list[str]()
         for uid, (step, key, mail) in found.items():
             if step == JUDGE:
                 continue
             outcome = HAM if step == LEARN_HAM else SPAM
-            lessons.append(Lesson(mail, key, outcome, uid if role == JUNK else 0))
-            before = memory.lesson(mail_id(mail), key)
+            labelled.append(LabelledMail(mail, key, outcome, uid if role == JUNK else 0))
+            before = memory.label_of(mail_id(mail), key)
             if before != outcome:
                 what = "corrected" if before else "learned"
                 lines.append(f"{'' if self.plan.acts else 'would be '}{what}: {outcome} {shown_subject(mail)}")
@@ -246,7 +246,7 @@ class MailboxFilter:
             if verdict.is_spam:
                 events.append(["intend", uid, key])
                 self._shown[uid] = f"{verdict.outcome} {verdict.probability:.3f} {shown_subject(mail)}"
-        self.ledger.record(events, lessons)
+        self.ledger.record(events, labelled)
         self.counts["judged"] += len(judged)
         for line in lines:
             self._tell(line)

@@ -17,30 +17,30 @@ from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.streams.mail_ids import mail_id
 
-__all__ = ["Ledger", "Lesson"]
+__all__ = ["LabelledMail", "Ledger"]
 
 # The journal keeps what came since the newest checkpoint, so one is seldom needed.
 CHECKPOINT_EVERY, CHECKPOINT_SECONDS = 2_000, 15 * 60.0
 
 
-class Lesson(NamedTuple):
-    """A mail to be learned as `"spam"` or `"ham"`, by its key, and its number in Junk, if it is there."""
+class LabelledMail(NamedTuple):
+    """A mail, its key, its label, `"spam"` or `"ham"`, and its UID in Junk, if it is there."""
 
-    mail: bytes
+    content: bytes
     key: str
     outcome: str
     uid: int = 0
 
     @property
     def event(self) -> Event:
-        return ["know", self.key, self.outcome == SPAM, self.outcome, self.uid, mail_id(self.mail)]
+        return ["know", self.key, self.outcome == SPAM, self.outcome, self.uid, mail_id(self.content)]
 
 
 class Ledger:
     """The model of a mailbox and the memory of it, in one file, with a journal beside it.
 
-    What is going to happen is written to the journal first, as one record: lessons, and events of the memory. After a
-    kill they are learned and noted from there. So each mail is learned once, however the process ends.
+    One record of the journal has the labelled mails and the events, before either are learned or noted. After a
+    kill both come from there. So each mail is learned once, however the process ends.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Ledger:
         assert self._journal is not None
         self._journal.written(progress["journal"])
 
-    def record(self, events: Sequence[Event], lessons: Sequence[Lesson] = ()) -> None:
+    def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> None:
         """Learn these mails, unless they were learned as this before, and take note of these events; all or nothing.
 
         Raises
@@ -141,18 +141,18 @@ class Ledger:
         OSError
             If it cannot be written down; then nothing is learned or noted.
         """
-        labels = [lesson.outcome for lesson in lessons]
+        labels = [mail.outcome for mail in labelled]
         if labels:
             self.model.check_labels(labels)
         entries, met = list[Entry](), dict[str, str]()
-        for lesson, label in zip(lessons, labels, strict=True):
-            event = lesson.event
+        for mail, label in zip(labelled, labels, strict=True):
+            event = mail.event
             id = id_of(event)
-            if (met.get(id) or self.memory.lesson(id, lesson.key)) == lesson.outcome:
+            if (met.get(id) or self.memory.label_of(id, mail.key)) == mail.outcome:
                 entries.append(("", None, 0.0, event))
             else:
-                entries.append((message_of(lesson.mail, self.model), label, 1.0, event))
-            met[id] = lesson.outcome
+                entries.append((message_of(mail.content, self.model), label, 1.0, event))
+            met[id] = mail.outcome
         entries += [("", None, 0.0, event) for event in events]
         if not entries:
             return
@@ -167,7 +167,7 @@ class Ledger:
                 self._journal.commit(len(entries))
             self._is_changed = True
         if self._checkpoints is not None:
-            self._checkpoints.count(len(lessons) or 1)
+            self._checkpoints.count(len(labelled) or 1)
 
     def _apply(self, entries: Sequence[Entry]) -> None:
         """Learn mails and take note of events. One that was learned with the other label before is learned twice: see
@@ -177,7 +177,7 @@ class Ledger:
         for x, label, weight, event in entries:
             if weight > 0.0:
                 id, outcome = id_of(event), event[3]
-                is_corrected = (met.get(id) or self.memory.lesson(id, event[1])) not in ("", outcome)
+                is_corrected = (met.get(id) or self.memory.label_of(id, event[1])) not in ("", outcome)
                 chunk += [(x, label)] * (1 + is_corrected)
                 self.n_learned += 1
                 self.n_corrected += is_corrected
@@ -213,5 +213,5 @@ class Ledger:
 
 
 def id_of(event: Event) -> str:
-    """By what the mail of a lesson is known; in a journal of before that is its key."""
+    """The id of the mail of an event; old journals have its key instead."""
     return str(event[5] if len(event) > 5 else event[1])

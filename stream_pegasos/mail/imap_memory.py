@@ -43,7 +43,7 @@ class Memory:
     Parameters
     ----------
     window
-        How many mails are remembered, those met last, and how many lessons; at least 1.
+        How many mails are remembered, those met last, and how many labels; at least 1.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Memory:
         Whose mailbox it is; `None` before the first event.
     mails
         What is known of each mail, by the key that it keeps in every folder: see `Connection.keys`.
-    lessons
+    labels
         What mails were learned as, `"spam"` or `"ham"`, by their `mail_id`.
     folders
         How far each folder was looked at: its UIDVALIDITY, and the first UID that was not looked at.
@@ -74,7 +74,7 @@ class Memory:
     >>> memory.apply(["know", "a", True, "spam", 7, "digest of a"])
     >>> memory.asks(JUNK, "a"), memory.asks(INBOX, "a")
     ('nothing', 'learn ham')
-    >>> memory.lesson("digest of a")
+    >>> memory.label_of("digest of a")
     'spam'
 
     """
@@ -84,7 +84,7 @@ class Memory:
         self.window = window
         self.owner: str | None = None
         self.mails: OrderedDict[str, Known] = OrderedDict()
-        self.lessons: OrderedDict[str, str] = OrderedDict()
+        self.labels: OrderedDict[str, str] = OrderedDict()
         self.folders: dict[str, tuple[int, int]] = {}
         self.pending: dict[int, str] = {}
         self.training: dict[str, Any] = {}
@@ -110,9 +110,9 @@ class Memory:
             return NOTHING if known.is_junk else LEARN_SPAM
         return LEARN_HAM if known.is_junk else NOTHING
 
-    def lesson(self, id: str, key: str = "") -> str:
-        """What a mail was learned as; `""` if it was not. Files of before know lessons by the key of the mail alone."""
-        return self.lessons.get(id) or self.lessons.get(key, "")
+    def label_of(self, id: str, key: str = "") -> str:
+        """What a mail was learned as; `""` if it was not. Old files have labels by the key of the mail alone."""
+        return self.labels.get(id) or self.labels.get(key, "")
 
     def apply(self, event: Event) -> None:
         """Take note of an event."""
@@ -126,17 +126,17 @@ class Memory:
             self.folders, self.pending, self.training = {}, {}, {}
             self.mails = OrderedDict((key, known._replace(uid=0)) for key, known in self.mails.items())
 
-    def know(self, key: str, is_junk: bool, lesson: str, uid: int, id: str = "") -> None:
+    def know(self, key: str, is_junk: bool, label: str, uid: int, id: str = "") -> None:
         """A mail is there, and was learned as this, if it was."""
         self.mails[key] = Known(is_junk, uid)
         self.mails.move_to_end(key)
-        if lesson:
-            self.lessons[id or key] = lesson
-            self.lessons.move_to_end(id or key)
+        if label:
+            self.labels[id or key] = label
+            self.labels.move_to_end(id or key)
         self._forget()
 
     def _forget(self) -> None:
-        for remembered in (self.mails, self.lessons):
+        for remembered in (self.mails, self.labels):
             while len(remembered) > self.window:
                 remembered.popitem(last=False)
 
@@ -159,8 +159,8 @@ class Memory:
     def get_state(self) -> str:
         """All of it, as JSON."""
         mails = [[key, *known] for key, known in self.mails.items()]
-        pending, lessons = [*self.pending.items()], [*self.lessons.items()]
-        return json.dumps([self.owner, mails, self.folders, pending, self.training, lessons])
+        pending, labels = [*self.pending.items()], [*self.labels.items()]
+        return json.dumps([self.owner, mails, self.folders, pending, self.training, labels])
 
     def set_state(self, state: Any) -> None:
         """Remember what stands there, and nothing else.
@@ -174,8 +174,8 @@ class Memory:
             owner, mails, folders, pending, training, *more = json.loads(state)
             self.owner = None if owner is None else str(owner)
             self.mails = OrderedDict((str(key), Known(bool(junk), int(uid))) for key, junk, *_, uid in mails)
-            (lessons,) = more or [[(key, lesson) for key, _, lesson, _ in mails if lesson]]
-            self.lessons = OrderedDict((str(id), str(lesson)) for id, lesson in lessons)
+            (labels,) = more or [[(key, label) for key, _, label, _ in mails if label]]
+            self.labels = OrderedDict((str(id), str(label)) for id, label in labels)
             self.folders = {str(name): (int(validity), int(uid)) for name, (validity, uid) in folders.items()}
             self.pending = {int(uid): str(key) for uid, key in pending}
             self.training = dict(training)

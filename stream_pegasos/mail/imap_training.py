@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.mail.imap_connection import Connection
-from stream_pegasos.mail.imap_ledger import Ledger, Lesson
+from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 
 __all__ = ["learn_folders"]
 
@@ -51,11 +51,11 @@ def learn_folders(
     mails = _in_order(box, states)
     for begin in range(0, len(mails), AT_ONCE):
         batch = mails[begin : begin + AT_ONCE]
-        lessons = dict[tuple[str, int], Lesson]()
+        labelled = dict[tuple[str, int], LabelledMail]()
         for number, group in groupby(sorted(batch, key=lambda mail: mail["folder"]), lambda mail: mail["folder"]):
             name = names[number]
             uids = [int(mail["uid"]) for mail in group]
-            lessons |= {(name, uid): found for uid, found in _lessons(box, name, uids, folders[name], junk)}
+            labelled |= {(name, uid): found for uid, found in _labelled_mails(box, name, uids, folders[name], junk)}
         events = []
         for mail in batch:
             name = names[mail["folder"]]
@@ -63,7 +63,7 @@ def learn_folders(
         for name in {names[mail["folder"]] for mail in batch}:
             events.append(["trained", _key(name), states[name]])
         order = [(names[mail["folder"]], int(mail["uid"])) for mail in batch]
-        ledger.record(events, [lessons[each] for each in order if each in lessons])
+        ledger.record(events, [labelled[each] for each in order if each in labelled])
         on_progress(begin + len(batch), len(mails))
     ledger.record([["trained", _key(name), [*state[:4], True]] for name, state in states.items()])
     return ledger.n_learned - before
@@ -84,9 +84,11 @@ def _in_order(box: Connection, states: Mapping[str, Sequence[Any]]) -> Any:
     return np.sort(np.array(rows, kinds), order=["arrived", "folder", "uid"])
 
 
-def _lessons(box: Connection, folder: str, uids: Sequence[int], outcome: str, junk: str) -> list[tuple[int, Lesson]]:
+def _labelled_mails(
+    box: Connection, folder: str, uids: Sequence[int], outcome: str, junk: str
+) -> list[tuple[int, LabelledMail]]:
     """What mails of a folder teach."""
     box.open(folder)
     keys = {uid: key for some in box.keys(uids) for uid, key in some.items()}
     found = (pair for mails in box.mails([*keys]) for pair in mails.items())
-    return [(uid, Lesson(mail, keys[uid], outcome, uid if folder == junk else 0)) for uid, mail in found]
+    return [(uid, LabelledMail(mail, keys[uid], outcome, uid if folder == junk else 0)) for uid, mail in found]

@@ -21,7 +21,7 @@ class Learning:
     """How a model that is followed by a monitor learns messages with ids.
 
     A message that was learned with another label is corrected by two steps: it is learned twice with the new label,
-    once against the old lesson and once for the new one. The traces of the old lesson cannot be told from those of
+    once against the old label and once for the new one. The traces of the old label cannot be told from those of
     other messages, so no more can be had without a second model.
 
     Parameters

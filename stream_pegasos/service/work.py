@@ -27,9 +27,9 @@ from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.service.bodies import Bodies
-from stream_pegasos.service.gathering import Gathering
 from stream_pegasos.service.label_checks import LabelChecks
 from stream_pegasos.service.limits import Limits
+from stream_pegasos.service.micro_batching import MicroBatching
 from stream_pegasos.service.slices import A_MESSAGE, SLICE, give_way, slices
 
 
@@ -112,7 +112,7 @@ class Service:
         self.bodies = Bodies(self.limits)
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
         self.learning_lock, self._syncing = asyncio.Lock(), asyncio.Lock()
-        self._predictions = Gathering(self._predict, SLICE)
+        self._predictions = MicroBatching(self._predict, SLICE)
         self._ending = False
         self._journal: Journal | None = None
         self.n_learned_again = 0
@@ -134,9 +134,9 @@ class Service:
 
     def _learn_entries(self, entries: list[Entry]) -> None:
         try:
-            for is_lesson, group in itertools.groupby(entries, lambda entry: entry[1] is not None):
+            for is_labelled, group in itertools.groupby(entries, lambda entry: entry[1] is not None):
                 these = [*group]
-                if is_lesson:
+                if is_labelled:
                     self._learning.learn([entry[:3] for entry in these], [entry[3] for entry in these])
                 else:
                     for x, _, _, id in these:

@@ -144,7 +144,7 @@ actions = st.sampled_from(["spam", "ham", "to Junk", "to INBOX", "to Archive", "
     ),
 )
 def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, steps):
-    box, lessons, n_lessons, n = Mailbox(has_move), {}, 0, 0
+    box, labels, n_labels, n = Mailbox(has_move), {}, 0, 0
     mails, old = {}, [b"Message-ID: old1\nSubject: spam\n\n", b"Message-ID: old2\nSubject: spam\n\n"]
     for mail in old:
         box.put("INBOX", mail)
@@ -165,10 +165,10 @@ def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, step
                     was_junk = mails[mail] == "Junk"
                     mails[mail] = target
                     box.owner_moves(mail, target)
-                    lesson = "spam" if target == "Junk" else "ham" if was_junk else None
-                    if lesson is not None and lessons.get(mail) != lesson:
-                        lessons[mail] = lesson
-                        n_lessons += 1
+                    label = "spam" if target == "Junk" else "ham" if was_junk else None
+                    if label is not None and labels.get(mail) != label:
+                        labels[mail] = label
+                        n_labels += 1
             elif action.startswith("number "):
                 box.number_anew(action[7:])
             if kill_at is not None:
@@ -190,10 +190,10 @@ def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, step
         process.end(True)
         process = Process(Path(folder), box)
         # Each once, but for corrections, which take two steps.
-        n_corrections = n_lessons - len(lessons)
-        assert len(lessons) <= process.ledger.model.n_learned <= n_lessons + n_corrections
+        n_corrections = n_labels - len(labels)
+        assert len(labels) <= process.ledger.model.n_learned <= n_labels + n_corrections
         memory = process.ledger.memory
-        assert {mail: memory.lesson(mail_id(mail)) for mail in lessons} == lessons
+        assert {mail: memory.label_of(mail_id(mail)) for mail in labels} == labels
         process.end(False)
 
 
@@ -298,24 +298,24 @@ def test_the_memory_is_bounded_and_comes_back():
     again.set_state(memory.get_state())
     assert vars(again) == vars(memory)
     assert again.asks(INBOX, "5") == "judge" and again.asks(JUNK, "7") == "learn spam"
-    assert again.lesson("digest of 7", "7") == "ham"
+    assert again.label_of("digest of 7", "7") == "ham"
     for state in ("", "{}", "[]", "[1,2,3,4,5]", "[" * 9_999, None, '["a", [[1]], {}, [], {}]'):
         with pytest.raises(ValueError, match="mailbox"):
             again.set_state(state)
 
 
-def test_what_was_remembered_before_lessons_had_ids_is_kept():
+def test_what_was_remembered_before_labels_had_ids_is_kept():
     memory = Memory()
     memory.set_state('["ann", [["a", true, "spam", 7], ["b", false, "", 0]], {"Junk": [1, 8]}, [[3, "b"]], {}]')
     memory.apply(["know", "c", False, "ham", 0])  # from a journal of then
     assert memory.mails == {"a": (True, 7), "b": (False, 0), "c": (False, 0)} and memory.pending == {3: "b"}
-    assert [memory.lesson("its digest", key) for key in "abc"] == ["spam", "", "ham"]
+    assert [memory.label_of("its digest", key) for key in "abc"] == ["spam", "", "ham"]
     memory.apply(["know", "a", False, "ham", 0, "its digest"])
-    assert memory.lesson("its digest", "a") == "ham"
+    assert memory.label_of("its digest", "a") == "ham"
 
 
-def test_lessons_are_remembered_by_the_mail_and_not_by_the_headers(tmp_path):
-    """A mail that came twice, by two ways, is learned once; another one with its Message-ID is another lesson."""
+def test_labels_are_remembered_by_the_mail_and_not_by_the_headers(tmp_path):
+    """A mail that came twice, by two ways, is learned once; another one with its Message-ID is another label."""
     box = Mailbox(True)
     process = Process(tmp_path, box)
     process.look()
@@ -330,7 +330,7 @@ def test_lessons_are_remembered_by_the_mail_and_not_by_the_headers(tmp_path):
     box.owner_moves(mails[2], "INBOX")
     process.look()
     memory = process.ledger.memory
-    assert [memory.lesson(mail_id(mail)) for mail in mails] == ["spam", "spam", "ham"]
+    assert [memory.label_of(mail_id(mail)) for mail in mails] == ["spam", "spam", "ham"]
     process.end(False)
 
 

@@ -1,4 +1,4 @@
-"""Lessons that are corrected or forgotten: beside a model that is taught the same steps."""
+"""Labelled examples that are corrected or forgotten: beside a model that is taught the same steps."""
 
 import pytest
 
@@ -30,12 +30,12 @@ def test_a_correction_learns_the_new_label_twice(case):
     assert bits(case, whole.model) == bits(case, one_by_one.model) == bits(case, alone)
 
 
-def test_a_lesson_is_forgotten_by_one_step():
+def test_an_example_is_forgotten_by_one_step():
     learning, alone = Learning(Monitor(TextClassifier())), TextClassifier()
-    lessons = [("win a prize", "ham"), ("lunch", "ham"), ("cheap pills", "spam"), ("at noon", "ham")]
-    learning.learn(lessons, [1, 2, 3, None])
+    examples = [("win a prize", "ham"), ("lunch", "ham"), ("cheap pills", "spam"), ("at noon", "ham")]
+    learning.learn(examples, [1, 2, 3, None])
     assert learning.unlearn("lunch", 2) == "one step"
-    alone.learn_many(*zip(*lessons, ("lunch", "spam"), strict=True))
+    alone.learn_many(*zip(*examples, ("lunch", "spam"), strict=True))
     assert learning.model.snapshot().values == alone.snapshot().values
     assert learning.unlearn("lunch", 2) == learning.unlearn("never seen", 99) == "unknown"
     assert learning.ids.ids() == [1, 3]

@@ -363,14 +363,14 @@ def test_a_sender_goes_on_where_a_killed_service_was(serve, tmp_path):
 
 def test_what_is_forgotten_outlives_a_kill(tmp_path):
     service, alone = killed(tmp_path / "model"), TextClassifier()
-    lessons = [("lunch", "ham"), ("prize", "spam"), ("noon", "ham")]
+    examples = [("lunch", "ham"), ("prize", "spam"), ("noon", "ham")]
 
     async def learn_and_unlearn():
-        await service.learn(lessons, [0, 1, 2])
+        await service.learn(examples, [0, 1, 2])
         return await service.unlearn(["lunch", "never seen"], [0, 9])
 
     assert asyncio.run(learn_and_unlearn()) == ["one step", "unknown"]
-    alone.learn_many(*zip(*lessons, ("lunch", "spam"), strict=True))
+    alone.learn_many(*zip(*examples, ("lunch", "spam"), strict=True))
     again = killed(tmp_path / "model")
     assert bits(service.model) == bits(again.model) == bits(alone)
     assert again.learned_ids() == service.learned_ids() == [1, 2]
