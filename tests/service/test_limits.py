@@ -10,7 +10,7 @@ from serving import GOOD, begin, learn, ok, part, predict, refused, send, servin
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.service import Limits, Service, bodies, create_app, label_checks
-from stream_pegasos.service.gathering import Gathering
+from stream_pegasos.service.micro_batching import MicroBatching
 
 httpx = pytest.importorskip("httpx")
 JSON = {"content-type": "application/json"}
@@ -148,12 +148,12 @@ def test_each_request_gets_its_own_answers_and_one_that_fails_fails_alone():
         return [item.upper() for item in items]
 
     async def ask():
-        gathering = Gathering(answer, most=10)
+        batching = MicroBatching(answer, most=10)
         asked = [["a", "b"], ["c"], [], ["bad"], ["d"] * 6, ["e"]]
-        given_up = asyncio.ensure_future(gathering.answers(["x"], 1))
+        given_up = asyncio.ensure_future(batching.answers(["x"], 1))
         await asyncio.sleep(0)
         given_up.cancel()  # nobody waits for its answer
-        all_of_them = asyncio.gather(*(gathering.answers(each, len(each)) for each in asked), return_exceptions=True)
+        all_of_them = asyncio.gather(*(batching.answers(each, len(each)) for each in asked), return_exceptions=True)
         return await asyncio.wait_for(all_of_them, 10)
 
     *right, last = asyncio.run(ask())
