@@ -18,24 +18,6 @@ from stream_pegasos import AdaptiveClassifier, TextClassifier, TextFeatures, loa
 from stream_pegasos.cli import inputs
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("a.jsonl", '{{"text": "{}", "label": "{}"}}'),
-        ("a.csv", '"{}",{}'),
-        ("a.tsv", "{}\t{}"),
-        ("a.txt", "{1}\t{0}"),
-        ("a.ft.gz", "__label__{1} {0}"),
-    ],
-)
-def test_every_text_format_gives_the_same(ok, here, name, line):
-    head = {"a.csv": "text,label\n", "a.tsv": "text\tlabel\n"}.get(name, "")
-    data = (head + "".join(line.format(text, label) + "\n" for text, label in stream)).encode()
-    (here / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-    assert ok(f"train {name} --save m").startswith("learned 600 messages in ")
-    assert load("m").weights == reference_of(stream).weights
-
-
 def test_parquet_and_arrays_give_the_same(ok, fails):
     rows = [{"mail": {"body": text}, "label": label} for text, label in stream]
     parquet.write_table(pyarrow.Table.from_pylist(rows), "a.parquet")

@@ -17,6 +17,7 @@ from stream_pegasos.learners.labels import (
     check_label,
     label_array,
     label_list,
+    label_of,
     targets_many,
 )
 
@@ -428,3 +429,13 @@ def test_an_array_of_numbers_is_as_good_as_a_list(dtype):
     assert of_array[0].classes == of_list[0].classes and of_array[0].targets == of_list[0].targets
     assert [*map(type, of_array[0].targets)] == [*map(type, of_list[0].targets)]
     assert of_array[1].tolist() == of_list[1].tolist()
+
+
+NO_INTEGERS = ["01", "1.0", "\u0661", "1_0", "spam", "9" * 5000]
+READ = {"1": 1, "-1": -1, "+1": 1, "0": 0, " 12\t": 12, " spam ": "spam", "": None, "  ": None}
+
+
+@pytest.mark.parametrize(("text", "label"), [*READ.items(), *zip(NO_INTEGERS, NO_INTEGERS, strict=True)])
+def test_how_a_text_is_read_as_a_label(text, label):
+    assert label_of(text) == label
+    assert type(label_of(text)) is type(label)

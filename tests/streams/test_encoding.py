@@ -109,17 +109,6 @@ def test_what_is_not_in_the_encoding_is_a_bad_line():
     assert bad == [(2, "not gb18030 (byte 0xff at column 3)")]
 
 
-@pytest.mark.parametrize("name", ["nonsense", "rot13", "hex", "a\0b", "", "ünï"])
-def test_encodings_that_there_are_not(name):
-    with pytest.raises(StreamError, match="unknown encoding"):
-        pairs(b"", "jsonl", encoding=name)
-
-
-def test_errors_that_there_are_not():
-    with pytest.raises(StreamError, match="choose one of windows-1252, strict"):
-        pairs(b"", "jsonl", encoding_errors="ignore")
-
-
 def test_utf16_needs_a_mark_or_an_order():
     with pytest.raises(StreamError, match=r"cannot be read as utf-16: .*BOM"):
         pairs("x\ta".encode("utf-16-be"), "labelled-text", encoding="utf-16")

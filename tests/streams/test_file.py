@@ -68,36 +68,18 @@ def test_examples(mail):
     assert json.loads(json.dumps(batch.position)) == batch.position
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "x", "y"),
-    [
-        ("a.txt", "spam\twin\n", "win", "spam"),
-        ("a.ft", "__label__spam win\n", "win", "spam"),
-        ("a.vw", "1 | win:2\n", {"win": 2.0}, 1),
-        ("a.svm", "-1 3:0.5\n", {3: 0.5}, -1),
-    ],
-)
-def test_formats(tmp_path, name, data, x, y):
-    (tmp_path / name).write_text(data)
-    [[[example], _]], *_ = rest(tmp_path / name)
-    assert (example.x, example.y) == (x, y)
-
-
 @pytest.mark.parametrize("name", ["mail.csv", "mail.tsv", "mail.jsonl.gz"])
 def test_formats_that_cannot_be_followed(tmp_path, name):
     with pytest.raises(StreamError, match="stream-pegasos run --format"):
         open_source(tmp_path / name)
 
 
-def test_compressed_data_under_another_name(mail):
+def test_compressed_data_under_another_name_and_a_folder(mail):
     mail.write_bytes(gzip.compress(line("a").encode()))
     with pytest.raises(StreamError, match="compressed"):
         rest(mail)
-
-
-def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(StreamError, match="not a regular file"):
-        open_source(tmp_path, format="jsonl")
+        open_source(mail.parent, format="jsonl")
 
 
 def test_a_mark_at_the_beginning_is_skipped(mail):

@@ -223,22 +223,6 @@ def test_an_unknown_topic(topic):
         rest(topic.address + "x")
 
 
-@pytest.mark.parametrize(
-    ("address", "reason"),
-    [
-        ("kafka://host", "needs a host and a name"),
-        ("kafka://host/mail?colour=red", "unknown option 'colour'"),
-        ("kafka://host/mail?no.such=1", "settings of Kafka: No such configuration"),
-        ("kafka://host/mail?group", "options after"),
-        ("rabbit://host/mail", "unknown address rabbit://"),
-    ],
-)
-def test_bad_addresses(address, reason):
-    for opened in (open_source, open_sink):
-        with pytest.raises(StreamError, match=reason):
-            opened(address)
-
-
 def test_sink(topic):
     sink = open_sink(topic.address)
     said = Answer(7, "spam", 0.75, {"ham": 0.25, "spam": 0.75}, 1.5)

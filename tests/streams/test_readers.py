@@ -7,31 +7,23 @@ import pytest
 from reading import ONE, bad_lines, examples, pairs
 from sklearn.datasets import load_svmlight_file
 
-from stream_pegasos.streams import StreamError, format_of, read
+from stream_pegasos.streams import StreamError, format_of, open_source, read
+
+FORMATS = {
+    "jsonl": "a.jsonl a.ndjson.gz a.json.xz",
+    "csv": "a.csv a.csv.bz2",
+    "tsv": "dir.csv/A.TSV.GZ",
+    "labelled-text": "a.txt",
+    "fasttext": "a.ft a.fasttext",
+    "vw": "a.vw.zst a.vw.gz",
+    "svmlight": "a.svmlight a.svm a.libsvm",
+    "parquet": "a.parquet",
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "format"),
-    [
-        ("a.jsonl", "jsonl"),
-        ("a.ndjson.gz", "jsonl"),
-        ("dir.csv/A.TSV.GZ", "tsv"),
-        ("a.csv.bz2", "csv"),
-        ("a.json.xz", "jsonl"),
-        ("a.vw.zst", "vw"),
-        ("a.parquet", "parquet"),
-        ("a.csv", "csv"),
-        ("a.txt", "labelled-text"),
-        ("a.ft", "fasttext"),
-        ("a.fasttext", "fasttext"),
-        ("a.vw.gz", "vw"),
-        ("a.svmlight", "svmlight"),
-        ("a.svm", "svmlight"),
-        ("a.libsvm", "svmlight"),
-    ],
-)
-def test_format_of(name, format):
-    assert format_of(name) == format
+@pytest.mark.parametrize(("format", "names"), FORMATS.items(), ids=FORMATS)
+def test_format_of(format, names):
+    assert {format_of(name) for name in names.split()} == {format}
 
 
 @pytest.mark.parametrize("name", ["a", "a.gz", "a.gz.parquet.old", "jsonl", ""])
@@ -40,14 +32,29 @@ def test_unknown_extension(name):
         format_of(name)
 
 
-def test_unknown_format():
-    with pytest.raises(StreamError, match="'xml': choose one of jsonl, csv"):
-        read(io.BytesIO(), format="xml")
-
-
-def test_same_field_twice():
-    with pytest.raises(StreamError, match="same field"):
-        read(io.BytesIO(), format="jsonl", text_field="a", label_field="a")
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"format": "xml"}, "'xml': choose one of jsonl, csv"),
+        ({"text_field": "a", "label_field": "a"}, "text and label are the same field, 'a'"),
+        ({"fields": ["subject", "label"]}, "text and label are the same field, 'label'"),
+        ({"format": "labelled-text", "fields": ["subject"]}, "labelled-text has no fields, but subject are asked for"),
+        ({"format": "mail", "fields": ["subject"]}, "a message of mail has no fields"),
+        ({"format": "csv", "columns": ["a", "label"]}, "the list of columns has no field 'text': a, label"),
+        ({"format": "csv", "delimiter": ""}, "not one character"),
+        ({"format": "csv", "delimiter": ";;"}, "not one character"),
+        ({"format": "csv", "delimiter": '"'}, "not one character"),
+        ({"delimiter": ";"}, "are for csv and tsv, not for jsonl"),
+        ({"format": "text", "columns": ["text"]}, "are for csv and tsv, not for text"),
+        ({"encoding_errors": "ignore"}, "choose one of windows-1252, strict"),
+        *(({"encoding": name}, "unknown encoding") for name in ("nonsense", "rot13", "hex", "a\0b", "", "ünï")),
+    ],
+)
+def test_options_that_cannot_be(options, reason):
+    """At the call, before anything is read, for a live source as for a file."""
+    for call in (lambda **given: read(io.BytesIO(), **given), lambda **given: open_source("none.jsonl", **given)):
+        with pytest.raises(StreamError, match=reason):
+            call(**{"format": "jsonl", **options})
 
 
 def test_unlabelled():

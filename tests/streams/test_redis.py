@@ -201,26 +201,6 @@ def test_tls(redis_tls_server, tmp_path, follow):
     assert stranger.texts == []
 
 
-@pytest.mark.parametrize(
-    ("address", "reason"),
-    [
-        ("redis://host", "needs a host and a name"),
-        ("redis:///mail", "needs a host and a name"),
-        ("redis://host/mail?db=x", "db is 'x'"),
-        ("redis://host/mail?colour=red", "unknown option 'colour'"),
-        ("redis://host:port/mail", "address of Redis"),
-        ("redis://host/mail?ssl_cert_reqs=none", "unknown option 'ssl_cert_reqs'"),
-        ("rediss://host/mail?ssl_colour=red", "address of Redis: .*ssl_colour"),
-        ("rediss://host/mail?ssl_cert_reqs=red", "address of Redis: .*red"),
-        ("rediss://host/mail?ssl_ca_certs=/nowhere", "ssl_ca_certs: there is no file '/nowhere'"),
-    ],
-)
-def test_bad_addresses(address, reason):
-    pytest.importorskip("redis")
-    with pytest.raises(StreamError, match=reason):
-        open_source(address)
-
-
 def test_bad_arguments():
     pytest.importorskip("redis")
     with pytest.raises(StreamError, match="have fields"):
