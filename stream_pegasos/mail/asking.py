@@ -18,10 +18,10 @@ LARGE = 50_000  # bytes of a mail from which on it is taken apart while others a
 async def verdict_of(service: Service, verdicts: Verdicts, mail: bytes, explains: bool = True) -> Verdict:
     """What is said of a mail, with or without the words that decided."""
     x = await message_at_work(mail, service.model)
-    (said,) = await service.predict([x], [mail_id(mail)])
+    (predicted,) = await service.predict([x], [mail_id(mail)])
     with service.monitor.lock:
         model = service.model  # which may be another one by now
-        return verdicts.of(model, said, verdicts.words(model, x) if explains else ())
+        return verdicts.of(model, predicted, verdicts.words(model, x) if explains else ())
 
 
 async def message_at_work(mail: bytes, model: Any) -> Message:

@@ -56,7 +56,7 @@ def watch(
     ConnectionFailedError, RefusedError, OSError
         If it is to look once only and that fails; a LoginRefusedError also if it never worked.
     """
-    pause, has_worked, told = FIRST_PAUSE, False, set[type]()
+    pause, has_worked, logged = FIRST_PAUSE, False, set[type]()
     while True:
         box = None
         try:
@@ -65,19 +65,19 @@ def watch(
             while True:
                 while look(box):
                     pass
-                if told:
+                if logged:
                     warn(f"{account.host}: the mailbox is watched again")
-                pause, has_worked, told = FIRST_PAUSE, True, set()
+                pause, has_worked, logged = FIRST_PAUSE, True, set()
                 if once:
                     return
                 _wait_for_news(box, poll, wait)
         except (ConnectionFailedError, RefusedError, OSError) as error:
             if once or (isinstance(error, LoginRefusedError) and not has_worked):
                 raise
-            if type(error) not in told:
+            if type(error) not in logged:
                 where = "" if isinstance(error, OSError) else f"{account.host}: "
                 warn(f"{where}{error}; trying again")
-            told.add(type(error))
+            logged.add(type(error))
         finally:
             if box is not None:
                 box.close()

@@ -28,7 +28,7 @@ __all__ = [
     "mismatch",
     "read_body",
     "read_head",
-    "told",
+    "tell_answer",
     "too_large",
 ]
 
@@ -217,7 +217,7 @@ def failure(refusal: RefusalError) -> bytes:
 PONG = b"SPAMD/1.5 0 PONG\r\n"
 
 
-def told(did_set: bool, did_remove: bool) -> bytes:
+def tell_answer(did_set: bool, did_remove: bool) -> bytes:
     """The answer to TELL."""
     did = "DidSet: local\r\n" * did_set + "DidRemove: local\r\n" * did_remove
     return f"SPAMD/1.1 0 EX_OK\r\n{did}Content-length: 0\r\n\r\n".encode()

@@ -28,7 +28,7 @@ from stream_pegasos.mail.protocol import (
     mismatch,
     read_body,
     read_head,
-    told,
+    tell_answer,
     too_large,
 )
 from stream_pegasos.mail.users import UserModels
@@ -92,14 +92,14 @@ class Spamd:
             try:
                 if len(self._clients) > self._limits.concurrency:
                     self._make_room(client, 0.0)
-                said = await self._answer_to(client)
+                response = await self._answer_to(client)
             except Exception as error:
-                said = failure(_refusal(error))
+                response = failure(_refusal(error))
                 self._release(client)
                 self._users.common.monitor.n_failed += 1
             with self._waiting_for(client):
                 async with client.timer:
-                    await client.send(said)
+                    await client.send(response)
                     self._release(client)
                     await client.linger()
         except OSError:  # the client is gone, or does not take its answer in time
@@ -194,21 +194,21 @@ class Spamd:
         if asked.sets and not asked.label:
             raise bad_header("(Message-class header is missing)")
         if not asked.sets and not asked.removes:
-            return told(False, False)
+            return tell_answer(False, False)
         if not mail.strip():
             raise RefusalError(EX_DATAERR, "there is no mail")
         if not self._users.may_teach(asked.user):
-            return told(False, False)
+            return tell_answer(False, False)
         async with self._users.serving(asked.user, teaches=True) as service:
             if "frozen" in service.model.capabilities:
                 raise RefusalError(EX_UNAVAILABLE, "the model is frozen, and learns no more")
             x, id = await message_at_work(mail, service.model), mail_id(mail)
             if asked.removes:
                 (outcome,) = await service.unlearn([x], [id])
-                return told(False, outcome != "unknown")
+                return tell_answer(False, outcome != "unknown")
             label = SPAM if asked.label == "spam" else HAM
-            (said,) = await service.learn([(x, label)], [id])
-            return told(said["learned"], False)
+            (answered,) = await service.learn([(x, label)], [id])
+            return tell_answer(answered["learned"], False)
 
 
 def _refusal(error: Exception) -> RefusalError:
@@ -241,10 +241,10 @@ class _Client:
         with suppress(RuntimeError):  # its time is over just now
             self.timer.reschedule(0.0)
 
-    async def send(self, said: bytes) -> None:
+    async def send(self, response: bytes) -> None:
         """Have the client take an answer, the last that it gets."""
         self.writer.transport.set_write_buffer_limits(0)
-        self.writer.write(said)
+        self.writer.write(response)
         self.writer.write_eof()
         await self.writer.drain()
 

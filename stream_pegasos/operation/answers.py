@@ -46,8 +46,8 @@ def answer(
         How many threads the model may use.
     """
     readable = [example for example in examples if example.fault is None]
-    said = iter(_accepted(model, readable, on_refused, in_full, threads) if readable else ())
-    return [_nothing(example, example.fault) if example.fault is not None else next(said) for example in examples]
+    answers = iter(_accepted(model, readable, on_refused, in_full, threads) if readable else ())
+    return [_nothing(example, example.fault) if example.fault is not None else next(answers) for example in examples]
 
 
 def _accepted(
@@ -60,7 +60,7 @@ def _accepted(
         if len(examples) == 1:
             on_refused(examples[0], str(error))
             return [_nothing(examples[0], str(error))]
-        return [said for example in examples for said in _accepted(model, [example], on_refused, in_full, threads)]
+        return [one for example in examples for one in _accepted(model, [example], on_refused, in_full, threads)]
 
 
 def _nothing(example: Example, fault: str | None) -> Answer:
@@ -68,15 +68,15 @@ def _nothing(example: Example, fault: str | None) -> Answer:
 
 
 def answers_to(examples: Sequence[Example], block: PredictedBlock, in_full: bool = True) -> list[Answer]:
-    """The answers that a block says to its examples."""
+    """The answers of a block to its examples."""
     each = block.each()
     if not in_full:
         pairs = zip(examples, each, strict=True)
-        return [Answer(example.id, said.label, said.probability) for example, said in pairs]
+        return [Answer(example.id, predicted.label, predicted.probability) for example, predicted in pairs]
     rows = zip(examples, each, block.by_label(), strict=True)
     return [
-        Answer(example.id, said.label, said.probability, probabilities, said.margin)
-        for example, said, probabilities in rows
+        Answer(example.id, predicted.label, predicted.probability, probabilities, predicted.margin)
+        for example, predicted, probabilities in rows
     ]
 
 
@@ -85,19 +85,19 @@ def answers_of(block: PredictedBlock, in_full: bool = False) -> list[dict[str, A
     margin tells two classes apart, or `in_full`, the most probable labels. Where a limit of false positives withheld
     labels, `withheld` lists them.
     """
-    said, each = block.predictions, block.each()
+    predicted, each = block.predictions, block.each()
     answers: list[dict[str, Any]] = [one._asdict() for one in each]
-    if in_full or said.scores.ndim > 1:
+    if in_full or predicted.scores.ndim > 1:
         for answer, probabilities in zip(answers, block.most_probable(), strict=True):
             answer["probabilities"] = probabilities
-    for answer, withheld in zip(answers, said.withheld, strict=True):
+    for answer, withheld in zip(answers, predicted.withheld, strict=True):
         if withheld:
             answer["withheld"] = withheld
     return answers
 
 
 def shown(label: Any) -> Any:
-    """A label as it is shown, or several: a long text cut off, and an integer that browsers would round as a text."""
+    """A label, or several, for display: a long text is cut off, and an integer that browsers would round is a text."""
     if isinstance(label, tuple):
         return [shown(each) for each in label]
     if isinstance(label, str):

@@ -29,14 +29,13 @@ MOST_DRIFTS = 200
 NEWEST = 20
 LONGEST_TEXT = 300  # characters shown of a message
 SECONDS_OF_RATE = 10
-# The share of the time that finding names for hashed features may take, how much of it may be saved up, and how much
-# may be used at once, in seconds.
+# Naming hashed features may take this share of the time. So many seconds may be saved up, and so many used at once.
 SHARE_FOR_NAMES, MOST_FOR_NAMES, FOR_NAMES_AT_ONCE = 0.02, 1.0, 0.01
 MOST_CLASSES = 20
 MOST_CONFUSED = 12
 MOST_LABELS = 10  # shown of a message
 
-# What is followed over time, by the kind of score: figures over all messages, then over the newest ones.
+# The metrics of the curve by kind of score: those of all messages, then those of the window.
 OVER_TIME = {
     CLASSES: ("accuracy", "macro_f1", "roc_auc", "window_accuracy", "window_roc_auc"),
     ORDERED: ("accuracy", "mean_absolute_error", "window_accuracy"),
@@ -45,14 +44,14 @@ OVER_TIME = {
 
 
 class Monitor:
-    """Follows a text model as it predicts and learns. Memory stays constant, except for counts of each class.
+    """Follows a text model as it predicts and learns, in constant memory but for the counts of each class.
 
     Parameters
     ----------
     model
         The `TextClassifier`.
     window
-        How many of the newest messages have scores of their own.
+        The length of the window of newest messages, which has scores of its own.
 
     Attributes
     ----------
@@ -63,7 +62,7 @@ class Monitor:
     n_failed
         The number of requests that failed.
     lock
-        Hold it to look at the monitor while others learn. `learned_elsewhere` takes it by itself.
+        Hold it to read the monitor while another thread learns. `learned_elsewhere` takes it by itself.
 
     Examples
     --------
@@ -121,12 +120,12 @@ class Monitor:
             The newest of them, as they were predicted, with their examples.
         """
         with self.lock:
-            for each in outcomes:  # processes that met labels in another order took another one for positive
+            for each in outcomes:  # in a process that met labels in another order another one is positive
                 self._score(each.turned(model.classes) if self.kind == CLASSES else each)
             if newest is not None:
                 pairs = [(example[0], example[1]) for example in newest.examples]
                 self._show(pairs, newest, self.score.n)
-                # All, as they are few: what a killed worker repeats must give the same names, however long it took.
+                # All of these few, whatever time it takes: a batch that is repeated after a kill gives the same names.
                 for text in dict.fromkeys(text for text, _ in pairs) if self._keeps_names else ():
                     self._names.add(self.model, self.model.features.prepare(text))
             self.model = model
@@ -161,15 +160,15 @@ class Monitor:
         }
 
     def view(self) -> dict[str, Any]:
-        """All that there is to see, as values for JSON; `None` for what is not known yet. Of very many classes it has
-        the commonest ones; `classes` and `words` tell of each of them.
+        """All metrics and the newest messages, as values for JSON; `None` for what is not known yet. Of very many
+        classes it has the commonest; `classes` and `words` have each of them.
         """
         score, n, model = self.score, self.score.n, self.model
         points = self._curve.rows
         if not points or points[-1][0] != n:
             points = [*points, self._curve_point()]
-        figures = {name: _known(value) for name, value in score.figures().items()}
-        window = {name.removeprefix("window_"): figures.pop(name) for name in [*figures] if name.startswith("window_")}
+        metrics = {name: _known(value) for name, value in score.figures().items()}
+        window = {name.removeprefix("window_"): metrics.pop(name) for name in [*metrics] if name.startswith("window_")}
         rows, others = score.of_classes(), score.others(MOST_CLASSES)
         counts = {row.label: row.count for row in rows}
         shown_rows = sorted(rows[:MOST_CLASSES]) if self.kind == ORDERED else rows[:MOST_CLASSES]
@@ -186,7 +185,7 @@ class Monitor:
                 "positive": shown(getattr(score, "positive", None)),
                 "has_weights": self._has_weights,
             },
-            **figures,
+            **metrics,
             "window": {"size": score.window, "n": min(n, score.window), **window},
             "curve": {
                 name: [_known(point[i]) for point in points if point[0]]
@@ -209,13 +208,13 @@ class Monitor:
         }
 
     def classes(self, search: str = "", limit: int = MOST_CLASSES) -> dict[str, Any]:
-        """How well classes are predicted, the commonest first: those that have a text in their label, whatever the case
-        of its letters; how many these are, and the first of them.
+        """How well classes are predicted, the commonest first. `search` is a part of their label, in upper or lower
+        case; `n` is the number of classes found, of which the first `limit` are returned.
         """
         score, part = self.score, search.casefold()
         rows = score.of_classes()
         met = set(score.tally.labels)
-        # Others were learned before anything was counted here.
+        # The model may know other labels from before this monitor.
         new = (label for label in self.model.classes if label is not None and label not in met)
         rows += [ClassRow(label, math.nan, math.nan, math.nan, 0) for label in new]
         found = [row for row in rows if part in str(row.label).casefold()]
@@ -223,7 +222,7 @@ class Monitor:
         return {"n": len(found), "classes": rates}
 
     def get_state(self) -> dict[str, Any]:
-        """What outlives a restart; no message is in it."""
+        """The state to save, which has no message in it."""
         return {
             "score": self.score.get_state(),
             "curve": [[_known(value) for value in point] for point in self._curve.rows],
@@ -240,7 +239,7 @@ class Monitor:
         Raises
         ------
         ValueError
-            If it is something else; the monitor is of no use then.
+            If it is no such state. Do not use the monitor then.
         """
         try:
             score = score_of_state(state["score"], self.model, self.score.window)
@@ -261,12 +260,12 @@ class Monitor:
         return [self.score.n, *(getattr(self.score, name) for name in OVER_TIME[self.kind])]
 
     def _show(self, messages: list[tuple[Message, Any]], block: PredictedBlock, number: int | None) -> None:
-        """Remember the last messages of a block, of which the last has that number."""
+        """Remember the last messages of a block. `number` is that of the last one."""
         n = len(messages)
         describe, begin = _shown_labels if self.kind == LABELS else _shown_label, len(block) - n
-        said = zip(block.each()[begin:], block.most_probable(2, begin), block.predictions.withheld[begin:], strict=True)
+        rows = zip(block.each()[begin:], block.most_probable(2, begin), block.predictions.withheld[begin:], strict=True)
         shown = self.model.features.shown if "texts" in self.model.capabilities else shown_message
-        for i, ((x, label), (prediction, best, withheld)) in enumerate(zip(messages, said, strict=True)):
+        for i, ((x, label), (prediction, best, withheld)) in enumerate(zip(messages, rows, strict=True)):
             text = shown(x)
             self._newest.append(
                 {
@@ -286,14 +285,14 @@ class Monitor:
             self._rate.popleft()
 
     def _docs_per_second(self) -> float:
-        """Over the newest seconds that are whole."""
+        """The rate over the last whole seconds."""
         now = monotonic()
         recent = sum(n for second, n in self._rate if int(now) - SECONDS_OF_RATE < second < int(now))
         return recent / min(SECONDS_OF_RATE - 1, max(1.0, now - self._started))
 
     def _find_names(self, block: PredictedBlock, examples: Sequence[Labelled]) -> None:
-        """Name the features of messages that were learned, as long as there is time: of each label in turn those first
-        that taught most, as their labels were the least probable.
+        """Name the features of learned messages, while time is left. Labels take turns; within a label the message
+        whose label was the least probable comes first.
         """
         if not self._keeps_names:
             return
@@ -308,13 +307,13 @@ class Monitor:
         self._seconds_for_names = min(saved, MOST_FOR_NAMES) - (self._named_at - start)
 
     def words(self, label: Any = None) -> dict[str, list[tuple[str, float]]]:
-        """Of the words whose names are known, those that weigh most for and against a label; with ordered labels, those
-        for higher and for lower ones.
+        """The named words with the largest weights for and against a label; with ordered labels, for higher and for
+        lower ones.
 
         Raises
         ------
         LookupError
-            If the model does not know the label, or has no weights, as one with a kernel.
+            If the model does not know the label, or has no weights, as kernel models have none.
         """
         if not self._has_weights:
             raise LookupError("the model has no weights")
@@ -334,15 +333,15 @@ class Monitor:
 
 
 def _by_surprise(block: PredictedBlock) -> list[int]:
-    """The rows of a block, of each label in turn those first whose label was the least probable."""
-    said = block.predictions
-    columns = {label: column for column, label in enumerate(said.classes)}
+    """The rows of a block. Labels take turns; within a label the row where it was the least probable comes first."""
+    predictions = block.predictions
+    columns = {label: column for column, label in enumerate(predictions.classes)}
     of_label: dict[Any, list[tuple[float, int]]] = {}
     for row, y in enumerate(block.y):
         each = y if isinstance(y, Collection) and not isinstance(y, str) else (y,)
         for label in each:
             column = columns.get(label)
-            probability = 0.0 if column is None else float(said.probabilities[row, column])
+            probability = 0.0 if column is None else float(predictions.probabilities[row, column])
             of_label.setdefault(label, []).append((probability, row))
     in_turn = zip_longest(*(sorted(rows) for rows in of_label.values()))
     return list(dict.fromkeys(pair[1] for pairs in in_turn for pair in pairs if pair is not None))
@@ -358,28 +357,28 @@ def _rates(row: Any, n: int) -> dict[str, Any]:
     }
 
 
-def _shown_label(label: Any, said: Prediction, best: list[tuple[Any, float]]) -> dict[str, Any]:
-    """One label a message, the one that is predicted, and the most probable other one."""
-    others = [pair for pair in best if pair[0] != said.label]
+def _shown_label(label: Any, predicted: Prediction, best: list[tuple[Any, float]]) -> dict[str, Any]:
+    """The true label of a message, the predicted one, and the most probable other one."""
+    others = [pair for pair in best if pair[0] != predicted.label]
     second, of_second = others[0] if others else (None, None)
     return {
         "label": shown(label),
-        "predicted": shown(said.label),
-        "probability": said.probability,
-        "right": None if label is None else said.label == label,
+        "predicted": shown(predicted.label),
+        "probability": predicted.probability,
+        "right": None if label is None else predicted.label == label,
         "second": shown(second),
         "second_probability": of_second,
     }
 
 
-def _shown_labels(y: Any, said: Prediction, best: list[tuple[Any, float]]) -> dict[str, Any]:
-    """Any number of labels a message; of very many the first ones, and a last one that says so."""
+def _shown_labels(y: Any, predicted: Prediction, best: list[tuple[Any, float]]) -> dict[str, Any]:
+    """The true and the predicted labels of a message that may have several; the first ten, and how many more."""
     truth = None if y is None else labels_that_hold(y)
     return {
         "label": None if truth is None else _some(truth),
-        "predicted": _some(said.label),
-        "probability": [*said.probability[:MOST_LABELS]],
-        "right": None if truth is None else set(truth) == set(said.label),
+        "predicted": _some(predicted.label),
+        "probability": [*predicted.probability[:MOST_LABELS]],
+        "right": None if truth is None else set(truth) == set(predicted.label),
     }
 
 

@@ -86,9 +86,9 @@ def openapi(operations: Sequence[Operation], service: Service) -> dict[str, Any]
             if one.takes_mail and service.mail_field is not None:
                 sent["content"][MAIL] = {"schema": BYTES}
             described["requestBody"] = {"required": True, **sent}
-        said = _content(schema_of.get(one.answers), {name: said for name, (_, said) in examples.items()})
+        answer = _content(schema_of.get(one.answers), {name: answer for name, (_, answer) in examples.items()})
         refusals = {status: {"description": meaning} for status, meaning in one.refusals.items()}
-        described["responses"] = {"200": {"description": "The answer.", **said}, **refusals}
+        described["responses"] = {"200": {"description": "The answer.", **answer}, **refusals}
         paths.setdefault(one.path, {})[one.method.lower()] = described
     whole: dict[str, Any] = {
         "openapi": "3.1.0",
@@ -138,29 +138,29 @@ EXAMPLES: dict[str, tuple[list[str], list[Any], dict[str, Any]]] = {
 }
 
 
-def one_and_many(sent: list[Any], said: dict[str, Any]) -> Examples:
-    return {"one message": (sent[0], said), "many messages": (sent, [said] * len(sent))}
+def one_and_many(sent: list[Any], answer: dict[str, Any]) -> Examples:
+    return {"one message": (sent[0], answer), "many messages": (sent, [answer] * len(sent))}
 
 
 def predicting(kind: str) -> Examples:
-    texts, _, said = EXAMPLES[kind]
-    return one_and_many([{"text": text} for text in texts], said)
+    texts, _, answer = EXAMPLES[kind]
+    return one_and_many([{"text": text} for text in texts], answer)
 
 
 def learning(kind: str) -> Examples:
-    texts, labels, said = EXAMPLES[kind]
+    texts, labels, answer = EXAMPLES[kind]
     sent = [{"text": text, "label": label} for text, label in zip(texts, labels, strict=True)]
-    return one_and_many(sent, {**said, "learned": True})
+    return one_and_many(sent, {**answer, "learned": True})
 
 
 def explaining(kind: str) -> Examples:
-    texts, _, said = EXAMPLES[kind]
-    said = {"probabilities": [("spam", 0.97), ("ham", 0.03)], **said}
-    (first, _), (other, _) = said["probabilities"][:2]
+    texts, _, answer = EXAMPLES[kind]
+    answer = {"probabilities": [("spam", 0.97), ("ham", 0.03)], **answer}
+    (first, _), (other, _) = answer["probabilities"][:2]
     labels = {"explained": None if kind == ORDERED else first, "against": other if kind == CLASSES else None}
     words = [*zip(texts[0].split(), (1.5, 0.9), strict=False), ("(intercept)", -0.3)]
-    said = {**said, **labels, "margin": 2.1, "contributions": words, "n_others": 0, "others": 0.0}
-    return {"one message": ({"text": texts[0]}, said)}
+    answer = {**answer, **labels, "margin": 2.1, "contributions": words, "n_others": 0, "others": 0.0}
+    return {"one message": ({"text": texts[0]}, answer)}
 
 
 def teaching(kind: str) -> Examples:
