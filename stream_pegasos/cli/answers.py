@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.console import note, printable, writing
+from stream_pegasos.cli.console import check_choice, note, printable, writing
 from stream_pegasos.cli.options import result_field
 
 if TYPE_CHECKING:
@@ -112,8 +112,7 @@ def chosen_format(
     has_truth: bool = False,
 ) -> AnswerFormat:
     """The format that an option names, or the extension of the file; by default the two columns."""
-    if name is not None and name not in FORMATS:
-        raise click.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}", param_hint="--output-format")
+    check_choice(name, FORMATS, "--output-format")
     extension = path.suffix.lower().removeprefix(".") if path is not None else ""
     if name is None and extension in FORMATS:
         name = extension

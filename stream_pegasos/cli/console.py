@@ -111,6 +111,21 @@ def check_plot(path: Path | None) -> None:
 
 
 @contextmanager
+def naming(path: object) -> Iterator[None]:
+    """Turn what a model of this file refuses into a failure that names the file."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise Failure(f"{path}: {error}") from None
+
+
+def check_choice(value: str | None, choices: Iterable[str], flag: str) -> None:
+    """Refuse an option whose value, if it is given, is none of the choices."""
+    if value is not None and value not in choices:
+        raise click.BadParameter(f"{value!r} is none of {', '.join(choices)}", param_hint=flag)
+
+
+@contextmanager
 def writing(path: Path | str) -> Iterator[None]:
     try:
         yield

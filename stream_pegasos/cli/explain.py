@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from stream_pegasos.cli.command import argument, bundled, command, number
-from stream_pegasos.cli.console import Failure, note, print_lines, printable
+from stream_pegasos.cli.console import Failure, naming, note, print_lines, printable
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code
-from stream_pegasos.cli.models import chosen_label, load_model, takes_several, takes_text
+from stream_pegasos.cli.models import check_takes_text, chosen_label, load_model, takes_several, takes_text
 from stream_pegasos.cli.options import StreamOptions, model_argument, result_field, vectors_field
 from stream_pegasos.cli.stream import Stream
 
@@ -176,12 +176,9 @@ def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: A
 
     from stream_pegasos.operation.explaining import explained
 
-    if not takes_text(learner):
-        raise Failure(f"{path} is a model of features, not of texts")
-    try:
+    check_takes_text(learner, path)
+    with naming(path):
         why = explained(learner, message, chosen, top)
-    except (TypeError, ValueError) as error:
-        raise Failure(f"{path}: {error}") from None
     head, legend = _said(learner, message, why)
     if "withheld" in why:
         head += f"; the limit of false positives withholds {', '.join(map(printable, why['withheld']))}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stream_pegasos.cli.command import argument, command
-from stream_pegasos.cli.console import Failure, check_outputs, listed, print_lines, printable, writing
+from stream_pegasos.cli.console import check_outputs, listed, naming, print_lines, printable, writing
 from stream_pegasos.cli.models import chosen_label, load_model
 from stream_pegasos.cli.options import force_field, model_argument, must_save_field, vectors_field
 
@@ -40,10 +40,8 @@ def forget_class(given: ForgetClassOptions) -> None:
     try:
         learner = load_model(given.model, None, given.vectors)
         _, progress = load_with_progress(given.model, given.vectors)
-        try:
+        with naming(given.model):
             learner.forget_class(chosen_label(learner, given.label, "LABEL"))
-        except TypeError as error:
-            raise Failure(f"{given.model}: {error}") from None
         with writing(given.save):
             learner.snapshot(progress).write(given.save)
     finally:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stream_pegasos.cli.command import argument, command
-from stream_pegasos.cli.console import Failure, check_outputs, print_lines
-from stream_pegasos.cli.models import load_model, save_model, takes_text
+from stream_pegasos.cli.console import check_outputs, naming, print_lines
+from stream_pegasos.cli.models import check_takes_text, load_model, save_model
 from stream_pegasos.cli.options import force_field, model_argument, vectors_field
 
 
@@ -33,12 +33,9 @@ def freeze(given: FreezeOptions) -> None:
     """
     check_outputs(save=given.frozen, force=given.force, inputs=[given.model])
     learner = load_model(given.model, None, given.vectors)
-    if not takes_text(learner):
-        raise Failure(f"{given.model} is a model of features; only models of texts can be frozen")
-    try:
+    check_takes_text(learner, given.model)
+    with naming(given.model):
         made = learner.freeze()
-    except (TypeError, ValueError) as error:
-        raise Failure(f"{given.model}: {error}") from None
     made.field_names = learner.field_names
     save_model(made, given.frozen)
     n = learner.n_features

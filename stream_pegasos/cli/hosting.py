@@ -3,7 +3,7 @@
 import errno
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +53,41 @@ class HostingOptions:
         default=10.0,
     )
 
+    def token(self) -> str | None:
+        """The token that stands in the file."""
+        token = None if self.token_file is None else self.token_file.read_text("ascii", "replace").strip()
+        if token == "":
+            raise Failure(f"{self.token_file} is empty")
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise Failure(f"{self.token_file} must hold one line of ASCII, the token")
+        return token
+
+    def hosts(self, token: str | None) -> tuple[str, ...]:
+        """The host names that requests may have; a note warns if anyone who reaches the address may come."""
+        from stream_pegasos.service import LOOPBACK
+
+        host, allowed = self.host, self.allowed_host
+        if not host:
+            raise click.BadParameter("it is empty; 0.0.0.0 is every address of this machine", param_hint="--host")
+        for name in allowed:
+            if not re.fullmatch(r"(\*\.)?[\w.-]+|\[[0-9a-fA-F:]+\]", name):
+                raise click.BadParameter(
+                    f"{name!r} is no name of a host, as mail.example.org or *.example.org; it has no port",
+                    param_hint="--allowed-host",
+                )
+        local = is_loopback(host)
+        reached = [*([] if local else [host]), *allowed]
+        if reached and token is None:
+            note(f"anyone who reaches {' or '.join(reached)} may teach the model; see --token-file")
+        return (*LOOPBACK, f"[{host}]" if ":" in host else host, *allowed) if local or allowed else ("*",)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
 
 def labels_for(learner: Any, allowed: "AllowedLabels | None") -> "tuple[Label, ...] | None":
     """The labels that may be learned; a wrong option if the model cannot take them."""
@@ -63,38 +98,6 @@ def labels_for(learner: Any, allowed: "AllowedLabels | None") -> "tuple[Label, .
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), param_hint="--labels") from None
     return allowed.labels
-
-
-def token_of(path: Path | None) -> str | None:
-    """The token that stands in a file."""
-    token = None if path is None else path.read_text("ascii", "replace").strip()
-    if token == "":
-        raise Failure(f"{path} is empty")
-    if token is not None and not (token.isascii() and token.isprintable()):
-        raise Failure(f"{path} must hold one line of ASCII, the token")
-    return token
-
-
-def hosts_of(host: str, allowed: Sequence[str], token: str | None) -> tuple[str, ...]:
-    """The host names that requests may have; a note warns if anyone who reaches the address may come."""
-    from stream_pegasos.service import LOOPBACK
-
-    if not host:
-        raise click.BadParameter("it is empty; 0.0.0.0 is every address of this machine", param_hint="--host")
-    for name in allowed:
-        if not re.fullmatch(r"(\*\.)?[\w.-]+|\[[0-9a-fA-F:]+\]", name):
-            raise click.BadParameter(
-                f"{name!r} is no name of a host, as mail.example.org or *.example.org; it has no port",
-                param_hint="--allowed-host",
-            )
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = host == "localhost"
-    reached = [*([] if local else [host]), *allowed]
-    if reached and token is None:
-        note(f"anyone who reaches {' or '.join(reached)} may teach the model; see --token-file")
-    return (*LOOPBACK, f"[{host}]" if ":" in host else host, *allowed) if local or allowed else ("*",)
 
 
 def serve_page(

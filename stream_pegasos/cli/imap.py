@@ -1,6 +1,5 @@
 """The command `imap`."""
 
-import ipaddress
 import os
 import ssl
 import subprocess
@@ -15,6 +14,7 @@ import click
 
 from stream_pegasos.cli.command import bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, note, print_lines
+from stream_pegasos.cli.hosting import is_loopback
 from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
 from stream_pegasos.cli.models import set_decision
@@ -66,7 +66,7 @@ class ServerOptions:
         assert self.host is not None and self.user is not None
         if self.no_tls and (self.starttls or self.ca_file):
             raise click.BadParameter("it does not go with --starttls and --ca-file", param_hint="--no-tls")
-        if self.no_tls and not _is_loopback(self.host):
+        if self.no_tls and not is_loopback(self.host):
             raise click.BadParameter(
                 "the password would be read on the way; it is for 127.0.0.1", param_hint="--no-tls"
             )
@@ -105,13 +105,6 @@ class ServerOptions:
             return line
 
         return secret
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _output_of(command: str) -> str:

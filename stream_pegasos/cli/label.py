@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from stream_pegasos.cli import options
 from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.command import argument, bundled, command, number
-from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note
-from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, serve_page, token_of
+from stream_pegasos.cli.console import Failure, check_choice, check_outputs, file_itself, note
+from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.label_file import LabelFile
@@ -81,8 +79,7 @@ def label(given: LabelOptions) -> None:
     from stream_pegasos.operation.active_learning import FIRST, ActiveLearning
     from stream_pegasos.service import Service
 
-    if given.first not in FIRST:
-        raise click.BadParameter(f"{given.first!r} is none of {', '.join(FIRST)}", param_hint="--first")
+    check_choice(given.first, FIRST, "--first")
     if given.load and given.save and file_itself(given.load) == file_itself(given.save):
         raise Failure(f"{given.save}: the labels would be learned twice when the command goes on; save to another file")
     output = given.output or Path(
@@ -96,8 +93,8 @@ def label(given: LabelOptions) -> None:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
     learner = model_to_continue(asked, given.load, given.vectors)
     source = Input(asked, learner, unlabelled=True)
-    token = token_of(given.hosting.token_file)
-    hosts = hosts_of(given.hosting.host, given.hosting.allowed_host, token)
+    token = given.hosting.token()
+    hosts = given.hosting.hosts(token)
     with closing(source), closing(LabelFile(output, takes_several(learner), source.fields)) as labels:
         messages: Iterator[Any] = Arriving(_messages(source.in_thread())) if source.is_pipe() else _messages(source)
         active_learning = ActiveLearning(given.window, given.hosting.take_back_seconds, given.first, messages, labels)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.console import Failure, listed, note, printable, writing
+from stream_pegasos.cli.console import Failure, listed, naming, note, printable, writing
 from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, ModelOptions
 from stream_pegasos.cli.stream import DICT_FORMATS, Stream
 
@@ -25,6 +25,11 @@ def takes_text(model: Any) -> bool:
 def takes_several(model: Any) -> bool:
     """Whether a message may have several labels."""
     return "several labels" in model.capabilities
+
+
+def check_takes_text(model: Any, path: Path | None) -> None:
+    if not takes_text(model):
+        raise Failure(f"{path} is a model of features, not of texts")
 
 
 def takes_lines(model: Any) -> bool:
@@ -255,10 +260,8 @@ def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
     """Change the decision of a model as the options say."""
     given = decision.given()
     if given:
-        try:
+        with naming(path):
             model.set_decision(**given)
-        except (TypeError, ValueError) as error:
-            raise Failure(f"{path}: {error}") from None
 
 
 def keep_names(model: Any) -> None:

@@ -9,9 +9,9 @@ import click
 from stream_pegasos.cli import options
 from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, note
-from stream_pegasos.cli.hosting import HostingOptions, hosts_of, labels_for, serve_page, token_of
+from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.mail_options import VerdictOptions
-from stream_pegasos.cli.models import resuming, takes_text
+from stream_pegasos.cli.models import check_takes_text, resuming
 from stream_pegasos.cli.spamd import SpamdOptions, check_mails, spamd_beside
 from stream_pegasos.cli.stream import allowed_labels
 
@@ -80,16 +80,15 @@ def serve(given: ServeOptions) -> None:
         raise click.BadParameter(f"{given.begin} is the model to continue with", param_hint="--load")
     load = given.begin or given.load
     check_outputs(checkpoint=given.kept.path, inputs=[given.hosting.token_file])
-    token = token_of(given.hosting.token_file)
+    token = given.hosting.token()
     allowed = allowed_labels(given.labels)
-    hosts = hosts_of(given.hosting.host, given.hosting.allowed_host, token)
+    hosts = given.hosting.hosts(token)
     with resuming(given.kept, load, given.vectors, None, is_mail=given.spamd.spamd is not None) as (
         checkpoints,
         learner,
         progress,
     ):
-        if not takes_text(learner):
-            raise Failure(f"{load or given.kept.path} is a model of features, not of texts")
+        check_takes_text(learner, load or given.kept.path)
         if progress and "sources" in progress:
             raise Failure(
                 f"{given.kept.path} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"

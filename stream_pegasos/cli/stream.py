@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.console import Failure
+from stream_pegasos.cli.console import Failure, check_choice
 from stream_pegasos.cli.options import MailOptions, StreamOptions, field_names
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ class Stream:
     def __init__(self, address: str | None, options: StreamOptions, mails: MailOptions | None = None) -> None:
         from stream_pegasos.streams import FORMATS, format_of
 
-        if options.format is not None and options.format not in FORMATS:
-            raise click.BadParameter(f"{options.format!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+        check_choice(options.format, FORMATS, "--format")
         self.address, self.options = address, options
         self.mails = {} if mails is None else mails.given
         self.text_fields = tuple(field_names(options.text_field or ""))  # none where no option names any
