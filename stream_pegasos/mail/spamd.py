@@ -33,7 +33,7 @@ from stream_pegasos.mail.protocol import (
 )
 from stream_pegasos.mail.users import UserModels
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdicts
-from stream_pegasos.service.bodies import PATIENCE
+from stream_pegasos.service.room import Room
 from stream_pegasos.service.work import EndingError
 from stream_pegasos.streams.mail_ids import mail_id
 
@@ -64,8 +64,7 @@ class Spamd:
         self._users, self._verdicts, self._may_teach = users, verdicts, may_teach
         self._limits = users.common.limits
         self._clients: set[_Client] = set()
-        self._waiting: dict[_Client, None] = {}  # for their clients, those first that began first
-        self._n_bytes = 0  # of the mails of all clients
+        self._room = Room(4 * self._limits.body)
 
     @asynccontextmanager
     async def listening(self, listener: socket) -> AsyncIterator[None]:
@@ -77,7 +76,7 @@ class Spamd:
         finally:
             remove_path(listener)
             server.close()
-            for client in [*self._waiting]:
+            for client in [*self._room.waiting]:
                 client.give_way()
             if self._clients:
                 _, late = await asyncio.wait([client.task for client in self._clients], timeout=SECONDS_TO_END)
@@ -90,50 +89,34 @@ class Spamd:
         self._clients.add(client)
         try:
             try:
-                if len(self._clients) > self._limits.concurrency:
-                    self._make_room(client, 0.0)
+                if len(self._clients) > self._limits.concurrency and not self._room.make(client, 0.0):
+                    raise RefusalError(EX_TEMPFAIL, "too much is asked for at a time")
                 response = await self._answer_to(client)
             except Exception as error:
                 response = failure(_refusal(error))
-                self._release(client)
+                self._room.release(client)
                 self._users.common.monitor.n_failed += 1
             with self._waiting_for(client):
                 async with client.timer:
                     await client.send(response)
-                    self._release(client)
+                    self._room.release(client)
                     await client.linger()
         except OSError:  # the client is gone, or does not take its answer in time
             writer.transport.abort()
         finally:
             self._clients.discard(client)
-            self._release(client)
+            self._room.release(client)
             writer.close()
 
     @contextmanager
     def _waiting_for(self, client: _Client) -> Iterator[None]:
         """As long as this lasts, the client is waited for by its timer, which another one may end."""
-        client.since = asyncio.get_running_loop().time()
         client.timer = asyncio.timeout(self._limits.seconds)
-        self._waiting[client] = None
+        self._room.waiting[client] = asyncio.get_running_loop().time()
         try:
             yield
         finally:
-            self._waiting.pop(client, None)
-
-    def _make_room(self, new: _Client, patience: float) -> None:
-        """End the connection that has waited longest for its client, if it waited so many seconds; or refuse."""
-        now = asyncio.get_running_loop().time()
-        slowest = next((client for client in self._waiting if client is not new), None)
-        if slowest is None or now < slowest.since + patience:
-            raise RefusalError(EX_TEMPFAIL, "too much is asked for at a time")
-        del self._waiting[slowest]
-        self._release(slowest)
-        slowest.give_way()
-
-    def _release(self, client: _Client) -> None:
-        """Nothing is kept of its mail any more."""
-        self._n_bytes -= client.n_bytes
-        client.n_bytes = 0
+            self._room.waiting.pop(client, None)
 
     async def _answer_to(self, client: _Client) -> bytes:
         try:
@@ -181,10 +164,8 @@ class Spamd:
         return whole
 
     def _take(self, client: _Client, n: int) -> None:
-        client.n_bytes += n
-        self._n_bytes += n
-        if self._n_bytes > 4 * self._limits.body:
-            self._make_room(client, PATIENCE)
+        if not self._room.take(client, n):
+            raise RefusalError(EX_TEMPFAIL, "too much is asked for at a time")
 
     async def _tell(self, asked: Asked, mail: bytes) -> bytes:
         if not self._may_teach:
@@ -233,7 +214,6 @@ class _Client:
         assert task is not None
         self.reader, self.writer, self.task = reader, writer, task
         self.n_bytes = 0  # of its mail
-        self.since = 0.0  # when it began to be waited for
         self.timer = asyncio.timeout(None)
 
     def give_way(self) -> None:

@@ -10,19 +10,24 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope
 
+from stream_pegasos.service import room
 from stream_pegasos.service.limits import Limits
-
-PATIENCE = 2.0  # seconds in which a body is to come where others want its room
 
 
 @dataclass(eq=False)
-class _Coming:
+class _Body:
     """A body of which more is to come."""
 
-    scope: Any
     task: asyncio.Task[Any]
-    began: float
+    n_bytes: int = 0
     refusal: HTTPException | None = None  # once it is not waited for any longer
+
+    def give_way(self) -> None:
+        self.refuse(_no_room())
+
+    def refuse(self, refusal: HTTPException) -> None:
+        self.refusal = refusal
+        self.task.cancel()
 
 
 class Bodies:
@@ -34,15 +39,14 @@ class Bodies:
 
     Attributes
     ----------
-    n_bytes
-        Of the bodies of all requests that are not answered yet.
+    room
+        What keeps count of the bodies of all requests that are not answered yet.
     """
 
     def __init__(self, limits: Limits) -> None:
-        self.n_bytes = 0
+        self.room = room.Room(4 * limits.body)
         self._limits = limits
-        self._coming: dict[_Coming, None] = {}  # those that began first come first
-        self._timer: asyncio.TimerHandle | None = None  # for the first of them: most come at once and need none
+        self._timer: asyncio.TimerHandle | None = None  # for the first body: most come at once and need none
 
     async def receive(self, scope: Scope, receive: Receive, types: Sequence[str]) -> tuple[str, bytes]:
         """The content type of a request, in lower case, and its body.
@@ -63,23 +67,23 @@ class Bodies:
             raise self._too_large()
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
-        coming = _Coming(scope, task, loop.time())
-        self._coming[coming] = None
+        scope["body"] = body = _Body(task)
+        self.room.waiting[body] = now = loop.time()
         if self._timer is None:
-            self._timer = loop.call_at(coming.began + self._limits.seconds, self._refuse_late)
+            self._timer = loop.call_at(now + self._limits.seconds, self._refuse_late)
         try:
-            if len(self._coming) > self._limits.concurrency and not self._make_room(coming):
+            if len(self.room.waiting) > self._limits.concurrency and not self.room.make(body, room.PATIENCE):
                 raise _no_room()
-            return type, await self._all_parts(receive, coming)
+            return type, await self._all_parts(receive, body)
         except asyncio.CancelledError:
-            if coming.refusal is None:
+            if body.refusal is None:
                 raise
             task.uncancel()
-            raise coming.refusal from None
+            raise body.refusal from None
         finally:
-            self._coming.pop(coming, None)
+            self.room.waiting.pop(body, None)
 
-    async def _all_parts(self, receive: Receive, coming: _Coming) -> bytes:
+    async def _all_parts(self, receive: Receive, body: _Body) -> bytes:
         parts: list[bytes] = []
         largest, more = self._limits.body, True
         while more:
@@ -88,40 +92,27 @@ class Bodies:
                 raise HTTPException(400, "the body did not come to its end")
             part, more = message.get("body", b""), message.get("more_body", False)
             parts.append(part)
-            self.n_bytes += len(part)
-            coming.scope["n_bytes"] = size = coming.scope.get("n_bytes", 0) + len(part)
-            if size > largest:
+            if body.n_bytes + len(part) > largest:
                 raise self._too_large()
-            if self.n_bytes > 4 * largest and not self._make_room(coming):
+            if not self.room.take(body, len(part)):
                 raise _no_room()
         return b"".join(parts)
 
     def _refuse_late(self) -> None:
         """Wait no longer for bodies whose time is over."""
         loop, seconds, self._timer = asyncio.get_running_loop(), self._limits.seconds, None
-        for coming in [*self._coming]:
-            if coming.began + seconds > loop.time():
-                self._timer = loop.call_at(coming.began + seconds, self._refuse_late)
+        for body, began in [*self.room.waiting.items()]:
+            assert isinstance(body, _Body)
+            if began + seconds > loop.time():
+                self._timer = loop.call_at(began + seconds, self._refuse_late)
                 break
-            self._refuse(coming, _slow(408, f"the body did not come within {seconds:g} seconds"))
+            del self.room.waiting[body]
+            body.refuse(_slow(408, f"the body did not come within {seconds:g} seconds"))
 
-    def _refuse(self, coming: _Coming, refusal: HTTPException) -> None:
-        del self._coming[coming]
-        coming.refusal = refusal
-        coming.task.cancel()
-
-    def answered(self, scope: Any) -> None:
+    def answered(self, scope: Scope) -> None:
         """A request is answered, whatever came of its body."""
-        self.n_bytes -= scope.pop("n_bytes", 0)
-
-    def _make_room(self, new: _Coming) -> bool:
-        """Whether another body gives way to this one."""
-        slowest = next(iter(self._coming))
-        if slowest is new or asyncio.get_running_loop().time() < slowest.began + PATIENCE:
-            return False
-        self._refuse(slowest, _no_room())
-        self.answered(slowest.scope)
-        return True
+        if "body" in scope:
+            self.room.release(scope.pop("body"))
 
     def _too_large(self) -> HTTPException:
         return HTTPException(413, f"the body is too large; it may have {self._limits.body:,} bytes")

@@ -281,7 +281,7 @@ def test_users_without_a_folder_teach_nothing_unless_the_common_model_is_to_lear
 
 
 def test_a_slow_client_gives_its_room_to_others(mail_model, monkeypatch):
-    monkeypatch.setattr("stream_pegasos.mail.spamd.PATIENCE", 0.0)
+    monkeypatch.setattr("stream_pegasos.service.room.PATIENCE", 0.0)
     slow = request("CHECK", bytes(1000))[:-100]
 
     async def run():
