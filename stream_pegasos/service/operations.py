@@ -1,5 +1,7 @@
 """All that can be asked for over HTTP, and what answers it."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -92,9 +94,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         method, path = name.split()
 
         def add(handler: Handler) -> Handler:
-            (sent,) = [kind for name, kind in handler.__annotations__.items() if name != "return"] or [None]
-            takes = {"takes" if method == "POST" else "query": sent}
-            operations.append(Operation(method, path, handler, summary, **{**takes, **described}))
+            operations.append(Operation(method, path, handler, summary, **described))
             return handler
 
         return add
@@ -153,7 +153,10 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
             return as_json(service.explain(x, label))
 
     @operation(
-        "GET /asked", "The messages that the model would most like to know the labels of", refusals=OF_PARAMETERS
+        "GET /asked",
+        "The messages that the model would most like to know the labels of",
+        query=MessagesAsked,
+        refusals=OF_PARAMETERS,
     )
     async def asked(about: MessagesAsked) -> Response:
         return as_json(await labelling.asked(about.limit, about.first, about.also))
@@ -161,6 +164,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     @operation(
         "POST /teach",
         "Give a message its label, which is learned after some seconds",
+        takes=Taught,
         answers=dict[str, int],
         examples=teaching,
         refusals=OF_TEACHING,
@@ -176,6 +180,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     @operation(
         "POST /take-back",
         "Take a label back that is not learned yet",
+        takes=TakenBack,
         answers=dict[str, int],
         examples=lambda kind: {"one message": ({"number": 17}, {"n_given": 3})},
         refusals=OF_TEACHING,
@@ -205,6 +210,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     @operation(
         "GET /classes",
         "How well each class is predicted, the commonest first",
+        query=ClassesAsked,
         examples=lambda kind: {"one of 77": (None, {"n": 77, "classes": [A_CLASS]})},
         refusals=OF_PARAMETERS,
     )
@@ -214,6 +220,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     @operation(
         "GET /words",
         "The words that weigh most for and against a label",
+        query=WordsAsked,
         examples=lambda kind: {"a label": (None, {"positive": [("arrive", 1.5)], "negative": [("top up", -0.9)]})},
         refusals=OF_WORDS,
     )
