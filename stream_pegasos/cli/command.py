@@ -3,6 +3,7 @@
 import functools
 import inspect
 import math
+import re
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import Field, field, fields
@@ -15,6 +16,7 @@ HELP_ALL = "--help-all"
 N_EXAMPLES = 3  # in the help of one screen
 NO_BREAK = "\u2011"  # a hyphen at which no line ends
 PATH = click.Path(path_type=Path)
+ENDS_CLAUSE = re.compile(r"[.:;](?: |$)")
 
 
 class _Option(click.Option):
@@ -46,9 +48,9 @@ def shared(flag: str, help: str, *, group: str, default: Any = None, **given: An
     group
         Under which heading.
     brief
-        What --help says of it, `True` for all of its help; without one, only --help-all has it.
+        What --help says of it, `True` for the beginning of its help; without one, only --help-all has it.
     shown
-        The default as it is shown, where it is not the value itself.
+        The default as it is shown, where it is neither the value itself nor "none".
     **given
         What click takes. The type is that of the field.
     """
@@ -98,12 +100,13 @@ def _parameters(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[c
             yield _Argument([each.name], required="default" not in given, **given)
             continue
         flag, _, metavar = given.pop("flag").partition(" ")
-        shown = given.pop("shown", None) or each.default or "off"
+        shown = given.pop("shown", None) or each.default or ("none" if metavar else "off")
         if given.get("brief") is True:
-            given["brief"] = f"{given['help'].rstrip('.')} [default: {shown}]" if each.default else given["help"]
+            brief = ENDS_CLAUSE.split(given["help"])[0]
+            given["brief"] = f"{brief} [default: {shown}]" if each.default else f"{brief}."
         given["help"] += f" [default: {shown}]"
-        if each.type in (bool, bool | None) and "/" not in flag:
-            given["is_flag"] = True
+        given |= {"is_flag": True} if each.type in (bool, bool | None) and "/" not in flag else {}
+        given |= {"multiple": True} if each.type == tuple[str, ...] else {}
         if not given.get("required"):  # click does not ask for what has a default, even None
             given["default"] = each.default
         yield _Option([each.name, flag], metavar=metavar or None, **given)

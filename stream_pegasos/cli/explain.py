@@ -28,14 +28,10 @@ class ExplainOptions:
     text: str | None = result_field(
         "--text TEXT",
         "Explain the prediction for this text instead; of a model of several fields it is a JSON object with them.",
-        brief="Explain the prediction for this text instead.",
-        shown="none",
+        brief=True,
     )
     mail: Path | None = result_field(
-        "--mail FILE",
-        "Explain the prediction for the mail in this file instead, - for standard input.",
-        brief=True,
-        shown="none",
+        "--mail FILE", "Explain the prediction for the mail in this file instead, - for standard input.", brief=True
     )
     top: int = result_field("--top N", "How many features for each label.", type=number(int, 1), default=20, brief=True)
     label: str | None = result_field(

@@ -31,18 +31,16 @@ class HostingOptions:
         "Where to listen; 0 for any port that is free.",
         type=number(int, 0, 65535),
         default=8000,
-        brief="Where to listen [default: 8000]",
+        brief=True,
     )
     token_file: Path | None = service_field(
         "--token-file FILE",
         "Requests must carry the bearer token in this file.",
         brief="File of the token that requests must carry.",
-        shown="none",
     )
     allowed_host: tuple[str, ...] = service_field(
         "--allowed-host NAME",
         "Requests may come under this host name, as from a proxy that passes Host on. Give it once for each name.",
-        multiple=True,
         default=(),
         shown="those of this machine; with another --host any",
     )

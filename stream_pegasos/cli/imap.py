@@ -33,19 +33,18 @@ VARIABLE = "STREAM_PEGASOS_PASSWORD"
 class ServerOptions:
     """Which server, and how to log in."""
 
-    host: str | None = service_field("--host NAME", "The server.", required=True, brief=True, shown="none")
+    host: str | None = service_field("--host NAME", "The server.", required=True, brief=True)
     port: int | None = service_field(
         "--port N", "Its port.", type=number(int, 1, 65535), shown="993, or 143 without TLS from the start"
     )
-    user: str | None = service_field("--user NAME", "The name to log in with.", required=True, brief=True, shown="none")
+    user: str | None = service_field("--user NAME", "The name to log in with.", required=True, brief=True)
     password_file: Path | None = service_field(
         "--password-file FILE", "A file whose first line is the password.", brief=True, shown=f"the variable {VARIABLE}"
     )
     password_command: str | None = service_field(
         "--password-command COMMAND",
-        "A command that prints the password, as 'pass show mail'. It is run for each connection.",
-        brief="A command that prints the password.",
-        shown="none",
+        "A command that prints the password; it is run for each connection, as 'pass show mail'.",
+        brief=True,
     )
     oauth2: bool = service_field("--oauth2", "The password is a token of OAuth 2 (XOAUTH2).", default=False)
     starttls: bool = service_field("--starttls", "Begin in plain text and turn to TLS, on port 143.", default=False)
@@ -131,29 +130,23 @@ class FolderOptions:
     junk: str | None = mail_field(
         "--junk FOLDER",
         "Where spam is; it is made if there is none of this name.",
-        brief="Where spam is.",
+        brief=True,
         shown="the one that the server marks as such",
     )
     ham_folder: tuple[str, ...] = mail_field(
         "--ham-folder FOLDER",
         "A mail that is moved from Junk to this folder is learned as ham, as if moved to the inbox; may be given "
         "several times.",
-        shown="none",
         default=(),
-        multiple=True,
     )
     spam: tuple[str, ...] = mail_field(
         "--spam FOLDER",
         "First learn the mails that stand in this folder as spam; may be given several times. Those of --spam and "
         "--ham are learned in order of arrival, and once, however often the command is started.",
         brief="First learn the mails in this folder as spam.",
-        shown="none",
         default=(),
-        multiple=True,
     )
-    ham: tuple[str, ...] = mail_field(
-        "--ham FOLDER", "The same with ham.", brief="The same of ham.", shown="none", default=(), multiple=True
-    )
+    ham: tuple[str, ...] = mail_field("--ham FOLDER", "The same with ham.", brief=True, default=())
     action: str = mail_field(
         "--action NAME",
         "What is done with spam: move it to Junk, or flag it with the keyword $Junk.",
@@ -165,10 +158,7 @@ class FolderOptions:
         "--backlog", "Look also at the mails that stand in the inbox at the start.", default=False
     )
     dry_run: bool = mail_field(
-        "--dry-run",
-        "Print what would be done; change nothing, neither there nor here.",
-        default=False,
-        brief="Print what would be done; change nothing.",
+        "--dry-run", "Print what would be done; change nothing, neither there nor here.", default=False, brief=True
     )
 
     def training_folders(self) -> dict[str, str]:
@@ -201,7 +191,6 @@ class ImapOptions:
         "The model, which learns on, and what is remembered of the mailbox, in one file; a new one if there is none.",
         required=True,
         brief="The model, which learns on; it need not exist.",
-        shown="none",
     )
     folders: FolderOptions = bundled()
     once: bool = mail_field("--once", "Look once, then end.", default=False, brief=True)

@@ -37,7 +37,7 @@ class _FilterCommand(Command):
 
 @dataclass(frozen=True)
 class MailFilterOptions:
-    model: Path | None = mail_field("--model M", "The model; a frozen one starts fastest.", brief=True, shown="none")
+    model: Path | None = mail_field("--model M", "The model; a frozen one starts fastest.", brief=True)
     exit_code: bool = mail_field(
         "--exit-code",
         "Exit with 0 for spam, 1 for ham, 2 for unsure and 3 after a failure, as bogofilter does.",

@@ -81,18 +81,9 @@ class MailOptions:
         "In place of FILE: a Maildir, mbox, .eml or folder of mails with the label spam; may be given several times. "
         "Mails of --spam and --ham come in order of arrival.",
         brief="In place of FILE: Maildir, mbox or folder of spam.",
-        shown="none",
         default=(),
-        multiple=True,
     )
-    ham: tuple[str, ...] = stream_field(
-        "--ham PATH",
-        "The same with the label ham.",
-        brief="The same of ham.",
-        shown="none",
-        default=(),
-        multiple=True,
-    )
+    ham: tuple[str, ...] = stream_field("--ham PATH", "The same with the label ham.", brief=True, default=())
 
     @property
     def given(self) -> dict[str, tuple[str, ...]]:
@@ -132,7 +123,6 @@ class ModelOptions:
     drift_detector: str | None = model_field(
         "--drift-detector NAME",
         "adaptive: one of River's detectors, as HDDMW. A loaded or resumed model begins it anew.",
-        shown="none",
     )
     l2: float | None = model_field("--l2 λ", "pegasos: regularisation, above 0.", shown="0.0001")
     t0: float | None = model_field("--t0 T", "pegasos: steps that count as taken, for a gentle start.", shown="0")
@@ -188,7 +178,6 @@ class ModelOptions:
         "--vectors NAME_OR_PATH",
         "Word vectors: wordllama, a folder of model2vec, or a file of word2vec or fastText; of a loaded model, where "
         "its own are now.",
-        shown="none",
     )
 
     def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":

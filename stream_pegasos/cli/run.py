@@ -43,7 +43,6 @@ class RunOptions:
         "--label-topic SOURCE",
         "A source of labels that come later, each with the id of its message.",
         brief="Labels that come later, by ids of messages.",
-        shown="none",
     )
     label_window: int = options.stream_field(
         "--label-window N", "How many messages wait for their labels.", type=number(int, 1), default=10_000

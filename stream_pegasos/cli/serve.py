@@ -37,7 +37,7 @@ class ServeOptions:
     labels: str | None = options.service_field(
         "--labels A,B,…",
         "The labels that alone may be learned. Others are refused; these are the buttons of the page.",
-        brief="The labels that alone may be learned.",
+        brief=True,
         shown="any label",
     )
     spamd: SpamdOptions = bundled()

@@ -59,12 +59,12 @@ class TuneOptions:
         "What to optimise: accuracy, macro-f1, log-loss; for two classes also auc and, as "
         "recall@0.01, the share of positives caught where that share of negatives may be flagged.",
         default="accuracy",
-        brief="What to optimise [default: accuracy]",
+        brief=True,
     )
     plot: Path | None = options.result_field(
         "--plot FILE",
         "Draw what each model gained over the stream: a .png, .svg or .pdf; needs matplotlib.",
-        brief="Draw what each model gained over the stream.",
+        brief=True,
         shown="nowhere",
     )
     save: Path | None = options.save_field()
