@@ -88,7 +88,6 @@ class Ledger:
         self._lock = threading.Lock()
         self._is_changed = False  # since the newest checkpoint
         self._checkpoints = Checkpoints(path, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, tell) if is_kept else None
-        self._journal: Journal | None = None
         if self._checkpoints is not None:
             self._checkpoints.claim()
         try:
@@ -111,27 +110,23 @@ class Ledger:
             if not isinstance(progress, dict) or "imap" not in progress:
                 raise ValueError(f"{path} is kept by another command; give a copy that train --load … --save … made")
             self.memory.set_state(progress["imap"])
-        journal = Journal(path, self._lock, self._tell, safe=True)
-        for entries in journal.entries((progress or {}).get("journal")):
+        self._journal = Journal(path, self._lock, self._tell, safe=True)
+        for entries in self._journal.entries((progress or {}).get("journal")):
             self._apply(entries)
             self._is_changed |= bool(entries)
         self.n_learned = self.n_corrected = 0
         self._is_changed |= resumed is None
-        if self._checkpoints is not None:
-            self._journal = journal
-            self._checkpoints.start(self._snapshot, self._written)
+        if self._checkpoints is None:
+            self._journal = Journal(None, self._lock)
+        else:
+            self._checkpoints.start(self._snapshot, lambda progress: self._journal.written(progress["journal"]))
 
     def _snapshot(self) -> Snapshot:
-        assert self._journal is not None
         with self._lock:
             progress = {"imap": self.memory.get_state(), "journal": self._journal.rotate()}
             snapshot: Snapshot = self.model.snapshot(progress)
             self._is_changed = False
         return snapshot
-
-    def _written(self, progress: Any) -> None:
-        assert self._journal is not None
-        self._journal.written(progress["journal"])
 
     def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> None:
         """Learn these mails, unless they were learned as this before, and take note of these events; all or nothing.
@@ -157,14 +152,12 @@ class Ledger:
         if not entries:
             return
         with self._lock:
-            if self._journal is not None:
-                try:
-                    self._journal.learn(entries)
-                except OSError as error:
-                    raise OSError(f"cannot write the journal of {self._path}: {error.strerror or error}") from None
+            try:
+                self._journal.learn(entries)
+            except OSError as error:
+                raise OSError(f"cannot write the journal of {self._path}: {error.strerror or error}") from None
             self._apply(entries)
-            if self._journal is not None:
-                self._journal.commit(len(entries))
+            self._journal.commit(len(entries))
             self._is_changed = True
         if self._checkpoints is not None:
             self._checkpoints.count(len(labelled) or 1)
@@ -194,8 +187,7 @@ class Ledger:
         OSError
             If that failed.
         """
-        if self._journal is not None:
-            self._journal.sync()
+        self._journal.sync()
 
     def close(self) -> None:
         """Write a last checkpoint, if there is anything new, and let others on.
@@ -205,7 +197,7 @@ class Ledger:
         OSError
             If it could not be written.
         """
-        if self._checkpoints is not None and self._journal is not None:
+        if self._checkpoints is not None:
             try:
                 self._checkpoints.close(last=self._is_changed or self._checkpoints.error is not None)
             finally:

@@ -36,7 +36,7 @@ class Journal:
     Parameters
     ----------
     path
-        The file of the checkpoint.
+        The file of the checkpoint; `None` to write nothing.
     lock
         The lock of the model. Hold it to call `learn`, `commit`, `abort`, `given`, `taken_back` or `rotate`.
     on_event
@@ -73,13 +73,14 @@ class Journal:
 
     def __init__(
         self,
-        path: Path,
+        path: Path | None,
         lock: threading.Lock,
         on_event: Callable[[str], None] = lambda text: None,
         safe: bool = False,
         begun_with: str = "",
     ) -> None:
-        self.path, self.safe, self._begun_with = path, safe, begun_with
+        self.path, self.safe, self._begun_with = path or Path(), safe, begun_with
+        self._writes = path is not None
         self.waiting: dict[int, Entry] = {}
         self.n_written = self.n_synced = 0
         self.error: str | None = None
@@ -276,6 +277,8 @@ class Journal:
         self._put(record)
 
     def _put(self, record: dict[str, Any]) -> None:
+        if not self._writes:
+            return
         if self._n_aborted:
             record["dropped"] = self._n_aborted
         if self._begun_with and self._number == self._end == 0:
@@ -324,7 +327,7 @@ class Journal:
     def _files(self) -> dict[tuple[str, int], Path]:
         begin = f"{self.path.name}.journal-"
         found = {}
-        for path in self.path.parent.iterdir() if self.path.parent.is_dir() else ():
+        for path in self.path.parent.iterdir() if self._writes and self.path.parent.is_dir() else ():
             name, _, number = path.name.removeprefix(begin).partition("-")
             if path.name.startswith(begin) and number.isdecimal():
                 found[name, int(number)] = path

@@ -114,16 +114,17 @@ class Service:
         self.learning_lock, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._predictions = MicroBatching(self._predict, SLICE)
         self._ending = False
-        self._journal: Journal | None = None
         self.n_learned_again = 0
-        if checkpoints is not None:
+        if checkpoints is None:
+            self._journal = Journal(None, self._lock)
+        else:
             self._journal = Journal(checkpoints.path, self._lock, checkpoints.tell, sync, begun_with)
             self.active_learning.store = self._journal
-            self._learn_again(self._journal, progress)
+            self._learn_again(progress)
 
-    def _learn_again(self, journal: Journal, progress: Any) -> None:
+    def _learn_again(self, progress: Any) -> None:
         """Learn what was learned after the checkpoint, and the labels that were given and not learned."""
-        before = self.model.n_learned
+        before, journal = self.model.n_learned, self._journal
         for entries in journal.entries((progress or {}).get("journal")):
             for part in slices(entries, lambda entry: size_of(entry[0])):
                 self._learn_entries(part)
@@ -163,9 +164,7 @@ class Service:
     def snapshot(self) -> Snapshot:
         with self._lock:
             ids, digests = self._learning.ids.ids(), self._learning.ids.digests()
-            progress: dict[str, Any] = {"monitor": self.monitor.get_state()}
-            if self._journal is not None:
-                progress["journal"] = self._journal.rotate()
+            progress: dict[str, Any] = {"monitor": self.monitor.get_state(), "journal": self._journal.rotate()}
             snapshot: Snapshot = self.model.snapshot(progress)
         # Each as one string, which is fast, and while others go on.
         progress |= {"ids": json.dumps(ids), "labels_of_ids": json.dumps(digests)}
@@ -174,9 +173,8 @@ class Service:
     def start(self) -> None:
         """Begin to learn, and to write checkpoints."""
         self._ending = False
-        if self.checkpoints is not None and self._journal is not None:
-            journal = self._journal
-            self.checkpoints.start(self.snapshot, lambda progress: journal.written(progress["journal"]))
+        if self.checkpoints is not None:
+            self.checkpoints.start(self.snapshot, lambda progress: self._journal.written(progress["journal"]))
 
     async def finish(self) -> None:
         """Refuse to learn from now on, once the request at work is learned to its end."""
@@ -197,7 +195,7 @@ class Service:
         OSError
             If it could not be written.
         """
-        if self.checkpoints is not None and self._journal is not None:
+        if self.checkpoints is not None:
             try:
                 self.checkpoints.close(last)
             finally:
@@ -270,15 +268,14 @@ class Service:
         superseded = self.active_learning.superseded(X, ids)
         answers: list[dict[str, Any]] = []
         before = self.model.n_learned
-        if self._journal is not None:
-            entries = [
-                (example[0], example[1], example[2] if len(example) > 2 else 1.0, id)
-                for example, id, outcome in zip(examples, ids, outcomes, strict=True)
-                if outcome != KNOWN
-            ]
-            numbers = [each.message.number for each in superseded if each is not None]
-            with self._lock:
-                self._journal.learn(entries, numbers if given is None else [given])
+        entries = [
+            (example[0], example[1], example[2] if len(example) > 2 else 1.0, id)
+            for example, id, outcome in zip(examples, ids, outcomes, strict=True)
+            if outcome != KNOWN
+        ]
+        numbers = [each.message.number for each in superseded if each is not None]
+        with self._lock:
+            self._journal.learn(entries, numbers if given is None else [given])
         try:
             for part in slices(examples, lambda example: size_of(example[0])):
                 begin, end = len(answers), len(answers) + len(part)
@@ -294,13 +291,12 @@ class Service:
                 if end < len(examples):
                     await give_way()
         except BaseException as error:
-            if self._journal is not None:
-                waiting = [each.message.number for each, _ in self.active_learning.given()]
-                with self._lock, suppress(OSError):
-                    self._journal.abort()
-                    for other in superseded:  # which the record of these messages has ended
-                        if other is not None and other.message.number in waiting:
-                            self._journal.given(other.message, other.label)
+            waiting = [each.message.number for each, _ in self.active_learning.given()]
+            with self._lock, suppress(OSError):
+                self._journal.abort()
+                for other in superseded:  # whose labels the record of these messages has ended
+                    if other is not None and other.message.number in waiting:
+                        self._journal.given(other.message, other.label)
             if before == self.model.n_learned or not isinstance(error, (TypeError, ValueError)):
                 raise
             raise RuntimeError(f"learned in part: {error}") from error
@@ -324,23 +320,21 @@ class Service:
             predict_block(self.model, [*X], [])  # which raises where a message would be refused
             entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
             with self._lock:
-                if self._journal is not None:
-                    self._journal.learn(entries)
+                self._journal.learn(entries)
                 outcomes = [self._learning.unlearn(x, id) for x, id in zip(X, ids, strict=True)]
         await self.sync()
         return outcomes
 
     def _count(self, n: int) -> None:
         """So many messages more are learned, or forgotten."""
-        if self._journal is not None:
-            self._journal.commit(n)
+        self._journal.commit(n)
         if self.checkpoints is not None:
             self.checkpoints.count(n)
 
     async def sync(self) -> None:
         """Wait until all that is learned by now is safe; those who wait together share one look at the disk."""
         journal = self._journal
-        if journal is not None and journal.safe:
+        if journal.safe:
             n = journal.n_written
             async with self._syncing:
                 if journal.n_synced < n:
