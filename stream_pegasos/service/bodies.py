@@ -1,4 +1,4 @@
-"""The bodies of requests: how they are received, and how much of them there is at a time."""
+"""Receives the bodies of requests, so many and so large ones at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Body:
 
     task: asyncio.Task[Any]
     n_bytes: int = 0
-    refusal: HTTPException | None = None  # once it is not waited for any longer
+    refusal: HTTPException | None = None  # the answer, once the service waits no longer
 
     def give_way(self) -> None:
         self.refuse(_no_room())
@@ -31,16 +31,10 @@ class _Body:
 
 
 class Bodies:
-    """Receives so many bodies at a time, with four times as many bytes together as the largest one may have. Bytes
-    count until their requests are answered.
+    """Receives so many bodies at a time, with four times as many bytes together as the largest one may have. The
+    `room` counts bytes until their request is answered.
 
-    Beyond that, the body that began first and is still coming gives way, if it had two seconds. Where there is none,
-    the new one is refused.
-
-    Attributes
-    ----------
-    room
-        What keeps count of the bodies of all requests that are not answered yet.
+    Beyond that, the slowest body gives way, if it had two seconds; else the new one is refused.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -54,12 +48,12 @@ class Bodies:
         Raises
         ------
         HTTPException
-            If it is of none of these types, or too large, or too slow, or there is no room for it.
+            If it has another type, is too large or too slow, or there is no room for it.
         """
         headers, largest = dict(scope["headers"]), self._limits.body
         type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
         if type not in types:
-            # So a browser asks before it lets the page of a stranger send anything.
+            # A browser asks first before the page of a stranger may send these types.
             raise HTTPException(415, f"the content type must be {' or '.join(types)}")
         length = headers.get(b"content-length", b"")
         # Python refuses to read an int of very many digits.
@@ -99,7 +93,7 @@ class Bodies:
         return b"".join(parts)
 
     def _refuse_late(self) -> None:
-        """Wait no longer for bodies whose time is over."""
+        """Refuse bodies whose time is over."""
         loop, seconds, self._timer = asyncio.get_running_loop(), self._limits.seconds, None
         for body, began in [*self.room.waiting.items()]:
             assert isinstance(body, _Body)
@@ -110,7 +104,7 @@ class Bodies:
             body.refuse(_slow(408, f"the body did not come within {seconds:g} seconds"))
 
     def answered(self, scope: Scope) -> None:
-        """A request is answered, whatever came of its body."""
+        """Release the body of a request that is answered."""
         if "body" in scope:
             self.room.release(scope.pop("body"))
 

@@ -1,4 +1,4 @@
-"""The labels that people give, learned when they are due."""
+"""A task that learns the labels of people when they are due."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager, suppress
 
 from stream_pegasos.service.work import Service
 
-SECONDS_BETWEEN = 0.5  # looks for labels that are to be learned
+SECONDS_BETWEEN = 0.5  # two looks for labels that are due
 
 
 @asynccontextmanager
 async def learning_as_given(service: Service) -> AsyncIterator[None]:
-    """Learn the labels that people give when they are due, and in the end those that could still be taken back."""
+    """Learn the labels of people when they are due; at the end, also those that could still be taken back."""
     if not service.active_learning.size:
         yield
         return

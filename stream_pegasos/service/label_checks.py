@@ -11,7 +11,7 @@ from stream_pegasos.operation.monitor import Monitor
 
 __all__ = ["LabelChecks", "each_label"]
 
-MOST_ANSWERED = 2_000_000  # labels that may be told in an answer, where a message may have several
+MOST_ANSWERED = 2_000_000  # labels in the answer to a request, where a message may have several
 
 
 class LabelChecks:
@@ -20,31 +20,31 @@ class LabelChecks:
     Parameters
     ----------
     monitor
-        That of the model.
+        The monitor of the model.
     labels
-        The labels that alone may be learned; `None` for any.
+        The only labels that may be learned; `None` for any.
     most
-        How many labels the model may know by what is learned here.
+        How many labels the model may learn here.
     """
 
     def __init__(self, monitor: Monitor, labels: Sequence[Label] | None, most: int) -> None:
         self._monitor, self._labels, self._most = monitor, None if labels is None else tuple(labels), most
 
     def allowed(self, given: Iterable[Any]) -> AllowedLabels | None:
-        """The labels that may be learned, written as those that the model knows or that are given; `None` for any."""
+        """The labels that may be learned, spelled as the model or people spell them; `None` for any."""
         if self._labels is None:
             return None
         met = [*self._monitor.model.classes, *each_label(given)]
         return AllowedLabels(self._labels, next((label for label in met if truth_of(label) is not None), None))
 
     def check(self, labels: Sequence[Any], given: Iterable[Any]) -> int:
-        """See to it that labels may be learned, beside those that are given; how many the model will know then.
+        """Check that labels may be learned beside those that people gave; how many the model will know then.
 
         Raises
         ------
         ValueError, TypeError
-            If one is not allowed, or the model does not take it, or there would be too many, as where a field of ids is
-            taken for the label.
+            If one is not allowed, the model does not take it, or there would be too many, as if a column of ids were
+            the label.
         """
         allowed = self.allowed(given)
         for label in dict.fromkeys(each_label(labels)):
@@ -58,7 +58,7 @@ class LabelChecks:
         return n
 
     def check_size(self, n: int, n_labels: int | None = None) -> None:
-        """See to it that the answers to so many messages are not too large, where each may have all labels.
+        """Check that the answers to `n` messages are not too large, where each may have all labels.
 
         Raises
         ------

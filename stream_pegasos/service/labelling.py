@@ -1,4 +1,4 @@
-"""What people are asked on the page, and the labels that they give there."""
+"""The labelling of messages by people, on the page or over HTTP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream_pegasos.service.work import Service
 
 __all__ = ["Labelling"]
 
-MOST_OFFERED = 1_000  # labels that are offered to those who teach
+MOST_OFFERED = 1_000  # labels that people are offered
 MOST_GIVEN = 20  # labels that are shown as given
 LONGEST_GIVEN = 200  # characters shown of their messages
 
@@ -29,17 +29,16 @@ class Labelling:
         self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
 
     async def asked(self, limit: int, first: str | None = None, also: int | None = None) -> dict[str, Any]:
-        """The messages that people are to label next, what the model says of them, and the labels that can be taken
-        back.
+        """The messages to label next, the answers of the model, and the labels that can be taken back.
 
         Parameters
         ----------
         limit
             How many messages.
         first
-            In another order than usual: see `ActiveLearning`.
+            Another order than usual: see `ActiveLearning`.
         also
-            The number of a message that comes as well while it waits, as someone is reading it.
+            The number of a message to include as long as it waits, as someone is reading it.
         """
         service, active_learning = self._service, self._service.active_learning
         first = active_learning.first if first is None else first
@@ -89,9 +88,7 @@ class Labelling:
         }
 
     def _offer(self, labels: Iterable[Any]) -> list[Any]:
-        """The labels that can be given, each in the place that it had, as people know them by it; ordered ones in
-        order.
-        """
+        """The labels to offer. Each keeps its place, as people know it by that; ordered ones are in order."""
         now = dict.fromkeys(labels)
         if now.keys() != self._offered.keys():
             new = sorted((label for label in now if label not in self._offered), key=str)
@@ -99,17 +96,17 @@ class Labelling:
         return sorted(self._offered) if self._service.kind == ORDERED else [*self._offered]
 
     async def teach(self, number: int, label: Any) -> None:
-        """Take the label that a person gives a message; it is learned when it cannot be taken back any more. With
-        `None` the message is passed over.
+        """Give a message its label, which is learned once it can no longer be taken back. With `None` the message is
+        skipped.
 
         Raises
         ------
         LookupError
             If the message does not wait for a label.
         ValueError, TypeError
-            If the label is not allowed or the model does not take it, or there would be too many.
+            If the label is not allowed, the model does not take it, or there would be too many.
         OSError
-            If the label cannot be kept.
+            If the label cannot be stored.
         """
         service = self._service
         if label is None:

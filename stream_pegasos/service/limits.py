@@ -1,4 +1,4 @@
-"""What a client of the service may ask for."""
+"""Limits of the service."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class Limits:
     Parameters
     ----------
     body
-        The size of a request's body, in bytes. All bodies that are not answered yet may have four times that much
-        together; beyond it the slowest one that is being received gives way.
+        The size of a request's body, in bytes. All bodies that wait for their answer may have four times that much
+        together. Beyond that the slowest client gives way.
     text
         The length of a text, in characters.
     batch
         The number of messages in a request.
     concurrency
-        The number of requests whose bodies are coming at a time. Beyond it the slowest one gives way. There may be four
-        times as many connections; a proxy keeps those short that send nothing or half a head.
+        The number of bodies that are received at a time. Beyond that the slowest client gives way. There may be four
+        times as many connections; a proxy ends those that send nothing or half a head.
     seconds
         How long a client may take to send the body of a request.
     classes
-        The number of labels that the model may learn here, as each takes memory for good.
+        The number of labels that the model may learn here. Each takes memory for good.
     """
 
     body: int = 8 << 20

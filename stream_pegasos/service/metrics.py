@@ -1,4 +1,4 @@
-"""What Prometheus is told."""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class Metrics:
         yield from self._of_classes()
 
     def _of_classes(self) -> Iterator[Any]:
-        """Counters by class: of the commonest when they were first asked for, as a counter must never go back, and of
-        the others together.
+        """Counters by class. The commonest of the first scrape keep theirs, as a counter must never go back; all
+        others share one.
         """
         tally = self._service.monitor.score.tally
         for row in self._service.monitor.score.of_classes(MOST_CLASSES):
@@ -104,5 +104,5 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
 
 
 def _called(label: Any) -> str:
-    """A label as Prometheus can read it; what is no character of UTF-8 stands as its number."""
+    """A label in valid UTF-8; a lone surrogate is written as its number."""
     return str(shown(label)).encode("utf-8", "backslashreplace").decode()

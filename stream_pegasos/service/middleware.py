@@ -1,4 +1,4 @@
-"""What stands around each request: the token, the counts, and a wall that no traceback passes."""
+"""What every request passes: the check of the token, the counters, and the answer to an internal error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stream_pegasos.service.work import Service
 
 
 class RequestMiddleware:
-    """Asks for the token, counts, and lets no traceback out."""
+    """Checks the token, counts requests, and answers internal errors without a traceback."""
 
     def __init__(self, app: Any, service: Service, metrics: Metrics, open_paths: set[str]) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""What OpenAPI is told, which is made from the table of operations."""
+"""Operations of the service, and their description as OpenAPI."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from stream_pegasos.service.work import Service
 
 JSON, MAIL = "application/json", "message/rfc822"
 BYTES = {"type": "string", "format": "binary"}
-Examples = dict[str, tuple[Any, Any]]  # what is sent, and the answer to it, by a name
+Examples = dict[str, tuple[Any, Any]]  # a request and the answer to it, by name
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What a path does: the application and what OpenAPI is told are made from it."""
+    """One operation of the service, from which its route and its description are made."""
 
     method: str  # GET or POST
     path: str
@@ -42,7 +42,7 @@ class Operation:
 
 
 class Endpoint:
-    """An operation of a service as an application of its own, around which the router puts nothing."""
+    """An operation as an ASGI application, which the router calls directly."""
 
     def __init__(self, operation: Operation, service: Service) -> None:
         self._operation, self._service = operation, service
@@ -113,7 +113,7 @@ def _content(schema: Any, examples: dict[str, Any]) -> dict[str, Any]:
     return {"content": {JSON: content}} if content else {}
 
 
-# A message, what it is labelled with, and what is said of it, by the kind of model.
+# Messages, their labels, and the answer to them, by the kind of model.
 EXAMPLES: dict[str, tuple[list[str], list[Any], dict[str, Any]]] = {
     CLASSES: (
         ["win a free prize", "lunch at noon?"],

@@ -1,4 +1,4 @@
-"""All that can be asked for over HTTP, and what answers it."""
+"""The operations of the service over HTTP."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ Handler = Callable[..., Awaitable[Response]]
 
 @contextmanager
 def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
-    """What the service raises, as HTTP has it.
+    """Turn the exceptions of the service into HTTP's.
 
     Parameters
     ----------
     unknown
-        The status where something is not known; `None` where that would be a fault of ours.
+        The status for a LookupError; `None` where that would be an internal error.
     kept
-        What is said where it cannot be written down.
+        The beginning of the message where the disk fails.
     """
     try:
         yield
@@ -83,7 +83,7 @@ def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
 
 
 def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
-    """All that can be asked of a service, that which is asked for most often first."""
+    """All operations of a service, the most frequent first."""
     operations, labelling = list[Operation](), Labelling(service)
 
     def one_or_many(kind: type[Message]) -> Any:
@@ -110,7 +110,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     )
     async def predict(sent: Any) -> Response:
         batch = batch_of(sent, service)
-        try:  # what is asked for most goes without `refusing`, which takes a hundredth of its time
+        try:  # not by `refusing`, which takes a hundredth of the time of this, the most frequent operation
             service.labels.check_size(len(batch.X))
         except ValueError as error:
             raise HTTPException(422, str(error)) from None

@@ -1,4 +1,4 @@
-"""Work on many messages, which gives way to other requests."""
+"""Large requests in slices, between which other requests are answered."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 __all__ = ["A_MESSAGE", "SLICE", "give_way", "slices"]
 
-SLICE = 50_000  # characters, about, after which it gives way
-A_MESSAGE = 100  # is what each of them counts beside its text
+SLICE = 50_000  # characters of a slice, about
+A_MESSAGE = 100  # characters that each message counts beside its text
 
 
 async def give_way() -> None:
-    """Let others work in the midst of learning, which nobody can cancel: a request is learned as a whole."""
+    """Let other requests run. A cancellation is put off: a request is learned as a whole."""
     try:
         await asyncio.sleep(0)
     except asyncio.CancelledError:
@@ -23,7 +23,7 @@ async def give_way() -> None:
 
 
 def slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
-    """Messages in parts, after each of which others may work."""
+    """The items in slices of about `SLICE` characters."""
     part: list[Any] = []
     size = 0
     for item in items:

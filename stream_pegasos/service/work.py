@@ -1,4 +1,4 @@
-"""A text model at work, with all that belongs to it."""
+"""A text model that predicts and learns, and what belongs to it."""
 
 from __future__ import annotations
 
@@ -38,46 +38,45 @@ class EndingError(Exception):
 
 
 class Service:
-    """A text model at work, with all that belongs to it: what is seen of it, its checkpoints, its limits.
+    """A text model that predicts and learns, with its monitor, its checkpoints, its journal and its limits.
 
     Parameters
     ----------
     model
         A `TextClassifier`.
     checkpoints
-        What keeps it; `None` to keep nothing.
+        Where the model is kept; `None` to keep nothing.
     progress
-        What was kept beside the model the last time.
+        The progress that the checkpoint holds beside the model.
     limits
-        What a stranger may ask for.
+        What a client may ask for.
     token
         The bearer token that requests have to carry; `None` for none.
     id_window
         How many ids of learned messages are remembered, so that none of them is learned again.
     monitor
-        What follows the model if something else teaches it, so that nothing is learned here; `None` if it is taught
-        here.
+        The monitor of a model that learns elsewhere; the service then learns nothing. `None` if it learns here.
     active_learning
-        The messages that people are asked to label; `None` for none. With checkpoints its labels are kept here.
+        The messages that people are asked to label; `None` for none. With checkpoints the journal is its store.
     sync
-        Whether what was answered outlives a power cut, too, and not only a killed process, where there are checkpoints.
+        Whether the answer to a request waits until the journal is flushed to the disk.
     begun_with
-        What `model` is where it is neither new nor from a checkpoint, as `Journal` takes it.
+        A name for `model` if it is neither new nor from a checkpoint: see `Journal`.
     labels
-        The labels that alone may be learned from now on, in the order in which they are offered to those who teach;
-        `None` for any. true, `"true"` and 1 are one label here, and have to be written as the model knows it.
+        The only labels that may be learned from now on, in the order in which the page offers them; `None` for any.
+        true, `"true"` and 1 are one label here, and have to be written as the model knows it.
 
     Attributes
     ----------
     n_learned_again
         How many messages were learned again since the checkpoint, from its journal.
     learning_lock
-        Held by whoever changes what is going to be learned.
+        Hold it to learn, and to give labels or take them back.
 
     Raises
     ------
     ValueError
-        If the progress or the journal cannot be one of this model.
+        If the progress or the journal does not belong to this model.
     OSError
         If the journal cannot be read.
     """
@@ -166,7 +165,7 @@ class Service:
             ids, digests = self._learning.ids.ids(), self._learning.ids.digests()
             progress: dict[str, Any] = {"monitor": self.monitor.get_state(), "journal": self._journal.rotate()}
             snapshot: Snapshot = self.model.snapshot(progress)
-        # Each as one string, which is fast, and while others go on.
+        # Each list is one string, which is fast, and made without the lock.
         progress |= {"ids": json.dumps(ids), "labels_of_ids": json.dumps(digests)}
         return snapshot
 
@@ -177,7 +176,7 @@ class Service:
             self.checkpoints.start(self.snapshot, lambda progress: self._journal.written(progress["journal"]))
 
     async def finish(self) -> None:
-        """Refuse to learn from now on, once the request at work is learned to its end."""
+        """Refuse to learn from now on, and wait until the current request is learned."""
         self._ending = True
         async with self.learning_lock:
             pass
@@ -188,7 +187,7 @@ class Service:
         Parameters
         ----------
         last
-            Whether to write it; not where nothing was learned.
+            Whether to write it.
 
         Raises
         ------
@@ -207,9 +206,7 @@ class Service:
         return self.monitor.kind
 
     async def predict(self, X: list[Message], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
-        """The answer to each message, as `answers_of` has them. People are asked for those that were not learned
-        before, by their ids.
-        """
+        """The answer to each message, as `answers_of` has them. People are asked to label those whose ids are new."""
         answers: list[dict[str, Any]] = []
         messages = [*zip(X, [None] * len(X) if ids is None else ids, strict=True)]
         for part in slices(messages, lambda message: size_of(message[0])):
@@ -227,24 +224,24 @@ class Service:
         return answers
 
     async def learn(self, examples: list[Labelled], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
-        """Predict each message, then learn it, unless one with its id was learned before with this label. The answer
-        tells whether it is `learned`; and with another label than before, what the `correction` was: the label before
-        was "taken back", if it was not learned yet, or the message is "taught anew".
+        """Predict each message, then learn it, unless its id was learned before with this label. An answer says whether
+        its message is `learned`. A new label for a known id is a `correction`: "taken back" if the old label was not
+        learned yet, else "taught anew".
 
         Raises
         ------
         ValueError
-            If a label is not allowed or the model does not take it, or labels or answers would become too many; nothing
+            If a label is not allowed, the model does not take it, or there would be too many labels or answers. Nothing
             is learned then.
         OSError
-            If what is learned cannot be kept.
+            If the journal cannot be written.
         EndingError
             If the service is ending; nothing is learned then.
         RuntimeError
             If learning failed on the way; `learned_ids` tells how far it came.
         """
         self._check_learns()
-        async with self.learning_lock:  # or labels could become known between the check and the learning
+        async with self.learning_lock:  # no other labels become known between the check and the learning
             self._check_runs()
             answers = await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
         await self.sync()
@@ -261,7 +258,7 @@ class Service:
     async def _learn_all(
         self, examples: list[Labelled], ids: Sequence[Id | None], given: int | None = None
     ) -> list[dict[str, Any]]:
-        """Learn messages as a whole; `given` is the number of the label that waited until now."""
+        """Learn all these messages; `given` is the number of the message whose label waited until now, if any."""
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
         self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels()))
         outcomes = self._learning.ids.compared(ids, labels)
@@ -326,13 +323,13 @@ class Service:
         return outcomes
 
     def _count(self, n: int) -> None:
-        """So many messages more are learned, or forgotten."""
+        """Take note that `n` more messages are learned, or forgotten."""
         self._journal.commit(n)
         if self.checkpoints is not None:
             self.checkpoints.count(n)
 
     async def sync(self) -> None:
-        """Wait until all that is learned by now is safe; those who wait together share one look at the disk."""
+        """Wait until the journal is flushed to the disk; requests that wait together share one flush."""
         journal = self._journal
         if journal.safe:
             n = journal.n_written
@@ -341,8 +338,8 @@ class Service:
                     await asyncio.to_thread(journal.sync)
 
     async def learn_given(self, at_once: bool = False) -> None:
-        """Learn the labels that people gave and that cannot be taken back any more, or `at_once` all of them."""
-        async with self.learning_lock:  # or a label that is learned by now could be learned again
+        """Learn the labels of people that can no longer be taken back, or `at_once` all of them."""
+        async with self.learning_lock:  # no label is learned twice
             for given in self.active_learning.due(at_once):
                 id = None if self.active_learning.reads else given.message.origin
                 try:
@@ -354,11 +351,11 @@ class Service:
                     print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
 
     def given_labels(self) -> list[Any]:
-        """The labels that people gave and that can still be taken back, the newest first."""
+        """The labels of people that can still be taken back, the newest first."""
         return [each.label for each, _ in self.active_learning.given()]
 
     def messages_from(self, ids: Sequence[Id | None]) -> list[Message | None]:
-        """The message of each id that waits for its label, or whose label can still be taken back."""
+        """The message of each id, if it waits for a label or its label can still be taken back."""
         return self.active_learning.messages_from(ids)
 
     def learned_ids(self) -> list[Id]:
@@ -367,7 +364,7 @@ class Service:
             return self._learning.ids.ids()
 
     def explain(self, x: Message, label: Any = None) -> dict[str, Any]:
-        """The answer to a message, and why: see `explained`."""
+        """The answer to a message and its explanation: see `explained`."""
         with self._lock:
             return shown_answer(explained(self.model, x, label))
 
@@ -391,7 +388,7 @@ class Service:
         return {**described, "parameters": parameters, "version": __version__}
 
     def health(self) -> str:
-        """Whether what is learned can be kept: "ok", or what fails."""
+        """Which of checkpoints and journal fail, or "ok" if neither does."""
         fails = {"checkpoints fail": self.checkpoints, "the journal fails": self._journal}
         return ", ".join(what for what, store in fails.items() if store and store.error is not None) or "ok"
 
