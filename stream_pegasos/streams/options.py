@@ -11,26 +11,19 @@ from stream_pegasos.common.display import one_line
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import LabelFormat, StreamError
 
-EXTENSIONS = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".txt": "labelled-text",
-    ".ft": "fasttext",
-    ".fasttext": "fasttext",
-    ".vw": "vw",
-    ".svmlight": "svmlight",
-    ".svm": "svmlight",
-    ".libsvm": "svmlight",
-    ".parquet": "parquet",
-    ".eml": "mail",
-    ".mbox": "mail",
-    ".mbx": "mail",
+ENDINGS = {
+    "jsonl": ".jsonl .ndjson .json",
+    "csv": ".csv",
+    "tsv": ".tsv .tab",
+    "labelled-text": ".txt",
+    "fasttext": ".ft .fasttext",
+    "vw": ".vw",
+    "svmlight": ".svmlight .svm .libsvm",
+    "parquet": ".parquet",
+    "mail": ".eml .mbox .mbx",
 }
-FORMATS = (*dict.fromkeys(EXTENSIONS.values()), "text")
+EXTENSIONS = {ending: format for format, endings in ENDINGS.items() for ending in endings.split()}
+FORMATS = (*ENDINGS, "text")
 WITHOUT_FIELDS = ("labelled-text", "fasttext", "svmlight", "mail", "text")
 ONE_LABEL = LabelFormat()
 
