@@ -1,4 +1,4 @@
-"""What a model at work says of a mail."""
+"""The verdict of a service on a mail."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["message_at_work", "verdict_of"]
 
-LARGE = 50_000  # bytes of a mail from which on it is taken apart while others are answered
+LARGE = 50_000  # bytes; larger mails are parsed in a thread
 
 
 async def verdict_of(service: Service, verdicts: Verdicts, mail: bytes, explains: bool = True) -> Verdict:
-    """What is said of a mail, with or without the words that decided."""
+    """The verdict on a mail, with or without the words that decided."""
     x = await message_at_work(mail, service.model)
     (predicted,) = await service.predict([x], [mail_id(mail)])
     with service.monitor.lock:
-        model = service.model  # which may be another one by now
+        model = service.model  # which may have been replaced meanwhile
         return verdicts.of(model, predicted, verdicts.words(model, x) if explains else ())
 
 
 async def message_at_work(mail: bytes, model: Any) -> Message:
-    """A mail as a model takes it; where it is large, it is taken apart while others are answered."""
+    """A mail as a message of a model. A large one is parsed in a thread."""
     x = message_of(mail, model)
     if len(mail) > LARGE:
         await asyncio.to_thread(model.features.prepare, x)

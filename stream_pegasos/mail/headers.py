@@ -1,4 +1,4 @@
-"""The headers that tell a mail system of a verdict, as SpamAssassin writes them."""
+"""Headers with a verdict, as SpamAssassin writes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stream_pegasos.mail.verdict import REQUIRED, Verdict
 
 __all__ = ["certain", "shown_word", "spam_headers", "with_headers"]
 
-LONGEST_WORD = 40  # characters of a word that are told
+LONGEST_WORD = 40  # characters shown of a word
 LONGEST_LINE = 76
 MOST_STARS = 50
 
@@ -21,9 +21,9 @@ def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
     Parameters
     ----------
     verdict
-        What is said of the mail.
+        The verdict on the mail.
     newline
-        The end of a line: that of the mail.
+        How the lines of the mail end.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
 def status_of(verdict: Verdict) -> str:
     """A verdict on one line, without the words."""
     is_spam = "Yes" if verdict.is_spam else "No"
-    # With tests and autolearn, as what reads SpamAssassin's headers looks for these.
+    # Programs that read SpamAssassin's headers look for tests and autolearn.
     line = f"{is_spam}, score={verdict.score:.1f} required={REQUIRED:.1f}"
     line += f" tests=PEGASOS_{verdict.outcome.upper()} autolearn=no"
     if verdict.probability is not None:
@@ -68,12 +68,12 @@ def certain(probability: float) -> str:
 
 
 def shown_word(word: str) -> str:
-    """A word as it may stand in a header, whoever wrote it."""
+    """A word in a form that is safe in a header."""
     if len(word) > LONGEST_WORD:
         word = word[: LONGEST_WORD - 1] + "…"
     return " ".join("".join(c if c.isprintable() and c not in '";' else "?" for c in word).split())
 
 
 def with_headers(mail: bytes, verdict: Verdict) -> bytes:
-    """The mail with these headers before its own, and every other byte as it was, so that signatures hold."""
+    """The mail with these headers before its own. No other byte changes, so that signatures hold."""
     return with_lines(mail, spam_headers(verdict, newline_of(mail)))

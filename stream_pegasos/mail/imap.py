@@ -37,7 +37,7 @@ DIGITS = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class MailboxPlan:
-    """Which folders are looked at, and what is done.
+    """The folders to look at, and what to do.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class MailboxPlan:
     moves
         Whether spam is moved to Junk; if not, it is flagged there where it is.
     acts
-        Whether anything is done on the server; if not, it is only told.
+        Whether to change anything on the server; if not, it is only logged.
     backlog
-        Whether the mails that stand in the inbox already are looked at, too.
+        Whether to judge the mails that are in the inbox already, too.
     """
 
     inbox: str = "INBOX"
@@ -62,24 +62,23 @@ class MailboxPlan:
 
 
 class MailboxFilter:
-    """Looks at a mailbox: asks the model of new mails, and learns what people moved.
+    """Looks at a mailbox: it judges new mails by the model, and learns the mails that people moved.
 
-    Each look goes by the numbers (UID) of mails that are new in a folder, and by their keys, which stay when they are
-    moved. What is going to be done is recorded before it is done, so that a look can be ended at any moment; the next
-    one goes on from there.
+    A look finds new mails by their numbers (UID) in a folder, and moved ones by their keys, which no move changes. Each
+    action is recorded before it is done, so that a look can end at any moment, and the next one goes on from there.
 
     Parameters
     ----------
     ledger
         The model and the memory.
     verdicts
-        What is spam.
+        The thresholds of spam and ham.
     plan
-        What is looked at and done.
+        The folders and the actions.
     tell
-        Called with a line about each mail for which something is done.
+        Called with a line about each mail that is moved, flagged or learned.
     warn
-        Called with a line about what went wrong, once for each reason.
+        Called with a line about each error, once for each kind.
 
     Attributes
     ----------
@@ -99,11 +98,11 @@ class MailboxFilter:
         self.counts: Counter[str] = Counter()
         self._verdicts, self._tell, self._warn = verdicts, tell, warn
         self._warned: set[str] = set()
-        self._shown: dict[int, str] = {}  # what is told of pending mails
+        self._shown: dict[int, str] = {}  # what is logged of pending mails
         self._backlog = plan.backlog
 
     def begin(self, box: Connection) -> None:
-        """Take note of what stands in folders that were never looked at, and see to it that there is a Junk."""
+        """Take note of the mails in folders that are new to the memory, and make Junk if it is missing."""
         plan, memory = self.plan, self.ledger.memory
         if "since" not in memory.training:
             self.ledger.record([["trained", "since", (datetime.now(UTC) - ONE_DAY).timestamp()]])
@@ -121,7 +120,7 @@ class MailboxFilter:
         n, memory = 0, self.ledger.memory
         for folder, role in self._folders():
             if role == INBOX and memory.pending:
-                # Of an inbox that was made anew, it is first to be seen which mails these are.
+                # In an inbox with new numbers the pending mails are to be found first.
                 uidvalidity, _ = box.open(folder, self.plan.acts)
                 if memory.folders[folder][0] == uidvalidity:
                     self._settle(box)
@@ -130,7 +129,7 @@ class MailboxFilter:
         return n
 
     def _folders(self) -> list[tuple[str, str]]:
-        """Junk comes first, so that it is known what is there when a mail comes out of it."""
+        """The folders and their roles. Junk is first, so that a mail that comes out of it is known."""
         plan = self.plan
         return [(plan.junk, JUNK), *((name, HAM_FOLDER) for name in plan.ham_folders), (plan.inbox, INBOX)]
 
@@ -160,7 +159,7 @@ class MailboxFilter:
         uids = box.uids(first)
         end = max(uidnext, first, uids[-1] + 1 if uids else 1)
         if not is_known:
-            # Of what stands there the keys are needed alone if they may tell of a move.
+            # The keys of mails that are there already are needed only where they may show a move.
             known = uids[-max(1, memory.window // 2) :] if role == JUNK or before is not None else []
             self._meet(box, folder, role, known, None)
             self.ledger.record([["looked", folder, uidvalidity, end]])
@@ -173,7 +172,7 @@ class MailboxFilter:
         return len(uids)
 
     def _meet(self, box: Connection, folder: str, role: str, uids: Sequence[int], uidvalidity: int | None) -> None:
-        """Do what mails that appear in a folder ask for; without a UIDVALIDITY they may have stood there all along."""
+        """Handle mails that appear in a folder. Without a UIDVALIDITY they may have been there all along."""
         memory = self.ledger.memory
         for keys in box.keys(uids):
             steps: dict[int, str] = {}
@@ -204,7 +203,7 @@ class MailboxFilter:
                     self._settle(box)
 
     def _drop_copies(self, box: Connection, folder: str, keys: dict[int, str], steps: dict[int, str]) -> None:
-        """A mail that is still in Junk, too, was not moved out of it."""
+        """Do not learn mails that are also in Junk still: they were not moved out of it."""
         back = {uid: keys[uid] for uid, step in steps.items() if step == LEARN_HAM}
         numbers = self.ledger.memory.junk_uids(back.values())
         if numbers:
@@ -216,7 +215,7 @@ class MailboxFilter:
                     del steps[uid]
 
     def _drop_old(self, box: Connection, keys: dict[int, str], steps: dict[int, str]) -> list[Event]:
-        """A mail that arrived long before the filter was first started, and is moved into the inbox, is not judged."""
+        """Do not judge mails that arrived before the filter was first started and are moved into the inbox now."""
         judged = [uid for uid, step in steps.items() if step == JUDGE]
         if not judged or self._backlog:
             return []
@@ -259,7 +258,7 @@ class MailboxFilter:
         return [self._verdicts.of(model, answer) for answer in answers_of(block)]
 
     def _settle(self, box: Connection) -> None:
-        """Move or flag what is to be, in the inbox, which is open; also what was to be when the process was killed."""
+        """Move or flag the pending mails of the inbox, which is open, also those from before a kill."""
         memory, plan = self.ledger.memory, self.plan
         if not memory.pending:
             return
@@ -284,7 +283,7 @@ class MailboxFilter:
                 except RefusedError as error:
                     self.counts["refused"] += 1
                     self._warn_once(f"a mail cannot be {done}, and stays: {error}")
-                    # What stands in Junk then is nobody else's doing.
+                    # A copy in Junk then is our own.
                     is_there = has_copy or isinstance(error, CopiedError)
                     events.append(["know", key, is_there, "", 0])
             self.ledger.record(events)
@@ -305,6 +304,6 @@ class MailboxFilter:
 
 
 def shown_subject(mail: bytes) -> str:
-    """The subject of a mail, for people to read: bounded, and with nothing in it that could act on a terminal."""
+    """The subject of a mail for a terminal: short, and without control characters."""
     subject = " ".join(mail_parts(mail).subject.split())
     return f"'{one_line(shortened(subject, LONGEST_SUBJECT), ' ')}'"

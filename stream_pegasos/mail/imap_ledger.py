@@ -1,4 +1,4 @@
-"""A model and what is remembered of a mailbox, kept together so that no kill parts them."""
+"""A model and the memory of a mailbox in one checkpoint, with a journal."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ class Ledger:
     model
         The model to begin with where there is no file yet.
     verdicts
-        Which labels are spam and ham.
+        What checks the model.
     window
         How many mails are remembered.
     is_kept
         Whether to write anything. If not, the model and the memory change in this process alone.
     tell
-        Called with a line of text that an operator should know.
+        Called with a line of text for the operator.
 
     Raises
     ------
     ValueError
-        If the file or the journal is damaged, or kept by something else.
+        If the file or the journal is damaged, or belongs to another command.
     OSError
         If another process keeps its checkpoints there, or a file cannot be read.
 
     Attributes
     ----------
     model, memory
-        What is kept.
+        The model and the memory of the mailbox.
     n_learned, n_corrected
         How many mails were learned, and how many of them had been learned with the other label.
     """
@@ -129,12 +129,12 @@ class Ledger:
         return snapshot
 
     def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> None:
-        """Learn these mails, unless they were learned as this before, and take note of these events; all or nothing.
+        """Learn labelled mails, unless they were learned with this label before, and apply events; all or nothing.
 
         Raises
         ------
         OSError
-            If it cannot be written down; then nothing is learned or noted.
+            If the journal cannot be written; then nothing is learned or applied.
         """
         labels = [mail.outcome for mail in labelled]
         if labels:
@@ -163,7 +163,7 @@ class Ledger:
             self._checkpoints.count(len(labelled) or 1)
 
     def _apply(self, entries: Sequence[Entry]) -> None:
-        """Learn mails and take note of events. One that was learned with the other label before is learned twice: see
+        """Learn mails and apply events. A mail that was learned with the other label before is learned twice: see
         `Learning`.
         """
         chunk, met = list[Any](), dict[str, str]()
@@ -180,7 +180,7 @@ class Ledger:
             self.memory.apply(event)
 
     def sync(self) -> None:
-        """See to it that all that was recorded outlives a power cut.
+        """Flush the journal to the disk, so that all records outlive a power cut.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class Ledger:
         self._journal.sync()
 
     def close(self) -> None:
-        """Write a last checkpoint, if there is anything new, and let others on.
+        """Write a last checkpoint, if anything is new, and release the lock.
 
         Raises
         ------

@@ -25,7 +25,7 @@ class Known(NamedTuple):
     Attributes
     ----------
     is_junk
-        Whether it was put into Junk, by whomever, or learned as spam, and did not come back since.
+        Whether the filter or a person put it into Junk, or it was learned as spam, and it did not come back since.
     uid
         Its number in Junk; 0 if it was never seen there.
     """
@@ -37,8 +37,7 @@ class Known(NamedTuple):
 class Memory:
     """What is remembered of a mailbox, in bounded memory.
 
-    It changes by events alone, each of which may come twice. So what was written down of them after a kill leads to the
-    same memory.
+    It changes by events alone, each of which may come twice. So the events of a journal restore it after a kill.
 
     Parameters
     ----------
@@ -58,7 +57,7 @@ class Memory:
     pending
         The mails of the inbox that are spam and about to be moved or flagged: keys by UIDs.
     training
-        How far folders were learned, by whoever does that.
+        How far folders were learned: see `learn_folders`.
 
     Examples
     --------
@@ -115,19 +114,19 @@ class Memory:
         return self.labels.get(id) or self.labels.get(key, "")
 
     def apply(self, event: Event) -> None:
-        """Take note of an event."""
+        """Apply an event."""
         name, *arguments = event
         EVENTS[name](self, *arguments)
 
     def owned(self, owner: str) -> None:
-        """It is the mailbox of this account. What is known of another one's folders is forgotten."""
+        """Take note of the account. The folders of another account are forgotten."""
         if owner != self.owner:
             self.owner = owner
             self.folders, self.pending, self.training = {}, {}, {}
             self.mails = OrderedDict((key, known._replace(uid=0)) for key, known in self.mails.items())
 
     def know(self, key: str, is_junk: bool, label: str, uid: int, id: str = "") -> None:
-        """A mail is there, and was learned as this, if it was."""
+        """Take note of a mail, and of the label with which it was learned, if any."""
         self.mails[key] = Known(is_junk, uid)
         self.mails.move_to_end(key)
         if label:
@@ -141,34 +140,34 @@ class Memory:
                 remembered.popitem(last=False)
 
     def looked(self, folder: str, uidvalidity: int, uid: int) -> None:
-        """A folder was looked at, up to the mail before this UID."""
+        """Take note that a folder was looked at, up to the mail before this UID."""
         self.folders[folder] = (uidvalidity, uid)
 
     def intend(self, uid: int, key: str) -> None:
-        """A mail of the inbox is going to be moved or flagged."""
+        """Take note that a mail of the inbox is about to be moved or flagged."""
         self.pending[uid] = key
 
     def settle(self, uid: int) -> None:
-        """It was, or is not going to be."""
+        """Take note that a pending mail was moved or flagged, or stays."""
         self.pending.pop(uid, None)
 
     def trained(self, folder: str, state: Any) -> None:
-        """How far a folder was learned."""
+        """Take note of how far a folder was learned."""
         self.training[folder] = state
 
     def get_state(self) -> str:
-        """All of it, as JSON."""
+        """The state, as JSON."""
         mails = [[key, *known] for key, known in self.mails.items()]
         pending, labels = [*self.pending.items()], [*self.labels.items()]
         return json.dumps([self.owner, mails, self.folders, pending, self.training, labels])
 
     def set_state(self, state: Any) -> None:
-        """Remember what stands there, and nothing else.
+        """Replace the state by what `get_state` returned.
 
         Raises
         ------
         ValueError
-            If it is none that `get_state` gave.
+            If it is no such state.
         """
         try:
             owner, mails, folders, pending, training, *more = json.loads(state)

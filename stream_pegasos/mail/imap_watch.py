@@ -29,10 +29,10 @@ def watch(
     wait: Callable[..., Any] = lambda function, *args: function(*args),
     warn: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Look at a mailbox whenever there is news.
+    """Look at a mailbox whenever something changes in it.
 
-    A connection that fails is made anew, after pauses that grow up to 5 minutes. What went wrong is told once, and when
-    it works again.
+    A connection that fails is made anew, after pauses that grow up to 5 minutes. Each kind of error is logged once, and
+    so is that the connection works again.
 
     Parameters
     ----------
@@ -41,20 +41,20 @@ def watch(
     begin
         Called with each new connection.
     look
-        Looks once; how many mails were new. It may fail anywhere and is then called again.
+        Looks once, and returns the number of new mails. It may fail anywhere, and is called again then.
     once
-        Whether to end after one look at all that is there.
+        Whether to end after one look.
     poll
-        The seconds between two looks where the server does not tell of news by itself.
+        The seconds between two looks at a server without IDLE.
     wait
         Calls a function that waits; it may raise KeyboardInterrupt meanwhile.
     warn
-        Called with a line of text that an operator should know.
+        Called with a line of text for the operator.
 
     Raises
     ------
     ConnectionFailedError, RefusedError, OSError
-        If it is to look once only and that fails; a LoginRefusedError also if it never worked.
+        If `once` is set and the look fails; a LoginRefusedError also where no login has worked yet.
     """
     pause, has_worked, logged = FIRST_PAUSE, False, set[type]()
     while True:

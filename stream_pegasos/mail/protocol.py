@@ -1,4 +1,4 @@
-"""SpamAssassin's protocol, SPAMC/1.0 to 1.5: what a client asks, read from a stream, and what it is answered."""
+"""SpamAssassin's protocol, SPAMC/1.0 to 1.5: requests are read from a stream, and answers are made."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ NAMES = {
 
 
 class RefusalError(Exception):
-    """What is asked is not done; the client is told the code and why."""
+    """A request is refused, with a code and a reason for the client."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(code, reason)
@@ -66,7 +66,7 @@ class RefusalError(Exception):
 
 @dataclass(slots=True)
 class Asked:
-    """What the head of a request says.
+    """The head of a request.
 
     Attributes
     ----------
@@ -75,13 +75,13 @@ class Asked:
     version
         Of the protocol: 1.0 has no headers.
     length
-        Of the body, in bytes; `None` where it goes on to the end of what comes.
+        Of the body, in bytes; `None` where the body ends with the stream.
     user
         Whose mail it is; `""` where nobody is named.
     label
-        What a mail is taught as: `"spam"` or `"ham"`; `""` where it is not said.
+        The label to learn: `"spam"`, `"ham"`, or `""` where there is none.
     sets, removes
-        Whether it is to be learned, and whether to be forgotten.
+        Whether to learn the mail, and whether to forget it.
     is_compressed
         Whether zlib has compressed the body.
     """
@@ -101,12 +101,12 @@ class Asked:
 
 
 async def read_head(reader: asyncio.StreamReader) -> Asked:
-    """What a client asks, up to the body.
+    """Read a request, up to its body.
 
     Raises
     ------
     RefusalError
-        If it is not as the protocol has it.
+        If it is not in the protocol.
     """
     line = await _line(reader)
     found = COMMAND.fullmatch(line)
@@ -143,7 +143,7 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 
 
 def _take(asked: Asked, name: str, value: str) -> None:
-    """What a header says; one that is not known says nothing."""
+    """Take over a header; unknown ones are ignored."""
     if name == "content-length":
         if not (value.isascii() and value.isdecimal()):
             raise bad_header("(Content-Length contains non-numeric bytes)")
@@ -168,20 +168,20 @@ def _take(asked: Asked, name: str, value: str) -> None:
 
 
 async def read_body(reader: asyncio.StreamReader, length: int | None) -> bytes:
-    """The next part of a body, of which so many bytes are still to come; `b""` at its end.
+    """The next part of a body, of which `length` bytes are still to come; `b""` at its end.
 
-    One byte more is taken where it is there already, so that a client is told that its length is wrong.
+    It may have one byte more, by which a wrong length is noticed.
     """
     return await reader.read(PART if length is None else min(PART, length + 1))
 
 
 def inflated(body: bytes | bytearray, largest: int) -> bytes:
-    """What zlib has compressed.
+    """Decompress a body.
 
     Raises
     ------
     RefusalError
-        If it is something else, or larger.
+        If zlib cannot read it, or it is too large.
     """
     stream = zlib.decompressobj()
     try:
@@ -204,12 +204,12 @@ def mismatch(expected: int, got: str) -> RefusalError:
 
 
 def bad_header(what: str) -> RefusalError:
-    """What a client did not say as the protocol has it; in the words of spamd, which blames a header for all of it."""
+    """A request that is not in the protocol. As spamd does, it calls any such fault a bad header."""
     return RefusalError(EX_PROTOCOL, what)
 
 
 def failure(refusal: RefusalError) -> bytes:
-    """The answer where something is not done, on one line of ASCII."""
+    """The answer to a refused request, on one line of ASCII."""
     reason = re.sub("[^ -~]", "?", refusal.reason[:500])
     return f"SPAMD/1.0 {refusal.code} {NAMES[refusal.code]}: {reason}\r\n".encode()
 

@@ -1,4 +1,4 @@
-"""SpamAssassin's spamd: a service answers spamc and whatever else speaks its protocol."""
+"""A server for spamc and other clients of SpamAssassin's spamd."""
 
 from __future__ import annotations
 
@@ -39,25 +39,24 @@ from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["Spamd"]
 
-SECONDS_TO_END = 10.0  # for what is at work in the end
+SECONDS_TO_END = 10.0  # for the current requests at the end
 LINGER = 1.0  # seconds in which a client that is still sending may read its answer
 
 
 class Spamd:
-    """Answers SpamAssassin's protocol by a model at work.
+    """Answers SpamAssassin's protocol by a service.
 
-    Each connection brings one request. Nobody waits for a client without end: it has so many seconds to send its
-    request, and as many to take the answer. When there are more connections or bytes than may be, the connection goes
-    that has waited longest for its client.
+    Each connection brings one request. A client has so many seconds to send it, and as many to take the answer. Beyond
+    the limits of connections or bytes, the slowest client gives way.
 
     Parameters
     ----------
     users
-        The models: that of all, and those of users.
+        The common model, and those of users.
     verdicts
-        Says whether a mail is spam, and has the labels.
+        The thresholds of spam and ham.
     may_teach
-        Whether TELL is done.
+        Whether TELL is allowed.
     """
 
     def __init__(self, users: UserModels, verdicts: Verdicts, may_teach: bool = True) -> None:
@@ -68,7 +67,7 @@ class Spamd:
 
     @asynccontextmanager
     async def listening(self, listener: socket) -> AsyncIterator[None]:
-        """Answer whoever comes to a socket, which is closed in the end; then those are answered that are at work."""
+        """Answer the clients of a socket. At the end it is closed, and the current requests are answered."""
         start = asyncio.start_unix_server if listener.family == AF_UNIX else asyncio.start_server
         server = await start(self._serve, sock=listener, limit=LARGEST_HEAD)
         try:
@@ -110,7 +109,7 @@ class Spamd:
 
     @contextmanager
     def _waiting_for(self, client: _Client) -> Iterator[None]:
-        """As long as this lasts, the client is waited for by its timer, which another one may end."""
+        """Wait for the client by its timer, which may end early to make room for another client."""
         client.timer = asyncio.timeout(self._limits.seconds)
         self._room.waiting[client] = asyncio.get_running_loop().time()
         try:
@@ -153,7 +152,7 @@ class Spamd:
             if len(mail) > largest + 1:
                 raise too_large(largest)
         if length is not None and len(mail) != length:
-            # What follows on a line of its own is passed over, as spamd does.
+            # Further lines are ignored, as spamd does.
             if len(mail) < length or not mail[:length].endswith(b"\n"):
                 raise mismatch(length, str(len(mail)) if len(mail) < length else "more")
             del mail[length:]
@@ -193,7 +192,7 @@ class Spamd:
 
 
 def _refusal(error: Exception) -> RefusalError:
-    """What a client is told of an error."""
+    """The answer to an error."""
     if isinstance(error, RefusalError):
         return error
     if isinstance(error, EndingError):
@@ -222,14 +221,14 @@ class _Client:
             self.timer.reschedule(0.0)
 
     async def send(self, response: bytes) -> None:
-        """Have the client take an answer, the last that it gets."""
+        """Send the answer, and wait until the client takes it."""
         self.writer.transport.set_write_buffer_limits(0)
         self.writer.write(response)
         self.writer.write_eof()
         await self.writer.drain()
 
     async def linger(self) -> None:
-        """Let a client that is sending still read its answer, which it could not if the connection were closed now."""
+        """Wait a moment before the connection is closed, so that a client that is still sending can read its answer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER):
                 while await self.reader.read(LARGEST_HEAD):

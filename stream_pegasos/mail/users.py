@@ -20,7 +20,7 @@ __all__ = ["UserModels"]
 
 FILE = "mail.safetensors"
 
-# What makes a model at work of a model, its checkpoints and the progress in the newest one.
+# Makes a service of a model, its checkpoints and the progress in the newest one.
 Make = Callable[[Any, Checkpoints, Any], Service]
 
 
@@ -34,17 +34,17 @@ class _Loaded:
 class UserModels:
     """The common model, and those of users, each in a folder of its own with its checkpoint and its journal.
 
-    A user has one whose folder is there: whoever asks can name any user, and is to make no files. They are loaded when
-    they are asked for. Beyond a number of them the least recently used one is closed.
+    A user has a model only if their folder exists: any client can name any user, and must not make files. A
+    model is loaded when it is asked for. Beyond a number of them the least recently used one is closed.
 
     Parameters
     ----------
     common
-        What answers users who have no folder, or have taught nothing.
+        The service for users who have no folder, or have taught nothing.
     folder
-        Where the folders of users are, each with the `folder_name`; `None` if all have the common model.
+        The parent of the users' folders, each of which is called by `folder_name`; `None` if all have the common model.
     make
-        Makes a model at work.
+        Makes a service.
     most_loaded
         How many models of users are in memory at a time, at least 1.
     checkpoints
@@ -65,15 +65,15 @@ class UserModels:
         self.common, self._learns_common = common, learns_common
         self._folder, self._make, self._most_loaded, self._checkpoints = folder, make, most_loaded, checkpoints
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
-        self._turning = asyncio.Lock()  # held by who loads a model or closes one
+        self._turning = asyncio.Lock()  # held to load a model or to close one
         self._released = asyncio.Event()
 
     def may_teach(self, user: str) -> bool:
-        """Whether there is a model that a user may teach; `""` is nobody, who teaches the common one."""
+        """Whether a user may teach a model; `""` is nobody, who teaches the common one."""
         return not user or self._learns_common or self._folder is None or self._own(user, True) is not None
 
     def _own(self, user: str, teaches: bool) -> str | None:
-        """The name of a user's folder, if there is a model in it or the user is about to teach one."""
+        """The name of a user's folder, if it has a model or the user is about to teach one."""
         if self._folder is None or not user:
             return None
         name = folder_name(user)
@@ -85,14 +85,14 @@ class UserModels:
 
     @asynccontextmanager
     async def serving(self, user: str, teaches: bool = False) -> AsyncIterator[Service]:
-        """The model at work for a user, which stays in memory meanwhile.
+        """The service for a user, which stays in memory meanwhile.
 
         Parameters
         ----------
         user
             The name; `""` for nobody.
         teaches
-            Whether the user teaches it, and so has a model from now on.
+            Whether the user teaches the model, and so has one from now on.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class UserModels:
     async def _close(self, name: str) -> None:
         loaded = self._loaded.pop(name)
         await loaded.service.finish()
-        with suppress(OSError):  # which was told
+        with suppress(OSError):  # which was logged
             await asyncio.to_thread(loaded.service.close, loaded.is_changed)
 
     async def close(self) -> None:
@@ -160,7 +160,7 @@ class UserModels:
 
 
 def folder_name(user: str) -> str:
-    """A user's name as that of a folder, from which the name can be told.
+    """The name of a user's folder, from which the user's name can be decoded.
 
     Examples
     --------

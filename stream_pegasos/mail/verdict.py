@@ -1,4 +1,4 @@
-"""What is said of a mail: that it is spam, ham, or unsure."""
+"""Verdicts on mails: spam, ham, or unsure."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class MailModelError(ValueError):
 
 
 class Verdict(NamedTuple):
-    """What is said of a mail.
+    """The verdict on a mail.
 
     Attributes
     ----------
     outcome
         `"spam"`, `"ham"` or `"unsure"`.
     probability
-        That of spam; `None` as long as the model knows no answer.
+        The probability of spam; `None` as long as the model knows no answer.
     score
-        From `REQUIRED` on it is spam. One more is e times the odds.
+        A mail with at least `REQUIRED` is spam. One more is e times the odds.
     words
-        What decided, with what each adds to the margin of spam, the largest size first.
+        The words that decided, each with what it adds to the margin of spam, the largest size first.
     reason
-        Why it is not called spam though it is probable; `None` otherwise.
+        Why a mail that is probably spam is not called so; `None` otherwise.
     """
 
     outcome: str
@@ -58,7 +58,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Says of mails whether they are spam, ham or unsure, by what a model predicts of them.
+    """Calls mails spam, ham or unsure, by the predictions of a model.
 
     A mail is spam if its probability is at least a threshold and the model itself predicts the label: so never beyond
     the model's limit of false positives. It is never spam before the model has learned `LEAST_LEARNED` mails, of
@@ -104,12 +104,12 @@ class Verdicts:
             raise ValueError(f"ham_threshold is {self.ham_threshold}; spam_threshold, {self.spam_threshold}, is below")
 
     def check(self, model: Any) -> None:
-        """See to it that a model can be asked.
+        """Check that a model can judge mails.
 
         Raises
         ------
         MailModelError
-            If it reads no mails, or its labels are others.
+            If it reads no mails, or has other labels.
         """
         if "texts" not in model.capabilities or model.features.mail_field is None:
             raise MailModelError("the model does not read mails; one that does is made by train --spam … --ham …")
@@ -121,7 +121,7 @@ class Verdicts:
             raise MailModelError(f"the model knows no label {missing[0]!r}; it knows {', '.join(map(repr, known))}")
 
     def on(self, model: Any, mail: bytes, explains: bool = True) -> Verdict:
-        """What is said of a mail, with or without the words that decided."""
+        """The verdict on a mail, with or without the words that decided."""
         x = message_of(mail, model)
         answer = {"label": model.predict_one(x), "probabilities": model.predict_proba_one(x).items()}
         return self.of(model, answer, self.words(model, x) if explains else ())
@@ -134,16 +134,16 @@ class Verdicts:
         return phrases([(word, value) for word, value in contributions.items() if word != INTERCEPT], N_WORDS)[0]
 
     def of(self, model: Any, answer: Mapping[str, Any], words: Iterable[tuple[str, float]] = ()) -> Verdict:
-        """What is said of a mail.
+        """The verdict on a mail.
 
         Parameters
         ----------
         model
             The model.
         answer
-            What it predicts, as `answers_of` has it.
+            Its prediction, as `answers_of` has it.
         words
-            What each word adds to the margin of spam, the largest size first.
+            The words that decided, as `words` has them.
         """
         probability = self.probability(answer)
         if probability is None or not {SPAM, HAM} <= {*model.classes}:
@@ -163,7 +163,7 @@ class Verdicts:
         return Verdict(outcome, probability, score, tuple(words)[:N_WORDS], reason)
 
     def probability(self, answer: Mapping[str, Any]) -> float | None:
-        """The probability of spam in an answer; `None` if nothing is known of it."""
+        """The probability of spam in an answer; `None` if there is none."""
         if answer["label"] is None:
             return None
         for label, probability in answer.get("probabilities", ()):
@@ -182,7 +182,7 @@ def log_odds(probability: float) -> float:
 
 
 def message_of(mail: bytes, model: Any) -> Message:
-    """A mail as a model takes it; it is taken apart once, however often the model is asked."""
+    """A mail as a message of a model, parsed once for all its predictions."""
     text = Mail(mail, "latin-1")
     field = model.features.mail_field
     return text if model.features.takes_text else Fields({field: text})

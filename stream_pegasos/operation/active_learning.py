@@ -1,4 +1,4 @@
-"""Which messages people are asked to label, and the labels that they give."""
+"""Active learning: which messages people are asked to label, and the labels that they give."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["FIRST", "LONGEST_ASKED", "ActiveLearning", "Given", "LabelStore", "W
 
 FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
 LONGEST_ASKED = 20_000  # characters of a message that a person is asked to read
-MOST_DONE = 100_000  # messages that are remembered as not to be asked for again
+MOST_DONE = 100_000  # messages that are remembered, so that nobody is asked for them again
 MOST_SCORED = 1_000  # messages that are scored anew at a time
-MOST_HELD = 5  # labels that can be taken back; with more the model would ask without having learned
+MOST_HELD = 5  # labels that can be taken back; with more the model would choose messages by what it knew long before
 
 _CHARACTERS_A_MESSAGE = 1_000  # that may be kept, on average
 
@@ -44,7 +44,7 @@ class Waiting:
     scored_at
         How many messages the model had learned then; -1 for never.
     origin
-        Where the message comes from, for whoever keeps the labels.
+        Where the message comes from, for the store of labels.
     """
 
     number: int
@@ -64,24 +64,23 @@ class Given:
 
 
 class LabelStore(Protocol):
-    """What keeps labels as they are given. If it raises an OSError, the label is not given, or not taken back."""
+    """Stores labels as people give them. If it raises an OSError, the label is not given, or not taken back."""
 
     def given(self, message: Waiting, label: Any) -> None:
-        """A person has given a label."""
+        """Store the label that a person gave."""
 
     def taken_back(self, message: Waiting) -> None:
-        """The label of the message is taken back."""
+        """Remove the label of a message, which is taken back."""
 
     def learned(self, message: Waiting) -> None:
-        """The label of the message is learned, and stays."""
+        """Take note that the label of a message is learned, and can no longer be taken back."""
 
 
 class ActiveLearning:
     """Messages that wait for people to label them, in bounded memory, and the labels that can still be taken back.
 
-    A message waits only once, however often it comes. The newest five labels can be taken back, each for some seconds:
-    they wait outside the model, so the model never sees those taken back. Then they are learned, and stay, as no
-    learner can unlearn.
+    A message waits only once, however often it comes. The newest five labels can be taken back, each for some seconds.
+    The model learns a label only after that, as no learner can unlearn.
 
     Messages whose two most probable labels are closest are asked for first: `uncertainty` is 1 minus the difference of
     their probabilities. The measure is the margin sampling of Scheffer, Decomain and Wrobel, "Active Hidden Markov
@@ -99,12 +98,12 @@ class ActiveLearning:
         Which messages are asked for first: the most `"uncertain"`, the `"newest"` or the `"oldest"`. Among equally
         uncertain ones it is the newest, or with `more` the oldest.
     more
-        Where messages come from, as pairs of a message and its origin, when there is room for them; none is pushed out
-        then. It gives `None` where it has no message for now. Without it messages come by `add`.
+        Yields messages, each with its origin, or `None` while there is none. It is read when there is room, so that no
+        message is pushed out. Without it messages come by `add`.
     store
-        What keeps labels as they are given.
+        The store of the labels that can be taken back.
     clock
-        What tells the time in seconds.
+        Returns the time in seconds.
 
     Raises
     ------
@@ -116,7 +115,7 @@ class ActiveLearning:
     n_given
         How many labels were given, without those taken back.
     n_blank, n_too_long
-        How many messages of `more` nobody is asked for, as they are blank or too long.
+        How many messages of `more` do not wait, as they are blank or too long.
 
     Examples
     --------
@@ -163,7 +162,7 @@ class ActiveLearning:
         self._new: deque[tuple[Message, Any]] = deque()  # that nobody has asked for yet, each with its origin
         self._n_new = 0  # of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
-        # By identity. Unlike a dict it finds the oldest at once.
+        # By identity. A dict would take long to find the oldest.
         self._done: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -176,15 +175,14 @@ class ActiveLearning:
         return self._more is not None
 
     def add(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
-        """Take in messages that came without a label, unless messages come from `more`; one that waits already becomes
-        the newest.
+        """Let messages without a label wait, unless they come from `more`. One that waits already becomes the newest.
 
         Parameters
         ----------
         X
             The messages.
         origins
-            Where each of them comes from, such as its id; without any, none is known.
+            The origin of each, such as its id.
         """
         if self.reads or not self.size:
             return
@@ -195,7 +193,7 @@ class ActiveLearning:
             self._n_new -= size_of(self._new.popleft()[0])
 
     def fill(self) -> None:
-        """Take in more messages, as far as there are any by now and there is room."""
+        """Read messages from `more`, while it has any and there is room."""
         if self._more is None:
             return
         while self._has_room() and (message := next(self._more, None)) is not None:
@@ -206,9 +204,8 @@ class ActiveLearning:
                 self._wait(x, origin)
 
     def drop(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
-        """Never ask for these, as others have told their labels; a label that could still be taken back goes.
-
-        Where the store fails, that label stays.
+        """Never ask for these, whose labels came from elsewhere. Labels that people gave them and that could still be
+        taken back are dropped, unless the store fails.
         """
         if not self.size:
             return
@@ -223,7 +220,9 @@ class ActiveLearning:
         self.fill()
 
     def superseded(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> list[Given | None]:
-        """The label that could still be taken back of each message whose label others tell, by itself or its origin."""
+        """The label that a person gave each message and that could still be taken back, found by the message or its
+        origin; `None` where there is none.
+        """
         if not self._given:
             return [None] * len(X)
         by_message = {given.message.x: given for given in self._given.values()}
@@ -233,8 +232,8 @@ class ActiveLearning:
         return [given_to.get(origin, by_message.get(x)) for x, origin in pairs]
 
     def messages_from(self, origins: Iterable[Any]) -> list[Message | None]:
-        """The message that came from each origin, the newest one; `None` where none waits for its label, or has one
-        that could still be taken back.
+        """The newest message of each origin that waits for its label, or has one that could still be taken back; `None`
+        where there is none.
         """
         self._settle()
         given = [given.message for given in self._given.values()]
@@ -242,19 +241,19 @@ class ActiveLearning:
         return [from_origin[origin].x if origin in from_origin else None for origin in origins]
 
     def _by_origin(self, messages: Iterable[Waiting]) -> dict[Any, Waiting]:
-        """Messages that came by `add`, by where they came from."""
+        """Messages that came by `add`, by their origin."""
         return {} if self.reads else {message.origin: message for message in messages if message.origin is not None}
 
     def remember(self, X: Iterable[Message]) -> None:
-        """Never ask for these, as people have given their labels before."""
+        """Never ask for these, which people labelled in an earlier run."""
         for x in X:
             self._remove(x)
             self._finish(x)
             self.n_given += 1
 
     def stale(self, n_learned: int) -> list[Waiting]:
-        """Messages that are to be scored anew, given how much the model has learned: those that it seems most uncertain
-        of, and those that were scored longest ago; at most 1,000 at a time.
+        """The messages to score anew after the model has learned `n_learned` messages, at most 1,000: those with the
+        largest uncertainty so far, then those whose score is the oldest.
         """
         self._settle()
         old = [message for message in self._waiting.values() if message.scored_at != n_learned]
@@ -267,12 +266,12 @@ class ActiveLearning:
         return [*head, *itertools.islice(rest, MOST_SCORED - len(head))]
 
     def score(self, messages: Sequence[Waiting], predictions: Predictions, n_learned: int) -> None:
-        """Take in what a model that has learned so much says of messages."""
+        """Score messages by the predictions of a model that has learned `n_learned` messages."""
         for message, value in zip(messages, uncertainty(predictions).tolist(), strict=True):
             message.uncertainty, message.scored_at = value, n_learned
 
     def queue(self, limit: int, first: str | None = None, also: int | None = None) -> list[Waiting]:
-        """The messages that are to be asked for next.
+        """The messages to ask for next.
 
         Parameters
         ----------
@@ -281,7 +280,7 @@ class ActiveLearning:
         first
             Another order than usual; see above.
         also
-            The number of a message that comes last while it waits, if it is none of these.
+            The number of a message to add at the end, if it waits and is not among these.
 
         Raises
         ------
@@ -320,7 +319,7 @@ class ActiveLearning:
         LookupError
             If the message does not wait for a label.
         OSError
-            If the label cannot be kept; the message waits on.
+            If the store fails; the message still waits.
         """
         message = self._message(number)
         if self.store is not None:
@@ -345,7 +344,7 @@ class ActiveLearning:
         self.fill()
 
     def take_back(self, number: int) -> None:
-        """Take a label back that is not learned yet; its message waits for a label again.
+        """Take back a label that is not learned yet; its message waits again.
 
         Raises
         ------
@@ -365,17 +364,17 @@ class ActiveLearning:
             self._make_room()
 
     def given(self) -> list[tuple[Given, float]]:
-        """The labels that can be taken back, the newest first, and for how many seconds each still can."""
+        """The labels that can be taken back, the newest first, each with the seconds that are left for it."""
         now = self._clock()
         return [(given, max(0.0, given.due - now)) for given in reversed(self._given.values())]
 
     def due(self, at_once: bool = False) -> list[Given]:
-        """The labels that are to be learned now, in the order in which they were given; they cannot be taken back.
+        """Remove and return the labels to learn now, in the order in which they were given.
 
         Parameters
         ----------
         at_once
-            Whether all are, as at the end.
+            Whether to return all labels, as at the end.
         """
         now = self._clock()
         is_late = len(self._given) if at_once else max(0, len(self._given) - MOST_HELD)
@@ -387,7 +386,7 @@ class ActiveLearning:
         return due
 
     def hold(self, given: Given) -> None:
-        """Keep a label that was due and could not be learned; it is due again."""
+        """Put back a label that was due and could not be learned."""
         self._given = {given.message.number: given, **self._given}
 
     def _discard(self, message: Waiting) -> None:
@@ -403,7 +402,7 @@ class ActiveLearning:
         return self._waiting[number]
 
     def _settle(self) -> None:
-        """Let those wait that came: only now, as most of them come and go before anybody asks."""
+        """Let new messages wait. This is done when somebody asks, as most messages come and go before that."""
         if not self._new:
             return
         for x, origin in self._new:
@@ -444,9 +443,9 @@ class ActiveLearning:
 
 
 def uncertainty(predictions: Predictions) -> NDArray[np.float64]:
-    """How unsure a model is of each message, from 0 to 1: 1 less the difference of the probabilities of the two most
-    probable labels. If a message may have several labels, each has a difference of its own, between yes and no, and the
-    least one counts. A model that knows fewer than two labels is unsure of everything.
+    """How unsure a model is of each message, from 0 to 1: 1 minus the difference of the probabilities of the two most
+    probable labels. If a message may have several labels, it is 1 minus the smallest difference between yes and no. For
+    a model that knows fewer than two labels it is 1.
 
     Examples
     --------

@@ -23,10 +23,10 @@ __all__ = ["Checkpoints"]
 
 
 class Checkpoints:
-    """Keeps the file of a model up to date while the model learns, and beside it the file before.
+    """Writes checkpoints of a model while it learns, and keeps the newest two.
 
-    A checkpoint is written in a thread of its own, from a snapshot. If that fails, it is reported, the model goes on,
-    and writing is tried again when the next checkpoint is due.
+    A thread writes each checkpoint from a snapshot. If that fails, it is reported, the model goes on, and writing is
+    tried again when the next checkpoint is due.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Checkpoints:
     every
         The number of messages after which a checkpoint is due, at least 1.
     seconds
-        The time after which one is due, if there was any message.
+        The seconds after which one is due, if there was any message.
     on_event
         Called with a line of text when something goes wrong, and when it works again.
 
@@ -90,16 +90,16 @@ class Checkpoints:
         self.n_failures = 0
         self.written_at: float | None = None
         self.tell = on_event or (lambda text: None)
-        self._is_whole = False  # whether the file at `path` is worth keeping when a newer one comes
+        self._is_whole = False  # whether the file at `path` is to be kept as the one before
         self._n_new = 0
         self._closing = False
-        self._last = True  # whether there is to be a last checkpoint
+        self._last = True  # whether `close` writes a last checkpoint
         self._due = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock: int | None = None  # the file that keeps other processes off
 
     def claim(self) -> None:
-        """Keep other processes off, until `close`. Where the system cannot, that is reported and nothing is kept off.
+        """Lock the checkpoints against other processes, until `close`. Where locks are not supported, that is reported.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Checkpoints:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(lock), os.stat(path)):
-                raise BlockingIOError  # removed by who has just let go of it
+                raise BlockingIOError  # the process that released it has just removed it
         except (BlockingIOError, PermissionError, FileNotFoundError):
             os.close(lock)
             raise OSError(f"{self.path} is in use: another process keeps its checkpoints there") from None
@@ -138,7 +138,7 @@ class Checkpoints:
         Raises
         ------
         VectorsError
-            If the word vectors that the model needs lack, or are others.
+            If the word vectors of the model are missing, or others.
         ValueError
             If there are files, but none is whole.
         OSError
@@ -170,22 +170,22 @@ class Checkpoints:
         Parameters
         ----------
         snapshot
-            Gives what is to be written; called from another thread.
+            Returns what is to be written. The thread of the checkpoints calls it.
         on_written
-            Called after each checkpoint with the progress in it, from that thread.
+            Called after each checkpoint with its progress, from the same thread.
         """
         self._snapshot, self._on_written = snapshot, on_written
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
         self._thread.start()
 
     def count(self, n: int) -> None:
-        """Take note that n more messages are behind us."""
+        """Take note that `n` more messages are learned."""
         self._n_new += n
         if self._n_new >= self.every:
             self._due.set()
 
     def close(self, last: bool = True) -> None:
-        """Write a last checkpoint, if `start` was called, and let others on.
+        """Write a last checkpoint, if `start` was called, and release the lock.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Checkpoints:
             raise OSError(f"cannot write {self.path}: {self.error}")
 
     def release(self) -> None:
-        """Let other processes on, without a last checkpoint."""
+        """Release the lock, without a last checkpoint."""
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self.path.with_name(f".{self.path.name}.lock"))
@@ -220,7 +220,7 @@ class Checkpoints:
             self._due.wait(self.seconds)
             self._due.clear()
             last = self._closing
-            # The last one is written in any case, if it is wanted: so there is a file also where nothing came.
+            # The last one is written also where nothing came, so that there is a file.
             if self._last if last else self._n_new:
                 self._write()
 
@@ -229,7 +229,7 @@ class Checkpoints:
         try:
             snapshot = self._snapshot()
             snapshot.write(self.path, keep=self.previous if self._is_whole else None)
-        except Exception as error:  # whatever it is, it must be told and must not end the thread
+        except Exception as error:  # any error is reported, and does not end the thread
             message = getattr(error, "strerror", None) or str(error) or "out of memory"
             if message != self.error:
                 self.tell(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")

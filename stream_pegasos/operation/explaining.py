@@ -1,4 +1,4 @@
-"""Why a text is predicted as it is."""
+"""Explanations of predictions."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["explained"]
 
 
 def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dict[str, Any]:
-    """The answer of a model to a message, and what each phrase adds to a margin: how far that of the predicted label is
-    above that of the next one. With `label` it is the margin of that one, with ordered classes the only one. N-grams
-    that overlap are one phrase; what is beyond the limit is summed up.
+    """The answer of a model to a message, and what each phrase adds to the margin of the predicted label above the next
+    one. With `label` it is the margin of that label; ordered classes have one margin. N-grams that overlap are one
+    phrase. Phrases beyond the limit are summed up.
 
     Raises
     ------
     LookupError
-        If the model does not know the label, or it may be several ones.
+        If the model does not know the label, or several labels are shown like it.
     TypeError
-        If it cannot explain what it predicts.
+        If the model cannot explain its predictions.
     """
     kind, block = kind_of(model), predict_block(model, [x], [])
     (answer,) = answers_of(block, in_full=True)

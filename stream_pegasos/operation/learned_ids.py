@@ -17,7 +17,7 @@ NEW, KNOWN, CORRECTED = "new", "known", "corrected"
 
 
 class LearnedIds:
-    """The ids of the newest messages learned, in constant memory, and with which label; 1 and `"1"` are two ids.
+    """The ids of the newest messages learned, each with its label, in constant memory; 1 and `"1"` are two ids.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class LearnedIds:
     def __init__(self, window: int = 100_000) -> None:
         check_integer("the window of ids", window, 0, 100_000_000)
         self._window = window
-        # The label of each, as a digest. Unlike a dict it finds the oldest at once.
+        # The digest of the label of each. A dict would take long to find the oldest.
         self._ids: OrderedDict[Id, int] = OrderedDict()
 
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
-        """Which ids are not known: those of messages without one among them."""
+        """Which ids are not known; a message without an id is new."""
         return [id is None or id not in self._ids for id in ids]
 
     def has(self, id: Id, label: Any) -> bool:
@@ -62,7 +62,7 @@ class LearnedIds:
         self._ids.pop(id, None)
 
     def compared(self, ids: Iterable[Id | None], labels: Iterable[Any]) -> list[str]:
-        """What each message is: new, or known with this label, or corrected, as it is known with another one."""
+        """For each message: new, known with this label, or corrected, which is known with another label."""
         met: dict[Id, int] = {}
         outcomes = []
         for id, label in zip(ids, labels, strict=True):
@@ -83,15 +83,15 @@ class LearnedIds:
         self._forget()
 
     def ids(self) -> list[Id]:
-        """All that are remembered, the oldest first."""
+        """The ids, the oldest first."""
         return list(self._ids)
 
     def digests(self) -> list[int]:
-        """What stands for the label of each."""
+        """The digests of the labels, in the same order."""
         return list(self._ids.values())
 
     def set_state(self, ids: str, digests: str) -> None:
-        """Remember the ids that stand in a list of JSON, and no others; beside it the digests of their labels.
+        """Replace all ids and digests by those of two JSON lists.
 
         Raises
         ------

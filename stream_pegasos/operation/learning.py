@@ -18,20 +18,19 @@ TAUGHT_ANEW, ONE_STEP, UNKNOWN = "taught anew", "one step", "unknown"
 
 
 class Learning:
-    """How a model that is followed by a monitor learns messages with ids.
+    """Learns messages with ids, by a model that a monitor follows.
 
-    A message that was learned with another label is corrected by two steps: it is learned twice with the new label,
-    once against the old label and once for the new one. The traces of the old label cannot be told from those of
-    other messages, so no more can be had without a second model.
+    A message that was learned with another label is corrected by two steps: the model learns it twice with the new
+    label, once to undo the old label and once for the new one. An exact correction would need a second model.
 
     Parameters
     ----------
     monitor
-        What follows the model.
+        The monitor of the model.
     id_window
         How many ids of learned messages are remembered.
     on_learned
-        Called with how many messages were learned, or asked to be unlearned.
+        Called with the number of messages learned or unlearned.
 
     Examples
     --------
@@ -60,8 +59,8 @@ class Learning:
         return self.monitor.model
 
     def learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
-        """Predict each message, then learn it, also where its id is known with this label; the answers, as `answers_of`
-        has them, with the `correction` "taught anew" where it was one.
+        """Predict each message, then learn it, also where its id is known with this label. The answers are those of
+        `answers_of`, with the `correction` "taught anew" for corrections.
 
         Raises
         ------
@@ -94,15 +93,15 @@ class Learning:
                 self.monitor.learned([*examples[done : done + len(block)]], block)
                 answers += answers_of(block)
         finally:
-            # Where learning failed on the way, the model knows how far it came.
+            # If learning failed on the way, `n_learned` says how far it came.
             n = max(len(answers), min(self.model.n_learned - before, len(examples)))
             self.ids.add(ids[:n], [example[1] for example in examples[:n]])
             self._on_learned(n)
         return answers
 
     def unlearn(self, x: Message, id: Id) -> str:
-        """Forget what was learned by an id, as far as "one step" towards the other label goes, if the model knows two;
-        the id is then as new. Where that cannot be, and nothing is done, the answer is "unknown".
+        """Forget the label of a message: a model of two labels learns it once with the other label, and its id is new
+        again. Returns "one step", or "unknown" if the id or the other label is not known and nothing is done.
 
         Raises
         ------

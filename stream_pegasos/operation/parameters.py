@@ -1,4 +1,4 @@
-"""What a model was made with."""
+"""The parameters of a model, for JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["made_with"]
 
 
 def made_with(estimator: base.Base) -> dict[str, Any]:
-    """The parameters of an estimator, as values for JSON; of an estimator inside it its kind and its own parameters.
+    """The parameters of an estimator, as values for JSON. An estimator inside it is its kind and its own parameters.
 
     Examples
     --------
