@@ -1,6 +1,5 @@
 import json
 import math
-import random
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.evaluation.prequential import evaluate, predict_block, predict_learn
 from stream_pegasos.learners import feature_names
 from stream_pegasos.learners.loading import load_with_progress
-from stream_pegasos.learners.predictions import Predictions, settled
+from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.operation import answers
 from stream_pegasos.operation import monitor as monitor_module
 from stream_pegasos.operation.monitor import Monitor
@@ -39,6 +38,11 @@ CASES = {
         STREAM,
     ),
     "many classes": (TextClassifier, MANY),
+    "a third class": (TextClassifier, [*STREAM[:250], *MANY[:30], *STREAM[250:300]]),
+    "positive at first": (
+        TextClassifier,
+        [(f"{['one', 'two'][n % 2 and i > 25]} {n}", 1 + (n % 2 and i > 25)) for i, n in enumerate(NUMBERS[:300])],
+    ),
     "ordered": (ordered, [*zip(TEXTS, (min(n, 5) for n in NUMBERS), strict=True)]),
     "several labels": (
         several_labels,
@@ -115,7 +119,8 @@ def test_figures_are_those_of_evaluate(case, size):
     expected = evaluate(make(), stream, batch=size).score
     figures, seen = expected.figures(), view(follow(Monitor(make()), stream, size))
     assert seen["kind"] == (case if case in ("ordered", "several labels") else "classes")
-    assert ("roc_auc" in seen) == (case != "many classes" and seen["kind"] == "classes")
+    assert ("roc_auc" in seen) == (case not in ("many classes", "a third class") and seen["kind"] == "classes")
+    assert seen["model"]["positive"] == (expected.positive if seen["kind"] == "classes" else None)
     for name, value in figures.items():
         place = seen["window"] if name.startswith("window_") else seen
         found = place[name.removeprefix("window_")]
@@ -135,6 +140,8 @@ def test_figures_are_those_of_evaluate(case, size):
         assert (pair["truth"], pair["predicted"], pair["n"], pair["share"]) == (*other, other.count / n)
     for row, other in zip(seen["classes"], sorted(others) if case == "ordered" else others, strict=True):
         assert (row["label"], row["n"], row["share"]) == (other.label, other.count, other.count / len(stream))
+        for name in ("precision", "recall", "f1"):
+            assert row[name] == (None if math.isnan(getattr(other, name)) else getattr(other, name))
 
 
 def test_rows_of_the_curve_are_the_scores_at_their_time():
@@ -150,77 +157,12 @@ def test_rows_of_the_curve_are_the_scores_at_their_time():
         assert [window_accuracy, window_roc_auc] == [one["window"]["accuracy"], one["window"]["roc_auc"]]
 
 
-def test_labels_that_turn_out_to_be_the_other_way_round():
-    """1 is taken for positive until 2 shows it to be negative."""
-    generator = random.Random(0)
-    stream = [(f"one a{generator.randrange(9)}", 1) for _ in range(25)]
-    stream += [(f"{('one', 'two')[y]} a{generator.randrange(9)}", y + 1) for y in generator.choices((0, 1), k=300)]
-    for size in (10, 40):
-        monitor = follow(Monitor(TextClassifier()), stream, size)
-        expected = evaluate(TextClassifier(), stream).score
-        seen = view(monitor)
-        assert (seen["model"]["n_classes"], seen["model"]["positive"]) == (2, 2)
-        assert [*map(str, monitor.score.of_classes())] == [*map(str, expected.of_classes())]
-        assert seen["roc_auc"] == pytest.approx(expected.roc_auc, abs=1e-3)
-        assert seen["window"]["roc_auc"] == expected.window_roc_auc
-        assert seen["log_loss"] == pytest.approx(expected.log_loss, rel=1e-9)
-
-
 def test_one_label_only():
     seen = view(follow(Monitor(TextClassifier()), [(f"text {i}", "ham") for i in range(30)]))
     assert seen["accuracy"] == pytest.approx(29 / 30)
     assert seen["roc_auc"] is seen["window"]["roc_auc"] is None
     assert (seen["curve"]["n"], seen["curve"]["roc_auc"]) == ([10, 20, 30], [None] * 3)
     assert seen["curve"]["accuracy"] == pytest.approx([(n - 1) / n for n in (10, 20, 30)])
-
-
-class Stub(TextClassifier):
-    """Predicts what it is told to; its classes are those that it is told."""
-
-    known = (None, None)
-
-    @property
-    def classes(self):
-        return self.known
-
-    def block(self, y, predicted, classes):
-        probabilities = np.array(
-            [[0.7 if label == said else 0.3 / (len(classes) - 1) for label in classes] for said in predicted]
-        )
-        scores = np.log(probabilities)
-        scores = scores[:, 1] - scores[:, 0] if len(classes) == 2 else scores
-        return PredictedBlock(settled(scores, np.array(predicted, object), (classes, probabilities)), classes, y)
-
-
-def test_a_third_class_in_the_middle_goes_on_from_two():
-    model = Stub()
-    monitor = Monitor(model)
-    model.known = ("ham", "spam")
-    two = ["ham", "spam"] * 10
-    monitor.learned([("a", label) for label in two], model.block(two, ["ham"] * 20, model.known))
-    seen = view(monitor)
-    assert seen["curve"]["roc_auc"] == [0.5, 0.5]  # of margins that are all the same
-    assert {row["label"]: row["recall"] for row in seen["classes"]} == {"ham": 1.0, "spam": 0.0}
-
-    model.known = ("ham", "spam", "eggs")
-    more = ["eggs", "spam"] * 10
-    monitor.learned([("b", label) for label in more], model.block(more, ["spam"] * 20, model.known))
-    seen = view(monitor)
-    assert (seen["kind"], seen["n"], seen["accuracy"]) == ("classes", 40, 0.5)
-    assert {row["label"]: (row["n"], row["recall"]) for row in seen["classes"]} == {
-        "spam": (20, 0.5),
-        "ham": (10, 1.0),
-        "eggs": (10, 0.0),
-    }
-    assert {(pair["truth"], pair["predicted"]): pair["n"] for pair in seen["confused"]} == {
-        ("spam", "ham"): 10,
-        ("eggs", "spam"): 10,
-    }
-    assert "roc_auc" not in seen and seen["model"]["positive"] is None
-    assert seen["curve"]["n"] == [10, 20, 30, 40]
-    assert seen["curve"]["roc_auc"] == [0.5, 0.5, None, None]
-    assert None not in seen["curve"]["macro_f1"]
-    assert monitor.classes("egg")["classes"][0]["n"] == 10
 
 
 def test_all_is_bounded_on_a_long_stream(monkeypatch, find_all_names):

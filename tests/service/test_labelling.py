@@ -67,16 +67,6 @@ def test_what_is_taken_back_was_never_learned():
     assert bits(service.model) == bits(model)
 
 
-def test_the_sixth_label_makes_the_first_one_stay():
-    service, texts = asking_people(), [f"message {i}" for i in range(7)]
-    with serving(service) as client:
-        ask(client, texts)
-        for i, text in enumerate(texts):
-            ok(teach(client, text, "spam" if i % 2 else "ham"))
-            assert service.model.n_learned == max(0, i - 4)
-        assert [each["text"] for each in asked(client)["given"]] == texts[:1:-1]
-
-
 def test_labels_that_are_new_and_labels_that_a_model_does_not_take():
     service = asking_people(limits=Limits(classes=2))
     with serving(service) as client:
@@ -130,20 +120,6 @@ def test_nobody_is_asked_where_no_message_is_kept():
             ask(client)
             assert asked(client)["messages"] == [] and not ok(client.get("/monitor"))["asks"]
             refused(client.post("/teach", json={"number": 1, "label": "x"}), 404, "message 1")
-
-
-def test_a_message_that_others_label_too_is_learned_once_with_their_label():
-    service, alone = asking_people(), TextClassifier()
-    with serving(service) as client:
-        ask(client)
-        ok(teach(client, NEW[0], "ham"))
-        for text in NEW[:2]:
-            learn(client, {"text": text, "label": "spam"})
-            alone.learn_one(text, "spam")
-        assert asked(client)["given"] == [] and service.active_learning.n_given == 0
-        ask(client)  # they come again, and do not wait
-        assert {*numbers(client)} == {NEW[2]}
-    assert bits(service.model) == bits(alone)
 
 
 def test_a_message_with_an_id_is_learned_once_whoever_labels_it():

@@ -262,39 +262,6 @@ def test_a_text_is_tried_with_the_keyboard_alone(page, learned):
     assert_quiet(page)
 
 
-def test_markup_is_shown_as_text(page):
-    plain = "<b>plain</b>"
-    messages = [{"text": f"{MARKUP} {('win', 'lunch')[i % 2]}", "label": (MARKUP, plain)[i % 2]} for i in range(60)]
-    with served(Service(TextClassifier())) as url:
-        learn(url, messages)
-        open_page(page, url)
-        assert texts(page, "#newest .text bdi")[0] == f"{MARKUP} lunch"
-        labels = {*texts(page, "#newest .outcome bdi, #classes bdi, #pairs bdi, #positive")}
-        assert labels - {""} == {MARKUP, plain}
-        page.find_element("id", "try-text").send_keys(f"{MARKUP} win", Keys.ENTER)
-        wait(page, lambda: shown(page, "why"))
-        assert texts(page, "#verdict bdi") == [MARKUP]
-        assert_no_markup_ran(page)
-        for size in (DESKTOP, TELEPHONE):
-            resize(page, size)
-            assert_fits(page)
-        assert_quiet(page)
-
-
-@pytest.mark.parametrize("size", [DESKTOP, TELEPHONE], ids=["desktop", "telephone"])
-def test_fits_and_contrasts(page, learned, size):
-    open_page(page, learned[1])
-    page.find_element("id", "try-text").send_keys("claim your free prize", Keys.ENTER)
-    wait(page, lambda: shown(page, "why"))
-    for scheme in ("light", "dark"):
-        resize(page, size, scheme)
-        assert page.execute_script("return innerWidth") == size[0]
-        assert_fits(page)
-        assert_contrasts(page)
-        dark = luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor")) < 0.1
-        assert dark == (scheme == "dark")
-
-
 def test_a_service_that_begins_ends_and_comes_back(page):
     service = Service(TextClassifier())
     with served(service) as url:
@@ -438,10 +405,11 @@ STRANGE = [MARKUP, "a" * 1_000, "\u202eright to left", "שלום עולם " * 30
 
 @pytest.mark.parametrize("size", [DESKTOP, TELEPHONE], ids=["desktop", "telephone"])
 def test_labels_of_strangers_are_shown_as_text_fit_and_contrast(page, size):
-    with served(taught(TextClassifier(), stream(200, STRANGE))) as url:
+    with served(taught(TextClassifier(), [*stream(200, STRANGE), (MARKUP, MARKUP)])) as url:
         resize(page, size)
         open_page(page, url)
-        page.find_element("id", "try-text").send_keys("card lost 0", Keys.ENTER)
+        assert texts(page, "#newest .text bdi")[0] == MARKUP
+        page.find_element("id", "try-text").send_keys(f"{MARKUP} card lost 0", Keys.ENTER)
         wait(page, lambda: shown(page, "why"))
         page.find_element("id", "picker").click()
         wait(page, lambda: shown(page, "picker-choices"))
@@ -449,27 +417,16 @@ def test_labels_of_strangers_are_shown_as_text_fit_and_contrast(page, size):
         assert_no_markup_ran(page)
         for scheme in ("light", "dark"):
             resize(page, size, scheme)
+            assert page.execute_script("return innerWidth") == size[0]
             assert_fits(page)
             assert_contrasts(page)
+            dark = luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor")) < 0.1
+            assert dark == (scheme == "dark")
         # The label of one character above 200 is cut off, and found by what is shown of it.
         long = next(button for button in texts(page, "#classes button bdi") if button.startswith("aa"))
         assert long == "a" * 199 + "…"
         assert httpx.get(f"{url}words", params={"label": long}).status_code == 200
         assert_quiet(page)
-
-
-def test_large_integers_are_not_rounded(page):
-    large = [2**53 + 1, -(2**62) - 1, 2**53 + 3]
-    with served(taught(TextClassifier(), [*zip(["one", "two", "three"], large, strict=True)] * 20)) as url:
-        open_page(page, url)
-        page.find_element("id", "try-text").send_keys("one", Keys.ENTER)
-        wait(page, lambda: text(page, "verdict").startswith(str(large[0])))
-        assert {*texts(page, "#chances bdi")} == {*map(str, large)}
-        for label in large:
-            page.find_element("xpath", f"//*[@id='chances']//button[bdi='{label}']").click()
-            wait(page, lambda label=label: texts(page, "#chances [aria-pressed=true] bdi") == [str(label)])
-        assert not text(page, "try-error")
-        assert {*texts(page, "#classes button bdi")} == {*map(str, large)}
 
 
 # Answers that a real service gives only in trouble, or with options of its own --------------------
