@@ -197,24 +197,29 @@ def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, step
         process.end(False)
 
 
-def test_a_copy_of_a_mail_in_junk_teaches_nothing(tmp_path):
-    box = Mailbox(True)
+@pytest.fixture
+def box():
+    return Mailbox(has_move=True)
+
+
+@pytest.fixture
+def process(tmp_path, box):
     process = Process(tmp_path, box)
     process.look()
+    yield process
+    process.end(False)
+
+
+def test_a_copy_of_a_mail_in_junk_teaches_nothing(box, process):
     mail = b"Message-ID: a\nSubject: spam\n\n"
     box.put("INBOX", mail)
     process.look()
     box.put("INBOX", mail)
     process.look()
     assert box.where(mail) == ["INBOX", "Junk"] and process.ledger.model.n_learned == 0
-    process.end(False)
 
 
-def test_a_mail_that_cannot_be_moved_stays_and_can_be_taught(tmp_path):
-    box = Mailbox(True)
-    process = Process(tmp_path, box)
-    process.look()
-
+def test_a_mail_that_cannot_be_moved_stays_and_can_be_taught(box, process):
     def refuse(uid, target):
         raise RefusedError("no room")
 
@@ -227,7 +232,6 @@ def test_a_mail_that_cannot_be_moved_stays_and_can_be_taught(tmp_path):
     box.owner_moves(mail, "Junk")
     process.look()
     assert process.ledger.model.n_learned == 1
-    process.end(False)
 
 
 def test_a_mail_that_is_copied_and_cannot_be_removed_teaches_nothing(tmp_path):
@@ -268,10 +272,7 @@ def full(journal, record):
     raise OSError(28, "no space")
 
 
-def test_nothing_is_done_that_cannot_be_written_down(tmp_path, monkeypatch):
-    box = Mailbox(True)
-    process = Process(tmp_path, box)
-    process.look()
+def test_nothing_is_done_that_cannot_be_written_down(box, process, monkeypatch):
     spam, ham = b"Message-ID: a\nSubject: spam\n\n", b"Message-ID: b\nSubject: ham\n\n"
     box.put("INBOX", spam)
     box.put("Junk", ham)
@@ -283,7 +284,6 @@ def test_nothing_is_done_that_cannot_be_written_down(tmp_path, monkeypatch):
     assert box.where(spam) == ["INBOX"] and process.ledger.model.n_learned == 0 and not process.filter.counts
     process.look()
     assert box.where(spam) == ["Junk"] and process.ledger.model.n_learned == 1
-    process.end(False)
 
 
 def test_the_memory_is_bounded_and_comes_back():
@@ -314,11 +314,8 @@ def test_what_was_remembered_before_labels_had_ids_is_kept():
     assert memory.label_of("its digest", "a") == "ham"
 
 
-def test_labels_are_remembered_by_the_mail_and_not_by_the_headers(tmp_path):
+def test_labels_are_remembered_by_the_mail_and_not_by_the_headers(box, process):
     """A mail that came twice, by two ways, is learned once; another one with its Message-ID is another label."""
-    box = Mailbox(True)
-    process = Process(tmp_path, box)
-    process.look()
     head = b"Message-ID: <a@x>\nReceived: by %b\nSubject: sale\n\n%b"
     mails = [head % each for each in ((b"one", b"A"), (b"two", b"A"), (b"three", b"B"))]
     for mail in mails[:2]:
@@ -331,7 +328,6 @@ def test_labels_are_remembered_by_the_mail_and_not_by_the_headers(tmp_path):
     process.look()
     memory = process.ledger.memory
     assert [memory.label_of(mail_id(mail)) for mail in mails] == ["spam", "spam", "ham"]
-    process.end(False)
 
 
 def test_a_subject_cannot_act_on_a_terminal():
