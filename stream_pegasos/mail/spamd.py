@@ -7,8 +7,9 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from socket import AF_UNIX, socket
+from typing import Any
 
-from stream_pegasos.mail.asking import message_at_work, verdict_of
+from stream_pegasos.features.message import Message
 from stream_pegasos.mail.listening import remove_path
 from stream_pegasos.mail.protocol import (
     EX_DATAERR,
@@ -32,14 +33,15 @@ from stream_pegasos.mail.protocol import (
     too_large,
 )
 from stream_pegasos.mail.users import UserModels
-from stream_pegasos.mail.verdict import HAM, SPAM, Verdicts
+from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
 from stream_pegasos.service.room import Room
-from stream_pegasos.service.work import EndingError
+from stream_pegasos.service.work import EndingError, Service
 from stream_pegasos.streams.mail_ids import mail_id
 
-__all__ = ["Spamd"]
+__all__ = ["Spamd", "verdict_of"]
 
 SECONDS_TO_END = 10.0  # for the current requests at the end
+LARGE = 50_000  # bytes; larger mails are parsed in a thread
 LINGER = 1.0  # seconds in which a client that is still sending may read its answer
 
 
@@ -182,13 +184,30 @@ class Spamd:
         async with self._users.serving(asked.user, teaches=True) as service:
             if "frozen" in service.model.capabilities:
                 raise RefusalError(EX_UNAVAILABLE, "the model is frozen, and learns no more")
-            x, id = await message_at_work(mail, service.model), mail_id(mail)
+            x, id = await _parsed(mail, service.model), mail_id(mail)
             if asked.removes:
                 (outcome,) = await service.unlearn([x], [id])
                 return tell_answer(False, outcome != "unknown")
             label = SPAM if asked.label == "spam" else HAM
             (answered,) = await service.learn([(x, label)], [id])
             return tell_answer(answered["learned"], False)
+
+
+async def verdict_of(service: Service, verdicts: Verdicts, mail: bytes, explains: bool = True) -> Verdict:
+    """The verdict of a service on a mail, with or without the words that decided."""
+    x = await _parsed(mail, service.model)
+    (predicted,) = await service.predict([x], [mail_id(mail)])
+    with service.monitor.lock:
+        model = service.model  # which may have been replaced meanwhile
+        return verdicts.of(model, predicted, verdicts.words(model, x) if explains else ())
+
+
+async def _parsed(mail: bytes, model: Any) -> Message:
+    """A mail as a message of a model. A large one is parsed in a thread."""
+    x = message_of(mail, model)
+    if len(mail) > LARGE:
+        await asyncio.to_thread(model.features.prepare, x)
+    return x
 
 
 def _refusal(error: Exception) -> RefusalError:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from stream_pegasos.service.given_labels import learning_as_given
+from stream_pegasos.service.labelling import learning_as_given
 from stream_pegasos.service.messages import as_json
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.middleware import RequestMiddleware

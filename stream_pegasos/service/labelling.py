@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from stream_pegasos.evaluation.prequential import predict_block
@@ -14,10 +16,11 @@ from stream_pegasos.service.label_checks import each_label
 from stream_pegasos.service.slices import slices
 from stream_pegasos.service.work import Service
 
-__all__ = ["Labelling"]
+__all__ = ["Labelling", "learning_as_given"]
 
 MOST_OFFERED = 1_000  # labels that people are offered
 MOST_GIVEN = 20  # labels that are shown as given
+SECONDS_BETWEEN = 0.5  # two looks for labels that are due
 LONGEST_GIVEN = 200  # characters shown of their messages
 
 
@@ -149,3 +152,29 @@ def _label_meant(known: Sequence[Any], given: Any) -> Any:
     except LookupError as error:
         raise ValueError(str(error)) from None
     return given if label is None else label
+
+
+@asynccontextmanager
+async def learning_as_given(service: Service) -> AsyncIterator[None]:
+    """Learn the labels of people when they are due; at the end, also those that could still be taken back."""
+    if not service.active_learning.size:
+        yield
+        return
+    closing = asyncio.Event()
+    task = asyncio.create_task(_learn_as_given(service, closing))
+    try:
+        yield
+    finally:
+        closing.set()
+        await task
+        await service.learn_given(at_once=True)
+
+
+async def _learn_as_given(service: Service, closing: asyncio.Event) -> None:
+    while not closing.is_set():
+        try:
+            await service.learn_given()
+        except Exception as error:
+            print(f"stream-pegasos: labels cannot be learned: {error!r}", file=sys.stderr, flush=True)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(closing.wait(), SECONDS_BETWEEN)

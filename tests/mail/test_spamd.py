@@ -8,7 +8,7 @@ import zlib
 import pytest
 from spamd_client import HAM, SPAM, Limits, Service, Verdicts, answering, ask, exchange, request
 
-from stream_pegasos.mail.asking import verdict_of
+from stream_pegasos.mail.spamd import verdict_of
 from stream_pegasos.mail.users import folder_name
 from stream_pegasos.streams.mail_ids import mail_id
 
