@@ -67,7 +67,7 @@ class PredictedBlock:
         return said.scores.ndim == 2 and said.scores.shape[1] == len(said.classes)
 
     def each(self) -> list[Prediction]:
-        """What was said of each example."""
+        """The prediction for each example."""
         if self._each is None:
             said = self.predictions
             labels, columns = said.labels.tolist(), {label: column for column, label in enumerate(said.classes)}

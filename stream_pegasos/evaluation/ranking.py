@@ -39,7 +39,7 @@ class PositiveScore:
         self._newest: Floats = np.zeros((0, 2))  # whether positive, margin
 
     def takes(self, classes: Pair) -> bool:
-        """Whether these are still the same two classes; if so, they may have been exchanged."""
+        """Whether these are still the same two classes, in either order."""
         if not classes or len({*self.classes, *classes} - {None}) > 2:
             return False
         # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.

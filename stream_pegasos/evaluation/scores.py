@@ -54,7 +54,9 @@ class Outcomes(PredictedExamples):
     margins: Floats = field(default_factory=lambda: np.zeros(0))
 
     def turned(self, classes: Pair) -> Outcomes:
-        """The same for a model whose negative and positive label are these, of which the other may be positive here."""
+        """The outcomes for a model with these classes. Margins change their sign if it has the two labels the other way
+        round.
+        """
         if classes == self.classes or len(classes) != len(self.classes):
             return self
         exchanged = any(

@@ -88,13 +88,13 @@ class PredictedExamples:
         return len(self.truths)
 
     def part(self, begin: int, end: int) -> Self:
-        """Those from one place to another."""
+        """The outcomes of the examples from `begin` to `end`."""
         columns: Any = (each if isinstance(each, tuple) else each[begin:end] for each in vars(self).values())
         return type(self)(*columns)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """All of them, one after the other; those about all are as the last part has them."""
+        """The outcomes of all parts, one after the other. What is no list or array comes from the last part."""
         return cls(*map(_joined, zip(*(vars(part).values() for part in parts), strict=True)))
 
 
@@ -179,7 +179,7 @@ class Score(ABC):
 
     @property
     def balanced_accuracy(self) -> float:
-        """The mean of the recalls of the classes that occurred."""
+        """The mean recall of the classes that occurred."""
         return self.tally.balanced_accuracy
 
     @abstractmethod
@@ -335,7 +335,7 @@ class Tally:
 
     @property
     def balanced_accuracy(self) -> float:
-        """The mean of the recalls of all labels that occurred."""
+        """The mean recall of all labels that occurred."""
         there = self.occurred > 0
         return ratio(float((self.right[there] / self.occurred[there]).sum()), int(there.sum()))
 
@@ -384,7 +384,7 @@ class Tally:
 
 
 class Reliability:
-    """How often what had a probability came true, by tenths of the probability."""
+    """How often predictions came true, by tenths of their probability."""
 
     def __init__(self) -> None:
         self.sums: Floats = np.zeros((TENTHS, 3))  # number, sum of probabilities, number of those that came true
@@ -410,7 +410,7 @@ class Reliability:
         self.sums = np.array(sums, float).reshape(TENTHS, 3)
 
     def mirror(self) -> None:
-        """What it would be of the opposites."""
+        """The same for the opposite events, whose probability is one minus this one."""
         self.sums = self.sums[::-1] * [1, -1, -1] + self.sums[::-1, :1] * [0, 1, 1]
 
 
@@ -421,7 +421,7 @@ def spelled(figure: str) -> str:
 
 
 def mean_f1(occurred: Integers, predicted: Integers, right: Integers) -> float:
-    """The mean of the F1 of all labels that occurred or were predicted, given how often, and how often both."""
+    """The mean F1 of the labels that occurred or were predicted, from how often each was, and how often both."""
     total = occurred + predicted
     return ratio(float((2 * right / np.maximum(total, 1)).sum()), int(np.count_nonzero(total)))
 

@@ -392,10 +392,8 @@ class AdaptiveClassifier(WatchedClassifier):
             del decisions[pos_label]  # type: ignore[arg-type]
         self._decisions = Decisions(decisions)
         parameters = parameters_of_decisions(decisions) if decisions else {"threshold": 0.5}
-        self.threshold, self.max_false_positive_rate = (
-            parameters["threshold"],
-            parameters.get("max_false_positive_rate"),
-        )
+        self.threshold = parameters["threshold"]
+        self.max_false_positive_rate = parameters.get("max_false_positive_rate")
 
     def _grow(self) -> None:
         if None in self._decisions.of_label:

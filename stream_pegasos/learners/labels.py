@@ -279,7 +279,7 @@ class PositiveLabelError(ValueError):
 
 
 def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
-    """What is said where a label is to be decided on that the model does not know."""
+    """The message of an error about a label that the model does not know."""
     known = ", ".join(repr(each) for each in classes if each is not None)
     return f"{label!r} is none of the model's classes, which are {known}"
 

@@ -92,7 +92,7 @@ def of_only(label: Any, n_learned: int) -> dict[Any, float]:
 
 
 def same_for_all(probabilities: Mapping[Any, float], n: int) -> tuple[tuple[Any, ...], Floats]:
-    """The labels, and their probabilities for each of n examples of which the same is said."""
+    """The labels, and their probabilities, which are the same for each of n examples."""
     return tuple(probabilities), np.full((n, len(probabilities)), list(probabilities.values()))
 
 
