@@ -311,23 +311,21 @@ def test_stopped_while_it_waits_for_more():
     assert bits(run.model) == bits(learned(examples))
 
 
-def test_a_source_that_fails_for_good(tmp_path):
+@pytest.mark.parametrize(("failing", "error", "n"), [("source", StreamError, 10), ("sink", BrokenPipeError, 4)])
+def test_a_source_or_a_sink_that_fails_for_good(tmp_path, failing, error, n):
+    """What was learned by then is in the checkpoint."""
     examples = [message(i) for i in range(10)]
-    source = Script(examples, [4], failure=StreamError("the topic is gone"))
-    with pytest.raises(StreamError, match="the topic is gone"):
-        Run(source, checkpoints=Checkpoints(tmp_path / "model")).run()
-    model, progress = load_with_progress(tmp_path / "model")
-    assert progress["position"] == 10
-    assert bits(model) == bits(learned(examples))
 
-
-def test_a_sink_that_fails_for_good(tmp_path):
     def send(answers):
-        raise BrokenPipeError
+        if failing == "sink":
+            raise BrokenPipeError
 
-    with pytest.raises(BrokenPipeError):
-        Run(Script([message(0)]), send=send, checkpoints=Checkpoints(tmp_path / "model")).run()
-    assert load_with_progress(tmp_path / "model")[1]["n_learned"] == 1
+    source = Script(examples, [4], failure=StreamError("the topic is gone"))
+    with pytest.raises(error):
+        Run(source, send=send, checkpoints=Checkpoints(tmp_path / "model")).run()
+    model, progress = load_with_progress(tmp_path / "model")
+    assert progress["position"] == progress["n_learned"] == n
+    assert bits(model) == bits(learned(examples[:n]))
 
 
 def test_a_failure_in_the_middle_of_a_batch_is_told_and_leaves_the_checkpoint_as_it_was(tmp_path, monkeypatch):
