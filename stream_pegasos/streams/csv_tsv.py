@@ -61,6 +61,8 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
                 record = next(reader)
             except StopIteration:
                 return
+            except StreamError:  # of compressed data, behind which nothing can be read
+                raise
             except ValueError as error:
                 yield line, error
                 continue

@@ -8,6 +8,7 @@ from compressions import COMPRESSIONS
 from reading import bad_lines, byte_by_byte, pairs
 
 from stream_pegasos.streams import StreamError, lines, read
+from stream_pegasos.streams.example import Truncated
 
 good = b'{"text": "a", "label": 1}\n'
 
@@ -50,6 +51,28 @@ def test_what_is_truncated_yields_what_is_there_then_raises(kind, compress):
     for end in (len(compress(good)) - 1, 10):
         with pytest.raises(StreamError, match="truncated"):
             list(read(io.BytesIO(compress(good)[:end]), format="jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("format", "header", "record"),
+    [
+        ("jsonl", "", '{"text": "%d", "label": 1}\n'),
+        ("jsonl", "[", '{"text": "%d", "label": 1},\n'),
+        ("csv", "text,label\n", "%d,1\n"),
+        ("tsv", "text\tlabel\n", "%d\t1\n"),
+        ("labelled-text", "", "1\t%d\n"),
+        ("fasttext", "", "__label__1 %d\n"),
+        ("vw", "", "1 |t %d\n"),
+        ("svmlight", "", "1 %d:1\n"),
+    ],
+)
+def test_no_format_takes_the_end_for_a_bad_record(format, header, record):
+    data = COMPRESSIONS["gzip"]((header + "".join(record % (i * i + 1) for i in range(50_000))).encode())
+    bad = []
+    with pytest.raises(Truncated):
+        for _ in read(io.BytesIO(data[: len(data) // 2]), format=format, on_bad_line=lambda *told: bad.append(told)):
+            pass
+    assert not bad
 
 
 def test_what_is_damaged(kind, compress):
