@@ -111,6 +111,9 @@ def serve_page(
     host, port = hosting.host, hosting.port
     try:
         app = create_app(service, hosts, beside)
+    except ValueError as error:  # a field has the name of something else in a request
+        raise Failure(str(error)) from None
+    try:
         serve(app, host, port, service.limits, lambda url: note(f"{doing} {url}"))
     except OSError as error:
         if error.errno != errno.EADDRINUSE:

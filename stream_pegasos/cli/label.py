@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.label_file import LabelFile
-from stream_pegasos.cli.models import model_to_continue, save_model, takes_several
+from stream_pegasos.cli.models import message_fields, model_to_continue, save_model, takes_several
 from stream_pegasos.cli.stream import DICT_FORMATS, Stream
 
 if TYPE_CHECKING:
@@ -92,6 +92,9 @@ def label(given: LabelOptions) -> None:
     if asked.format in DICT_FORMATS:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
     learner = model_to_continue(asked, given.load, given.vectors)
+    if not given.stream.label_field and "label" in message_fields(learner):
+        # The labels of FILE are not used, and take no field of its messages.
+        asked = Stream(given.file, replace(given.stream, label_field="label_"))
     source = Input(asked, learner, unlabelled=True)
     token = given.hosting.token()
     hosts = given.hosting.hosts(token)

@@ -5,11 +5,12 @@ import os
 import signal
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 from commands import reference_of, stream, write_jsonl
 
-from stream_pegasos import MultiLabelClassifier, TextClassifier, load
+from stream_pegasos import Category, MultiLabelClassifier, TextClassifier, load
 from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.console import Failure
 from stream_pegasos.cli.label_file import LabelFile
@@ -57,7 +58,7 @@ def label(here):
 
 
 def records(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
 @pytest.mark.heavy
@@ -240,6 +241,20 @@ def test_fields_of_any_name_stay_as_they_are(tmp_path, capsys):
     path.write_text(begun)
     LabelFile(path, False, fields).close()
     assert path.read_text() == ""
+
+
+def test_a_model_reads_fields_of_any_name(label, fails, here):
+    """Over HTTP a label has this name; to the page no message is sent."""
+    TextClassifier(features=Category(on="label") + Category(on="id")).save("model")
+    messages = [{"label": ["old"], "id": "a"}, {"label": {"b": 1}, "id": "b"}, {"label": ["old"], "id": "c"}]
+    (here / "x.jsonl").write_text("".join(json.dumps(message) + "\n" for message in messages))
+    for _ in messages:
+        run = label("x.jsonl", "--load", "model", "--first", "oldest")
+        ok(run.teach(run.asked()["messages"][0], "new"))
+        run.end()
+    written = [({name: each[name] for name in ("label", "id")}, each["label_"]) for each in records("x.labels.jsonl")]
+    assert written == [(message, "new") for message in messages]
+    assert "a field cannot be called 'id' here" in fails("serve model --port 0")
 
 
 def test_a_full_disk_leaves_the_labels_that_were(tmp_path, monkeypatch):
