@@ -192,13 +192,15 @@ def merged_adaptive(
         new_of_classes += clock.added(number, class_counts_after[number], class_counts)
     of_class = clock.together(before[taught_counts], of_class)
     class_counts = clock.together(class_counts, new_of_classes)
-    few, ratio = rule.smoothing * clock.evidence, base.get("intercept_log_ratio", 0.0)
+    few = rule.smoothing * clock.evidence
+    learned = [part for part, n_learned in zip(parts, clock.n_learned, strict=True) if n_learned]
+    ratio = (learned or [base])[0].get("intercept_log_ratio", 0.0)
     if rule.smoothing:
         of_counts_now = counts, feature, column, of_class, class_counts, n_examples
         if is_two:
             negatives, positives = np.log(np.append(of_class.reshape(-1, 2), [class_counts], axis=0) + few).T
             found = (positives - negatives)[:n]
-            ratio = float(positives[n] - negatives[n]) if messages.counts[n] else ratio
+            ratio = float(positives[n] - negatives[n]) if len(learned) > 1 else ratio
         else:
             found = ordinal_ratios(*of_counts_now, order, few) if is_ordinal else largest_ratios(*of_counts_now, few)
         log_ratios[n_saw > 1] = found[n_saw > 1]
