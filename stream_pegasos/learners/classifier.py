@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
@@ -25,9 +24,7 @@ from stream_pegasos.features.frames import (
     without_duplicates,
 )
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight
-from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
 from stream_pegasos.learners.files import Snapshot
-from stream_pegasos.learners.forgetting import forget_column, forget_idle_names, forget_least
 from stream_pegasos.learners.labels import (
     Label,
     Labels,
@@ -37,7 +34,6 @@ from stream_pegasos.learners.labels import (
     label_list,
     n_of_two,
     targets_many,
-    unknown_label,
 )
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores, joined_scores
 from stream_pegasos.learners.probabilities import Floats
@@ -51,7 +47,7 @@ READ_AGAIN = 128
 MOST_THREADS = 1 << 20
 
 
-class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
+class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
     """River's protocol around a learner of the engine.
 
     An estimator sets up the learner and the labels, and changes what is special to it. What turns examples into what
@@ -243,7 +239,7 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
         """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
         with self.lock:
             self._core._learner.flush()
-            self._core._forget()
+            self._core.forget_least()
 
     def snapshot(self, progress: Any = None) -> Snapshot:
         with self.lock, self._core._learner.forked_copy() as copied:
@@ -282,120 +278,14 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
         """
         self._core._labels.with_labels(y)
 
-    def forget_class(self, label: Label) -> None:
-        """Remove a class, such as one that a typo brought, with its weights. It is not predicted any more; if it comes
-        again, it is new. What its examples taught the other classes stays. For models of "several classes".
-
-        Parameters
-        ----------
-        label
-            The label, one of `classes`.
-
-        Raises
-        ------
-        TypeError
-            If the model is for two classes alone, for ordered ones, or frozen.
-        ValueError
-            If the label is not in `classes`. The model is then as it was before.
-
-        """
-        core = self._core
-        if "several classes" not in core.capabilities or "ordered" in core.capabilities or core.is_frozen:
-            raise TypeError(f"{'a frozen model' if core.is_frozen else type(core).__name__} cannot forget a class")
-        with self.lock:
-            core._forget_class(label)
-
-    # What is known of the model.
-
-    @property
-    def has_one_margin(self) -> bool:
-        """Whether one margin tells two classes apart; otherwise each class has its own, or a column of it."""
-        return not self._core._learner.several
-
-    @property
-    def classes(self) -> tuple[Label | None, ...]:
-        return self._core._labels.classes
-
-    @property
-    def n_learned(self) -> int:
-        """How many examples were learned, or nearly; exact where every example is a step."""
-        return self._learner.n_iterations
-
-    def _columns(self) -> dict[Any, int] | None:
-        """The column of each class, or of what else has one; `None` where there is one for two classes."""
-        return {label: column for column, label in enumerate(self.classes)} if self._learner.several else None
-
-    def _intercepts(self) -> Any:
-        values, columns = self._learner.intercept.tolist(), self._columns()
-        return values[0] if columns is None else {of: values[column] + 0.0 for of, column in columns.items()}  # no −0
-
-    def _n_columns(self) -> int:
-        columns = self._columns()
-        return 1 if columns is None else len(columns)
-
-    @property
-    def n_iterations(self) -> int:
-        return self._core._learner.n_iterations
-
-    @property
-    def n_features(self) -> int:
-        """The number of features that are known; with a kernel that of the support vectors."""
-        return len(self._core._learner)
-
-    @property
-    def weights(self) -> Any:
-        """The weight of each feature, by its name; with several columns a dict of those for each that are not 0."""
-        core = self._core_with("weights")
-        with self.lock:
-            keys, values = core._learner.items()
-            order = np.argsort(keys, kind="stable")
-            names, values = [core._vocabulary.name(key) for key in keys[order].tolist()], values[order]
-            columns = core._columns()
-        if columns is None:
-            return dict(zip(names, values[:, 0].tolist(), strict=True))
-        return {
-            of: {names[i]: float(values[i, column]) for i in np.flatnonzero(values[:, column]).tolist()}
-            for of, column in columns.items()
-        }
-
-    @property
-    def intercept(self) -> Any:
-        """What the intercept adds to the margin; with several columns to that of each."""
-        core = self._core_with("intercept")
-        with self.lock:
-            return core._intercepts()
-
-    def weights_of(self, keys: NDArray[np.int64]) -> Floats:
-        """What features weigh that are ints, as hashed ones are: a row each, with a column for each class or, with two
-        classes, for the margin; 0 for those that are not known.
-        """
-        core = self._core_with("weights")
-        with self.lock:
-            weights, columns = core._learner.weights_of(keys), core._columns()
-        return weights if columns is None else weights[:, list(columns.values())]
-
-    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
-        """What all that an example has adds to the margin; where the model can "explain". With several classes the
-        margin is that of the one named or, without a name, how far that of the predicted class is above the next best.
-        """
-        core = self._core
-        with self.lock:
-            return explain(core._learner, encoder, x, core._explained(encoder, x, label))
-
     @property
     def _core(self) -> Classifier:
-        """The part that learns: itself, or that of a model around it."""
         return self
 
     @property
     def parts(self) -> dict[str, base.Base]:
         """The estimators that the model consists of, by parameter."""
         return {"classifier": self}
-
-    def _core_with(self, name: str) -> Classifier:
-        if "weights" not in self.capabilities:
-            raise AttributeError(f"{type(self).__name__} has no {name}")
-        return self._core
 
     @property
     def _multiclass(self) -> bool:
@@ -436,8 +326,7 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
         weight = 1.0 if w == 1.0 and self._is_direct else of_label(self._labels.of_target(target), w)
         if self._learner.learn(encoder, x, target, weight):
             self.forget_names()
-        if self.max_features is not None:
-            self._forget()
+        self.forget_least()
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         """Learn, and say what was found of each example before."""
@@ -504,18 +393,8 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
         """What is found of each example."""
         return RawScores(*self._learner.predict_learn_many(encoder, rows))
 
-    def margins_of(self, encoder: Encoder, x: Any) -> Margins:
-        return self._learner.margins(encoder, x)
-
-    def label_of(self, margins: Margins) -> Any:
-        return self._labels.label(margins)
-
     def probabilities_of(self, margins: Margins) -> dict[Any, float]:
         return self._labels.probabilities(margins, self._learner.calibrated_for(margins), self.n_learned)
-
-    def score_of(self, margins: Margins) -> Any:
-        columns = self._columns()
-        return float(margins[1]) if columns is None else {of: float(margins[c]) for of, c in columns.items()}
 
     def predictions_of(self, found: RawScores) -> Predictions:
         labels, n_learned = self._labels, self.n_learned
@@ -530,28 +409,6 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
 
     def _name_features(self, rows: Any) -> None:
         """Keep what features of learned rows stand for, where that is asked for."""
-
-    def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
-        """The columns whose margins are explained."""
-        if label is not None and label not in self.classes:
-            raise ValueError(f"{label!r} is none of the classes {self.classes}")
-        columns = self._columns()
-        if columns is None:
-            return [(0, -1.0 if label is not None and label == self.classes[0] else 1.0)]
-        if label is not None:
-            return [(columns[label], 1.0)]
-        margins = self.margins_of(encoder, x)
-        predicted = self.label_of(margins)
-        return [] if predicted is None else first_against_second(margins, columns[predicted])
-
-    def _forget_class(self, label: Label) -> None:
-        if label not in self._labels.targets:
-            raise ValueError(unknown_label(label, self.classes))
-        if self.has_one_margin:
-            self._grow()
-        forget_column(self._learner, self._labels.known.index(label))
-        self._labels = self._labels.without(label)
-        self._class_weights.forget(label)
 
     def _limited(self) -> Mapping[Label, float]:
         """The labels that have a limit of false positives, and the threshold of each."""
@@ -573,21 +430,9 @@ class Classifier(OneByOne, Stateful, base.MiniBatchClassifier):  # type: ignore[
             block_weights = None if weights is None else weights[block]
             parts.append(RawScores(*self._learner.predict_learn_many(encoder, these, targets[block], block_weights)))
             # The engine stops after an example with which there are too many features, or names.
-            self._forget()
+            self.forget_least()
             if encoder.is_crowded(self._learner.n_held):
                 self.forget_names()
             done += len(parts[-1].margins)
             end = min(done + READ_AGAIN, n)
         return parts[0] if len(parts) == 1 else joined_scores(parts)
-
-    def forget_names(self) -> None:
-        with self.lock:
-            forget_idle_names(self._learner, self._vocabulary)
-
-    def _forget(self) -> None:
-        if self.max_features is not None:
-            forget_least(self._learner, self._vocabulary, self.max_features, self._importance)
-
-    def _importance(self, state: Mapping[str, Any]) -> Floats:
-        """Of each feature in a state, where there is a `max_features`: the least are forgotten first."""
-        raise NotImplementedError

@@ -4,41 +4,95 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import State
-from stream_pegasos.engine import Learner, Vocabulary
+from stream_pegasos.engine import Vocabulary
+from stream_pegasos.engine.growing import grown
 from stream_pegasos.engine.pure.weights import FIRST_NAME
+from stream_pegasos.learners.class_weights import ClassWeights
+from stream_pegasos.learners.inspection import Inspectable
+from stream_pegasos.learners.labels import Label, Labels, unknown_label
+from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["forget_column", "forget_idle_names", "forget_least", "most_important"]
+__all__ = ["Forgetful", "most_important"]
 
 
-def forget_idle_names(learner: Learner, vocabulary: Vocabulary) -> None:
-    """Forget the names that stand for no feature of the learner, and number the others anew."""
-    learner.set_state(with_names_forgotten(learner.get_state(), vocabulary))
+class Forgetful(Inspectable):
+    """Adds what a classifier forgets."""
 
+    max_features: int | None
+    _class_weights: ClassWeights
 
-def forget_least(
-    learner: Learner, vocabulary: Vocabulary, max_features: int, importance: Callable[[State], NDArray[np.float64]]
-) -> None:
-    """Forget features if there are more than that many, or names if there are twice as many.
+    def forget_class(self, label: Label) -> None:
+        """Remove a class, such as one that a typo brought, with its weights. It is not predicted any more; if it comes
+        again, it is new. What its examples taught the other classes stays. For models of "several classes".
 
-    The least important ones go until three quarters of the limit are left.
-    """
-    if len(learner) <= max_features and vocabulary.size() <= 2 * max_features:
-        return
-    state = learner.get_state()
-    if len(learner) > max_features:
-        n_kept = len(state["keys"]) - len(learner) + max(1, max_features * 3 // 4)
-        kept = most_important(importance(state), state["keys"], vocabulary.names, n_kept)
-        state = learner.declaration.selected(state, kept)
-        if "squares" in state:
-            state["squares"] = np.array([math.fsum(column) for column in (state["values"] ** 2).T.tolist()])
-    learner.set_state(with_names_forgotten(state, vocabulary))
+        Parameters
+        ----------
+        label
+            The label, one of `classes`.
+
+        Raises
+        ------
+        TypeError
+            If the model is for two classes alone, for ordered ones, or frozen.
+        ValueError
+            If the label is not in `classes`. The model is then as it was before.
+
+        """
+        core: Any = self._core
+        if "several classes" not in core.capabilities or "ordered" in core.capabilities or core.is_frozen:
+            raise TypeError(f"{'a frozen model' if core.is_frozen else type(core).__name__} cannot forget a class")
+        with self.lock:
+            core._forget_class(label)
+
+    def _forget_class(self, label: Label) -> None:
+        if label not in self._labels.targets:
+            raise ValueError(unknown_label(label, self.classes))
+        if self.has_one_margin:
+            self._grow()
+        forget_column(self._learner, self._labels.known.index(label))
+        self._labels = self._labels.without(label)
+        self._class_weights.forget(label)
+
+    def _grow(self) -> None:
+        """From one margin for two labels to one for each of any number, without a label that was only named."""
+        labels, self._labels = self._labels, Labels().with_labels(self._labels.targets)
+        self._learner = grown(self._learner)
+        for number in (1, 0):
+            if labels.known[number] not in labels.targets:
+                forget_column(self._learner, number)
+
+    def forget_names(self) -> None:
+        """Forget the names that stand for no feature, and number the others anew."""
+        with self.lock:
+            self._learner.set_state(with_names_forgotten(self._learner.get_state(), self._vocabulary))
+
+    def forget_least(self) -> None:
+        """Forget features if there are more than `max_features`, or names if there are twice as many.
+
+        The least important ones go until three quarters of the limit are left.
+        """
+        most, learner = self.max_features, self._learner
+        if most is None or (len(learner) <= most and self._vocabulary.size() <= 2 * most):
+            return
+        state = learner.get_state()
+        if len(learner) > most:
+            n_kept = len(state["keys"]) - len(learner) + max(1, most * 3 // 4)
+            kept = most_important(self._importance(state), state["keys"], self._vocabulary.names, n_kept)
+            state = learner.declaration.selected(state, kept)
+            if "squares" in state:
+                state["squares"] = np.array([math.fsum(column) for column in (state["values"] ** 2).T.tolist()])
+        learner.set_state(with_names_forgotten(state, self._vocabulary))
+
+    def _importance(self, state: Mapping[str, Any]) -> Floats:
+        """Of each feature in a state, where there is a `max_features`: the least are forgotten first."""
+        raise NotImplementedError
 
 
 def most_important(

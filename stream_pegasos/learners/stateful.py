@@ -10,40 +10,17 @@ from river import base
 
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Vocabulary
-from stream_pegasos.engine.growing import grown
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
-from stream_pegasos.learners.class_weights import ClassWeights
 from stream_pegasos.learners.files import Arrays
-from stream_pegasos.learners.forgetting import forget_column
-from stream_pegasos.learners.freezing import Freezable
-from stream_pegasos.learners.labels import Label, Labels, SignedLabels
+from stream_pegasos.learners.forgetting import Forgetful
+from stream_pegasos.learners.labels import SignedLabels
 
 __all__ = ["Stateful"]
 
 
-class Stateful(Freezable, base.Base):
+class Stateful(Forgetful, base.Base):
     """Adds the state as data: the learner's, the labels, their counts, and the names of features."""
-
-    _labels: Labels
-    _class_weights: ClassWeights
-    _vocabulary: Vocabulary
-    max_features: int | None
-
-    @property
-    def classes(self) -> tuple[Label | None, ...]:
-        raise NotImplementedError
-
-    def _n_columns(self) -> int:
-        raise NotImplementedError
-
-    def _grow(self) -> None:
-        """From one margin for two labels to one for each of any number, without a label that was only named."""
-        labels, self._labels = self._labels, Labels().with_labels(self._labels.targets)
-        self._learner = grown(self._learner)
-        for number in (1, 0):
-            if labels.known[number] not in labels.targets:
-                forget_column(self._learner, number)
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         state = self._learner.get_state()

@@ -1,0 +1,137 @@
+"""What can be seen of a model: its classes, its sizes, what features weigh, and what they say of an example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.common.locks import Lock
+from stream_pegasos.engine import Encoder, Learner, Vocabulary
+from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
+from stream_pegasos.learners.freezing import Freezable
+from stream_pegasos.learners.labels import Label, Labels, Margins
+from stream_pegasos.learners.probabilities import Floats
+
+__all__ = ["Inspectable"]
+
+
+class Inspectable(Freezable):
+    """Adds what can be seen of a classifier, and of a model around one."""
+
+    capabilities: frozenset[str]
+    lock: Lock
+    _learner: Learner
+    _labels: Labels
+    _vocabulary: Vocabulary
+
+    @property
+    def has_one_margin(self) -> bool:
+        """Whether one margin tells two classes apart; otherwise each class has its own, or a column of it."""
+        return not self._core._learner.several
+
+    @property
+    def classes(self) -> tuple[Label | None, ...]:
+        return self._core._labels.classes
+
+    @property
+    def n_learned(self) -> int:
+        """How many examples were learned, or nearly; exact where every example is a step."""
+        return self._learner.n_iterations
+
+    def _columns(self) -> dict[Any, int] | None:
+        """The column of each class, or of what else has one; `None` where there is one for two classes."""
+        return {label: column for column, label in enumerate(self.classes)} if self._learner.several else None
+
+    def _intercepts(self) -> Any:
+        values, columns = self._learner.intercept.tolist(), self._columns()
+        return values[0] if columns is None else {of: values[column] + 0.0 for of, column in columns.items()}  # no −0
+
+    def _n_columns(self) -> int:
+        columns = self._columns()
+        return 1 if columns is None else len(columns)
+
+    @property
+    def n_iterations(self) -> int:
+        return self._core._learner.n_iterations
+
+    @property
+    def n_features(self) -> int:
+        """The number of features that are known; with a kernel that of the support vectors."""
+        return len(self._core._learner)
+
+    @property
+    def weights(self) -> Any:
+        """The weight of each feature, by its name; with several columns a dict of those for each that are not 0."""
+        core = self._core_with("weights")
+        with self.lock:
+            keys, values = core._learner.items()
+            order = np.argsort(keys, kind="stable")
+            names, values = [core._vocabulary.name(key) for key in keys[order].tolist()], values[order]
+            columns = core._columns()
+        if columns is None:
+            return dict(zip(names, values[:, 0].tolist(), strict=True))
+        return {
+            of: {names[i]: float(values[i, column]) for i in np.flatnonzero(values[:, column]).tolist()}
+            for of, column in columns.items()
+        }
+
+    @property
+    def intercept(self) -> Any:
+        """What the intercept adds to the margin; with several columns to that of each."""
+        core = self._core_with("intercept")
+        with self.lock:
+            return core._intercepts()
+
+    def weights_of(self, keys: NDArray[np.int64]) -> Floats:
+        """What features weigh that are ints, as hashed ones are: a row each, with a column for each class or, with two
+        classes, for the margin; 0 for those that are not known.
+        """
+        core = self._core_with("weights")
+        with self.lock:
+            weights, columns = core._learner.weights_of(keys), core._columns()
+        return weights if columns is None else weights[:, list(columns.values())]
+
+    @property
+    def _core(self) -> Inspectable:
+        """The classifier that learns: itself, or that of a model around it."""
+        return self
+
+    def _core_with(self, name: str) -> Inspectable:
+        if "weights" not in self.capabilities:
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        return self._core
+
+    # Of an example.
+
+    def margins_of(self, encoder: Encoder, x: Any) -> Margins:
+        return self._learner.margins(encoder, x)
+
+    def label_of(self, margins: Margins) -> Any:
+        return self._labels.label(margins)
+
+    def score_of(self, margins: Margins) -> Any:
+        columns = self._columns()
+        return float(margins[1]) if columns is None else {of: float(margins[c]) for of, c in columns.items()}
+
+    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
+        """What all that an example has adds to the margin; where the model can "explain". With several classes the
+        margin is that of the one named or, without a name, how far that of the predicted class is above the next best.
+        """
+        core = self._core
+        with self.lock:
+            return explain(core._learner, encoder, x, core._explained(encoder, x, label))
+
+    def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
+        """The columns whose margins are explained."""
+        if label is not None and label not in self.classes:
+            raise ValueError(f"{label!r} is none of the classes {self.classes}")
+        columns = self._columns()
+        if columns is None:
+            return [(0, -1.0 if label is not None and label == self.classes[0] else 1.0)]
+        if label is not None:
+            return [(columns[label], 1.0)]
+        margins = self.margins_of(encoder, x)
+        predicted = self.label_of(margins)
+        return [] if predicted is None else first_against_second(margins, columns[predicted])
