@@ -23,7 +23,6 @@ from stream_pegasos.learners.decisions import (
     changed_by_label,
     decisions_by_label,
     limited,
-    none_if_empty,
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
@@ -284,55 +283,12 @@ class AdaptiveClassifier(WatchedClassifier):
             reduction,
         )
 
-    def set_decision(
-        self,
-        threshold: float | Mapping[Label, float] | None = None,
-        max_false_positive_rate: float | Mapping[Label, float] | None = None,
-        pos_label: Label | None = None,
-    ) -> None:
-        """Change which label is predicted, and nothing else. A saved model keeps the change.
-
-        Parameters
-        ----------
-        threshold, max_false_positive_rate
-            As the parameters of those names. What is `None` stays as it is. A rate of 1 is no limit. For another rate
-            the cut-off is chosen as the parameter says, from the examples that were learned. A model of more than two
-            classes must have learned with a limit for that; any limit will do. While the model only predicts, the
-            cut-off stays, and the rate holds for messages like those that it learned.
-        pos_label
-            The label that these two decide on. With two classes it becomes the positive one, so margins change their
-            sign if it was the negative one. With more classes these two decide on that label alone. `None` keeps the
-            present one.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a number is not between 0 and 1, a label is not in `classes`, nothing says which label is meant, or too
-            little is known to choose a cut-off. The model is then as it was before.
-
-        Examples
-        --------
-
-        >>> from stream_pegasos import AdaptiveClassifier
-
-        >>> model = AdaptiveClassifier()
-        >>> model.learn_many([{"pills": 1}] * 30, ["ham", "spam", "spam"] * 10)
-        >>> model.predict_one({"pills": 1}), round(model.predict_proba_one({"pills": 1})["spam"], 2)
-        ('spam', 0.57)
-        >>> model.set_decision(threshold=0.9, pos_label="spam")
-        >>> model.predict_one({"pills": 1})
-        'ham'
-
-        """
-        threshold, max_false_positive_rate = none_if_empty(threshold), none_if_empty(max_false_positive_rate)
-        if pos_label is not None:
-            pos_label = check_label(pos_label)
-        with self.lock:
-            if isinstance(self._labels, SignedLabels):
-                self._decide_on_margin(self._labels, threshold, max_false_positive_rate, pos_label)
-            else:
-                self._decide_by_label(threshold, max_false_positive_rate, pos_label)
-            self._set_ways(self._has_limits() or self.drift_detector is not None, not self._decisions.of_label)
+    def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+        if isinstance(self._labels, SignedLabels):
+            self._decide_on_margin(self._labels, threshold, rate, pos_label)
+        else:
+            self._decide_by_label(threshold, rate, pos_label)
+        self._set_ways(self._has_limits() or self.drift_detector is not None, not self._decisions.of_label)
 
     def _has_limits(self) -> bool:
         return any(decision.limit is not None for decision in self._decisions.of_label.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -24,13 +23,13 @@ from stream_pegasos.features.frames import (
     without_duplicates,
 )
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight
-from stream_pegasos.learners.files import Snapshot
+from stream_pegasos.learners.decisions import PerLabel, none_if_empty
 from stream_pegasos.learners.labels import (
     Label,
     Labels,
-    Margins,
     SignedLabels,
     are_exchanged,
+    check_label,
     label_list,
     n_of_two,
     targets_many,
@@ -241,42 +240,50 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
             self._core._learner.flush()
             self._core.forget_least()
 
-    def snapshot(self, progress: Any = None) -> Snapshot:
-        with self.lock, self._core._learner.forked_copy() as copied:
-            return dataclasses.replace(super().snapshot(progress), wait=copied.wait)
-
     def set_decision(
         self,
         threshold: float | Mapping[Label, float] | None = None,
         max_false_positive_rate: float | Mapping[Label, float] | None = None,
         pos_label: Label | None = None,
     ) -> None:
-        """Change which label is predicted, and nothing else; for models with thresholds.
+        """Change which label is predicted, and nothing else. A saved model keeps the change.
 
         Parameters
         ----------
-        threshold, max_false_positive_rate, pos_label
-            As for `AdaptiveClassifier.set_decision`; what is `None` stays as it is.
-
-        Raises
-        ------
-        TypeError
-            If the model has no thresholds.
-        """
-        raise TypeError(
-            f"{type(self).__name__} has no threshold and no limit of false positives; AdaptiveClassifier and "
-            "MultiLabelClassifier have"
-        )
-
-    def check_labels(self, y: Iterable[Any]) -> None:
-        """Check that all these labels could be learned, in that order.
+        threshold, max_false_positive_rate
+            As the parameters of those names. What is `None` stays as it is. A rate of 1 is no limit. For another rate
+            the cut-off is chosen as the parameter says, from the examples that were learned. A model of more than two
+            classes must have learned with a limit for that; any limit will do. While the model only predicts, the
+            cut-off stays, and the rate holds for messages like those that it learned.
+        pos_label
+            The label that single numbers are for. With two classes it becomes the positive one, so margins change their
+            sign if it was the negative one. `None` keeps the present one; where an example may have several labels, it
+            stands for all.
 
         Raises
         ------
         TypeError, ValueError
-            As `learn_one` does if one could not.
+            If the model has no thresholds, a number is not between 0 and 1, a label is not in `classes`, nothing says
+            which label is meant, or too little is known to choose a cut-off. The model is then as it was before.
+
+        Examples
+        --------
+
+        >>> from stream_pegasos import AdaptiveClassifier
+
+        >>> model = AdaptiveClassifier()
+        >>> model.learn_many([{"pills": 1}] * 30, ["ham", "spam", "spam"] * 10)
+        >>> model.predict_one({"pills": 1}), round(model.predict_proba_one({"pills": 1})["spam"], 2)
+        ('spam', 0.57)
+        >>> model.set_decision(threshold=0.9, pos_label="spam")
+        >>> model.predict_one({"pills": 1})
+        'ham'
+
         """
-        self._core._labels.with_labels(y)
+        if pos_label is not None:
+            pos_label = check_label(pos_label)
+        with self.lock:
+            self._core._decide(none_if_empty(threshold), none_if_empty(max_false_positive_rate), pos_label)
 
     @property
     def _core(self) -> Classifier:
@@ -286,10 +293,6 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
     def parts(self) -> dict[str, base.Base]:
         """The estimators that the model consists of, by parameter."""
         return {"classifier": self}
-
-    @property
-    def _multiclass(self) -> bool:
-        return "several classes" in self.capabilities
 
     # What encodes the examples.
 
@@ -393,9 +396,6 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
         """What is found of each example."""
         return RawScores(*self._learner.predict_learn_many(encoder, rows))
 
-    def probabilities_of(self, margins: Margins) -> dict[Any, float]:
-        return self._labels.probabilities(margins, self._learner.calibrated_for(margins), self.n_learned)
-
     def predictions_of(self, found: RawScores) -> Predictions:
         labels, n_learned = self._labels, self.n_learned
         return Predictions(
@@ -409,6 +409,13 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
 
     def _name_features(self, rows: Any) -> None:
         """Keep what features of learned rows stand for, where that is asked for."""
+
+    def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+        """Take over another decision, where the model has any."""
+        raise TypeError(
+            f"{type(self).__name__} has no threshold and no limit of false positives; AdaptiveClassifier and "
+            "MultiLabelClassifier have"
+        )
 
     def _limited(self) -> Mapping[Label, float]:
         """The labels that have a limit of false positives, and the threshold of each."""

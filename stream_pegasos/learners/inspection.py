@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,20 @@ class Inspectable(Freezable):
             raise AttributeError(f"{type(self).__name__} has no {name}")
         return self._core
 
+    def check_labels(self, y: Iterable[Any]) -> None:
+        """Check that all these labels could be learned, in that order.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `learn_one` does if one could not.
+        """
+        self._core._labels.with_labels(y)
+
+    @property
+    def _multiclass(self) -> bool:
+        return "several classes" in self.capabilities
+
     # Of an example.
 
     def margins_of(self, encoder: Encoder, x: Any) -> Margins:
@@ -110,6 +125,9 @@ class Inspectable(Freezable):
 
     def label_of(self, margins: Margins) -> Any:
         return self._labels.label(margins)
+
+    def probabilities_of(self, margins: Margins) -> dict[Any, float]:
+        return self._labels.probabilities(margins, self._learner.calibrated_for(margins), self.n_learned)
 
     def score_of(self, margins: Margins) -> Any:
         columns = self._columns()

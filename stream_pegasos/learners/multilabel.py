@@ -18,9 +18,9 @@ from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_ro
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.decisions import (
     Decision,
+    PerLabel,
     changed_by_label,
     limited,
-    none_if_empty,
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
@@ -141,49 +141,23 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         # As y is no single label.
         self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True, by_margin=False)
 
-    def set_decision(
-        self,
-        threshold: float | Mapping[Label, float] | None = None,
-        max_false_positive_rate: float | Mapping[Label, float] | None = None,
-        pos_label: Label | None = None,
-    ) -> None:
-        """Change which labels are predicted, and nothing else. A saved model keeps the change.
-
-        Parameters
-        ----------
-        threshold, max_false_positive_rate
-            As those of the `AdaptiveClassifier`: one number for all labels, or a dict with those of some labels. What
-            is `None` stays as it is. A rate of 1 is no limit. The cut-off of another rate is chosen as in
-            `AdaptiveClassifier.set_decision`.
-        pos_label
-            The label for which a single number is meant; `None` for all.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a number is not between 0 and 1, a label is none of `classes`, or too little is known to choose a cut.
-            The model is then as it was before.
-        """
-        threshold, max_false_positive_rate = none_if_empty(threshold), none_if_empty(max_false_positive_rate)
-        if pos_label is not None:
-            pos_label = check_label(pos_label)
-        with self.lock:
-            now = {label: self._decision(label) for label in self.classes if label is not None}
-            model, new = self.classifier, (threshold, max_false_positive_rate)
-            before = model.threshold, model.max_false_positive_rate
-            if pos_label is None and not any(isinstance(value, Mapping) for value in (*new, *before)):
-                decisions = {label: decision.changed(*new) for label, decision in now.items()}  # type: ignore[arg-type]
-                value, rate = (old if one is None else one for old, one in zip(before, new, strict=True))
-                parameters = {"threshold": value, "max_false_positive_rate": None if rate == 1.0 else rate}
-            else:
-                every = [*now] if pos_label is None else [pos_label]
-                decisions = changed_by_label(now, threshold, max_false_positive_rate, every)
-                for label in decisions:
-                    if label not in now:
-                        raise ValueError(unknown_label(label, self.classes))
-                parameters = parameters_of_decisions(decisions)
-            self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
-            self._decisions = decisions
+    def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+        now = {label: self._decision(label) for label in self.classes if label is not None}
+        model, new = self.classifier, (threshold, rate)
+        before = model.threshold, model.max_false_positive_rate
+        if pos_label is None and not any(isinstance(value, Mapping) for value in (*new, *before)):
+            decisions = {label: decision.changed(*new) for label, decision in now.items()}  # type: ignore[arg-type]
+            threshold, rate = (old if one is None else one for old, one in zip(before, new, strict=True))
+            parameters = {"threshold": threshold, "max_false_positive_rate": None if rate == 1.0 else rate}
+        else:
+            every = [*now] if pos_label is None else [pos_label]
+            decisions = changed_by_label(now, threshold, rate, every)
+            for label in decisions:
+                if label not in now:
+                    raise ValueError(unknown_label(label, self.classes))
+            parameters = parameters_of_decisions(decisions)
+        self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
+        self._decisions = decisions
 
     def _forget_class(self, label: Label) -> None:
         super()._forget_class(label)

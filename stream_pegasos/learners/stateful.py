@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Vocabulary
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
-from stream_pegasos.learners.files import Arrays
+from stream_pegasos.learners.files import Arrays, Snapshot
 from stream_pegasos.learners.forgetting import Forgetful
 from stream_pegasos.learners.labels import SignedLabels
 
@@ -29,6 +30,10 @@ class Stateful(Forgetful, base.Base):
         if not self._class_weights.is_fixed:
             values["label_counts"] = self._class_weights.get_state()
         return arrays, self._vocabulary.names, values
+
+    def snapshot(self, progress: Any = None) -> Snapshot:
+        with self.lock, self._core._learner.forked_copy() as copied:
+            return dataclasses.replace(super().snapshot(progress), wait=copied.wait)
 
     def _packed_parameters(self) -> dict[str, Any]:
         return pack_parameters(self)

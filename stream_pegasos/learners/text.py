@@ -21,7 +21,6 @@ from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.explanations import INTERCEPT
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import Arrays
-from stream_pegasos.learners.labels import Label
 
 __all__ = ["TextClassifier", "packed_features", "unpacked_features"]
 
@@ -308,21 +307,6 @@ class TextClassifier(Classifier):
 
     def encode_many(self, X: Any) -> tuple[Encoder, Any]:
         return self.features.scanner, self.features.prepare_many(X)
-
-    def set_decision(
-        self,
-        threshold: float | Mapping[Label, float] | None = None,
-        max_false_positive_rate: float | Mapping[Label, float] | None = None,
-        pos_label: Label | None = None,
-    ) -> None:
-        """Change which label is predicted, as the classifier does.
-
-        Parameters
-        ----------
-        threshold, max_false_positive_rate, pos_label
-            As for the classifier's `set_decision`, which also says what is raised.
-        """
-        self.classifier.set_decision(threshold, max_false_positive_rate, pos_label)
 
     def check_labels(self, y: Iterable[Any]) -> None:
         self.classifier.check_labels(y)
