@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
-from stream_pegasos.engine import Vocabulary
+from stream_pegasos.engine import Learner, Vocabulary
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.files import Arrays, Snapshot
@@ -22,6 +22,8 @@ __all__ = ["Stateful"]
 
 class Stateful(Forgetful, base.Base):
     """Adds the state as data: the learner's, the labels, their counts, and the names of features."""
+
+    _learner: Learner
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         state = self._learner.get_state()
