@@ -30,17 +30,21 @@ def bad_labels(case):
 
 
 def for_each(cases, heavy=lambda case: False):
-    """Run a test over cases; those that take long and tell little more, on demand."""
+    """Run a test over cases; those that take long and tell little more, on demand. On the pure engine one of each kind
+    has to do, as options are compared between the engines.
+    """
+    cases = one_of_each(cases) if pure else cases
     params = [pytest.param(case, marks=[pytest.mark.heavy] * heavy(case), id=case.name) for case in cases]
     return pytest.mark.parametrize("case", params)
 
 
 def one_of_each(cases):
-    """The first case of each kind of model, of classes and of examples: for what does not rest on options."""
+    """The first case of each kind of model, classes, examples and vectors: for what does not rest on options."""
     first = {}
     for case in cases:
         model = case.make()
-        first.setdefault((type(model), type(model.parts["classifier"]), case.classes, case.of), case)
+        has_vectors = model.word_vectors is not None
+        first.setdefault((type(model), type(model.parts["classifier"]), case.classes, case.of, has_vectors), case)
     return [*first.values()]
 
 

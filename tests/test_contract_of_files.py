@@ -16,6 +16,7 @@ from contract import (
     is_around_another,
     learn,
     many_of,
+    one_of_each,
     saveable,
     through_a_file,
 )
@@ -141,7 +142,7 @@ def refuses(path):
     assert str(path) in str(error.value)
 
 
-@for_each(saveable, heavy=is_around_another)
+@for_each(one_of_each(saveable), heavy=is_around_another)
 def test_damaged_files_are_refused_or_harmless(case, tmp_path):
     """Each byte changed, one at a time, and ends cut off or added."""
     model, path = case.trained(3), tmp_path / "model"
@@ -215,7 +216,7 @@ def put(state, place, value):
     state[name] = value
 
 
-@for_each(saveable, heavy=is_around_another)
+@for_each(one_of_each(saveable), heavy=is_around_another)
 def test_forged_files_are_refused(case, tmp_path):
     """With a checksum to fit."""
     path = tmp_path / "model"
