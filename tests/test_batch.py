@@ -133,6 +133,7 @@ def test_subgradient_descent_is_pegasos_with_all_examples(dense_pegasos, l2, n_s
     assert result.fun == pytest.approx(0.5 * l2 * (dense.w**2).sum() + slack.mean())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("l2", [1.0, 0.1, 0.01])
 def test_subgradient_descent_reaches_the_optimum_of_liblinear(l2):
     X, y = examples()
