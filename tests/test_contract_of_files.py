@@ -216,7 +216,7 @@ def put(state, place, value):
     state[name] = value
 
 
-@for_each(one_of_each(saveable), heavy=is_around_another)
+@for_each(saveable, heavy=is_around_another)
 def test_forged_files_are_refused(case, tmp_path):
     """With a checksum to fit."""
     path = tmp_path / "model"

@@ -145,7 +145,7 @@ def is_nothing_or_large(margins):
     return all(margin == 0.0 or abs(margin) > CLOSE for margin in margins)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(OPTIONS, streams(numbers), rows)
 def test_two_classes_of_the_adaptive_rule(options, stream, looked_at):
     def is_clear(learner, vocabulary, x, y):
@@ -167,7 +167,7 @@ def weighed_margins(learner, vocabulary, x):
 
 
 @pytest.mark.parametrize("reduction", ["ovr", "multilabel", "ordinal"])
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(OPTIONS, streams(st.integers(0, 4)), rows)
 def test_any_number_of_classes_of_the_adaptive_rule(reduction, options, stream, looked_at):
     """Numbers of classes as they come; of several labels the sets of these."""
@@ -192,7 +192,7 @@ def test_any_number_of_classes_of_the_adaptive_rule(reduction, options, stream, 
 
 
 @pytest.mark.parametrize("reduction", ["two", "ovr", "crammer_singer", "pairs"])
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     st.tuples(
         st.sampled_from([1e-4, 0.05, 1.0]),
