@@ -64,8 +64,6 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
 
     capabilities: frozenset[str] = frozenset()
     max_features: int | None = None
-    _labels: Labels
-    _class_weights: ClassWeights
     n_drifts: int = 0
     _linear = True  # whether values of one column that comes twice count as their sum does
 
@@ -251,8 +249,8 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
         Parameters
         ----------
         threshold, max_false_positive_rate
-            As the parameters of those names. What is `None` stays as it is. A rate of 1 is no limit. For another rate
-            the cut-off is chosen as the parameter says, from the examples that were learned. A model of more than two
+            As those of an `AdaptiveClassifier`. What is `None` stays as it is. A rate of 1 is no limit. For another
+            rate the cut-off is chosen as it says there, from the examples that were learned. A model of more than two
             classes must have learned with a limit for that; any limit will do. While the model only predicts, the
             cut-off stays, and the rate holds for messages like those that it learned.
         pos_label
