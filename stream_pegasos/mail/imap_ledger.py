@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,12 +130,14 @@ class Ledger:
         return snapshot
 
     def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> None:
-        """Learn labelled mails, unless they were learned with this label before, and apply events; all or nothing.
+        """Learn labelled mails, unless they were learned with this label before, and apply events.
 
         Raises
         ------
         OSError
             If the journal cannot be written; then nothing is learned or applied.
+        Exception
+            If the model fails at a mail; then the mails before it are learned and noted, and the rest is not.
         """
         labels = [mail.outcome for mail in labelled]
         if labels:
@@ -156,9 +159,12 @@ class Ledger:
                 self._journal.learn(entries)
             except OSError as error:
                 raise OSError(f"cannot write the journal of {self._path}: {error.strerror or error}") from None
-            self._apply(entries)
-            self._journal.commit(len(entries))
             self._is_changed = True
+            try:
+                self._apply(entries)
+            finally:
+                with suppress(OSError):  # the next record then says it
+                    self._journal.abort()
         if self._checkpoints is not None:
             self._checkpoints.count(len(labelled) or 1)
 
@@ -166,18 +172,26 @@ class Ledger:
         """Learn mails and apply events. A mail that was learned with the other label before is learned twice: see
         `Learning`.
         """
-        chunk, met = list[Any](), dict[str, str]()
+        chunk, ends, met = list[Any](), list[int](), dict[str, str]()
         for x, label, weight, event in entries:
             if weight > 0.0:
                 id, outcome = id_of(event), event[3]
                 is_corrected = (met.get(id) or self.memory.label_of(id, event[1])) not in ("", outcome)
                 chunk += [(x, label)] * (1 + is_corrected)
-                self.n_learned += 1
-                self.n_corrected += is_corrected
                 met[id] = outcome
-        learn(self.model, chunk, threads=self._threads)
-        for *_, event in entries:
-            self.memory.apply(event)
+            ends.append(len(chunk))
+        before = self.model.n_learned
+        try:
+            learn(self.model, chunk, threads=self._threads)
+        finally:
+            # A mail of which one step of two was learned counts as learned.
+            for (*_, event), begin, end in zip(entries, [0, *ends], ends, strict=False):
+                if begin < end and self.model.n_learned - before <= begin:
+                    break
+                self.memory.apply(event)
+                self._journal.commit(1)
+                self.n_learned += end > begin
+                self.n_corrected += end - begin == 2
 
     def sync(self) -> None:
         """Flush the journal to the disk, so that all records outlive a power cut.

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 pytest.importorskip("lxml", reason="lxml is not installed")
 
 from stream_pegasos import MailFeatures, TextClassifier
+from stream_pegasos.evaluation.prequential import learn
 from stream_pegasos.mail.imap import MailboxFilter, MailboxPlan, shown_subject
 from stream_pegasos.mail.imap_connection import CopiedError, RefusedError
 from stream_pegasos.mail.imap_ledger import Ledger
@@ -284,6 +285,34 @@ def test_nothing_is_done_that_cannot_be_written_down(box, process, monkeypatch):
     assert box.where(spam) == ["INBOX"] and process.ledger.model.n_learned == 0 and not process.filter.counts
     process.look()
     assert box.where(spam) == ["Junk"] and process.ledger.model.n_learned == 1
+
+
+def test_a_mail_that_the_model_fails_at_is_learned_once(tmp_path, box, monkeypatch):
+    """It and those after it are learned at the next look, and never from the journal, too."""
+    process = Process(tmp_path, box)
+    process.look()
+    mails = [b"Message-ID: %d\nSubject: spam\n\n" % number for number in range(4)]
+    for mail in mails:
+        box.put("Junk", mail)
+
+    def learn_in_part(model, chunk, **options):
+        learn(model, chunk[:2])
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("stream_pegasos.mail.imap_ledger.learn", learn_in_part)
+        with pytest.raises(MemoryError):
+            process.look()
+    ledger = process.ledger
+    assert ledger.n_learned == ledger.model.n_learned == 2
+    assert [ledger.memory.label_of(mail_id(mail)) for mail in mails] == ["spam", "spam", "", ""]
+    for _ in range(2):
+        process.end(with_checkpoint=False)
+        process = Process(tmp_path, box)
+        process.look()
+        assert process.ledger.model.n_learned == 4
+    assert [process.ledger.memory.label_of(mail_id(mail)) for mail in mails] == ["spam"] * 4
+    process.end(False)
 
 
 def test_the_memory_is_bounded_and_comes_back():
