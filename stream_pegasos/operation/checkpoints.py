@@ -172,7 +172,7 @@ class Checkpoints:
         snapshot
             Returns what is to be written. The thread of the checkpoints calls it.
         on_written
-            Called after each checkpoint with its progress, from the same thread.
+            Called after each checkpoint with its progress, from the same thread. If it fails, that is reported.
         """
         self._snapshot, self._on_written = snapshot, on_written
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
@@ -230,7 +230,7 @@ class Checkpoints:
             snapshot = self._snapshot()
             snapshot.write(self.path, keep=self.previous if self._is_whole else None)
         except Exception as error:  # any error is reported, and does not end the thread
-            message = getattr(error, "strerror", None) or str(error) or "out of memory"
+            message = _reason(error)
             if message != self.error:
                 self.tell(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")
             self.error = message
@@ -241,4 +241,11 @@ class Checkpoints:
             self.tell(f"{self.path} is written again")
         self._is_whole, self.error, self.written_at = True, None, monotonic()
         if self._on_written is not None:
-            self._on_written(snapshot.progress)
+            try:
+                self._on_written(snapshot.progress)
+            except Exception as error:
+                self.tell(f"{self.path} is written, but what follows failed: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or "out of memory"

@@ -289,6 +289,20 @@ def test_other_reasons_are_reported_each(path, monkeypatch):
     run.checkpoints.close()
 
 
+def test_a_failure_after_a_checkpoint_is_reported_and_the_next_one_is_written(path):
+    run = Run(path)
+    run.checkpoints.start(lambda: run.model.snapshot({"n": run.n}), {}.__getitem__)
+    for _ in range(2):
+        n_events = len(run.events)
+        run.learn()
+        wait(lambda n=n_events: len(run.events) > n)
+    assert run.events == [f"{path} is written, but what follows failed: unhashable type: 'dict'"] * 2
+    assert run.checkpoints.error is None
+    run.learn()
+    run.checkpoints.close()
+    assert load_with_progress(path)[1] == {"n": 3}
+
+
 def test_a_last_one_that_cannot_be_written_raises(path, monkeypatch):
     run = two_checkpoints(path)
     with monkeypatch.context() as patch:
