@@ -99,7 +99,8 @@ def serve(given: ServeOptions) -> None:
             labels_for(learner, allowed),
         )
         make = partial(Service, sync=given.sync, labels=fixed)
-        begun_with = f"the model {load}" if load else "a new model of mails (--spamd)" if given.spamd.spamd else ""
+        new = "a new model of mails (--spamd)" if given.spamd.spamd else "a new model"
+        begun_with = f"the model {load.resolve()}" if load else new
         try:
             service = make(
                 learner, checkpoints, progress, token=token, active_learning=active_learning, begun_with=begun_with

@@ -44,7 +44,7 @@ class Journal:
     safe
         Whether `sync` will be called.
     begun_with
-        A name for the model before the first checkpoint, unless that is a new one: "the model mail.safetensors".
+        A name for the model before the first checkpoint, such as "the model mail.safetensors".
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Journal:
         lock: threading.Lock,
         on_event: Callable[[str], None] = lambda text: None,
         safe: bool = False,
-        begun_with: str = "",
+        begun_with: str = "a new model",
     ) -> None:
         self.path, self.safe, self._begun_with = path or Path(), safe, begun_with
         self._writes = path is not None
@@ -125,10 +125,11 @@ class Journal:
         for (_, number), path in sorted(files.items()):
             if number >= first:
                 for record in self._records(path):
-                    if position is None and not self._begun_with and "begun_with" in record:
+                    before = record.get("begun_with", self._begun_with)
+                    if position is None and before != self._begun_with:
                         raise ValueError(
-                            f"its journal was begun with {record['begun_with']}, and there is no checkpoint yet; begin "
-                            "with it again"
+                            f"its journal was begun with {before}, not with {self._begun_with}, and there is no "
+                            "checkpoint yet; begin with the former again"
                         )
                     for each in record.get("resolved", ()):
                         self.waiting.pop(each, None)
@@ -281,7 +282,7 @@ class Journal:
             return
         if self._n_aborted:
             record["dropped"] = self._n_aborted
-        if self._begun_with and self._number == self._end == 0:
+        if self._end == 0 and self._newest is None:
             record["begun_with"] = self._begun_with
         try:
             text = orjson.dumps(record)

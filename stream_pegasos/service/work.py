@@ -61,7 +61,7 @@ class Service:
     sync
         Whether the answer to a request waits until the journal is flushed to the disk.
     begun_with
-        A name for `model` if it is neither new nor from a checkpoint: see `Journal`.
+        A name for `model` if there is no checkpoint yet: see `Journal`.
     labels
         The only labels that may be learned from now on, in the order in which the page offers them; `None` for any.
         true, `"true"` and 1 are one label here, and have to be written as the model knows it.
@@ -92,7 +92,7 @@ class Service:
         monitor: Monitor | None = None,
         active_learning: ActiveLearning | None = None,
         sync: bool = False,
-        begun_with: str = "",
+        begun_with: str = "a new model",
         labels: Sequence[Label] | None = None,
     ) -> None:
         self.learns = monitor is None

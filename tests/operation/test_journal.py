@@ -164,18 +164,25 @@ def test_the_journal_of_another_checkpoint_is_refused(tmp_path):
     assert again(tmp_path, position)[0] == ENTRIES
 
 
-def test_a_journal_without_a_checkpoint_asks_for_its_model(tmp_path):
+@pytest.mark.parametrize(("begun_with", "other"), [("the model a", "the model b"), ("the model a", "a new model")])
+def test_a_journal_without_a_checkpoint_asks_for_its_model(tmp_path, begun_with, other):
     """As another one may refuse what it learned, or not know what it knew."""
-    journal = journal_at(tmp_path, begun_with="the model a")
-    journal.learn(ENTRIES[:1])
-    for number in range(2):
-        with pytest.raises(ValueError, match="begun with the model a, and there is no checkpoint yet"):
-            again(tmp_path)
-        other = journal_at(tmp_path, begun_with="the model b")  # somebody knows what they do
-        assert [*other.entries(None)][-1] == ENTRIES[number : number + 1]
-        other.learn(ENTRIES[1:2])
-        other.commit(1)
-    assert again(tmp_path, other.rotate())[0] == []
+    for mine, others in ((begun_with, other), (other, begun_with)):
+        path = tmp_path / mine
+        path.mkdir()
+        journal = journal_at(path, begun_with=mine)
+        journal.learn(ENTRIES[:1])
+        (file,) = path.iterdir()
+        file.write_bytes(file.read_bytes()[:-1])  # a record that is cut off tells nothing
+        for number in range(2):
+            again = journal_at(path, begun_with=mine)
+            assert [*again.entries(None)][-1] == ENTRIES[:number]
+            again.learn(ENTRIES[:1])
+            with pytest.raises(ValueError, match=f"begun with {mine}, not with {others}, and there is no checkpoint"):
+                [*journal_at(path, begun_with=others).entries(None)]
+        again.commit(1)
+        position = again.rotate()
+        assert [*journal_at(path, begun_with=others).entries(position)] == [[]]
 
 
 class Disk:

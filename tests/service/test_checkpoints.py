@@ -264,8 +264,11 @@ def test_without_a_checkpoint_the_model_is_asked_for_with_which_it_began(serve, 
     served = serve("--load", model, "--checkpoint", path, "--checkpoint-seconds", 1_000)
     learn(served.client, {"subject": "lunch", "label": "ham"})
     served.end(signal.SIGKILL)
-    done = subprocess.run([*COMMAND, "--checkpoint", path], capture_output=True, text=True)
-    assert done.returncode == 1 and f"{path}: its journal was begun with the model {model}" in done.stderr
+    other = shutil.copy(model, tmp_path / "other.st")
+    for arguments, now in (([], "a new model"), ([other], f"the model {other}")):
+        done = subprocess.run([*COMMAND, *arguments, "--checkpoint", path], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert f"{path}: its journal was begun with the model {model}, not with {now}, and" in done.stderr
     again = serve(model, "--checkpoint", path)
     assert "learned 1 messages again" in "".join(again.lines)
     again.end()
