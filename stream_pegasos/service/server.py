@@ -66,7 +66,7 @@ class HttpProtocol(asyncio.Protocol):
 
 
 def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:
-    """Serve the application until SIGTERM or Ctrl-C.
+    """Serve the application until SIGTERM or Ctrl-C. Another one on the way to the end changes nothing.
 
     Parameters
     ----------
@@ -91,6 +91,10 @@ def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Ca
             if self.started:
                 address, at = listener.getsockname()[:2]
                 on_listening(f"http://{f'[{address}]' if ':' in address else address}:{at}/")
+
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            if not self.should_exit:  # a second Ctrl-C would leave out the last checkpoint
+                super().handle_exit(sig, frame)
 
         async def shutdown(self, sockets: Any = None) -> None:
             await app.state.finish()  # which may take longer than answers get below

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -340,6 +341,16 @@ def test_sigterm_finishes_the_request_at_work_and_refuses_the_others(serve, tmp_
     assert {answer.status_code for answer in answers} <= {200, 503}
     n_finished = sum(answer.status_code == 200 for answer in answers)
     assert load(tmp_path / "model").n_iterations == n * n_finished > 0
+
+
+def test_a_second_interrupt_leaves_out_nothing(serve, tmp_path):
+    served = serve("--checkpoint", tmp_path / "model", "--checkpoint-seconds", 1_000)
+    learn(served.client, KNOWN[:3])
+    served.process.send_signal(signal.SIGINT)
+    time.sleep(0.03)  # the server takes 0.1 to end
+    assert served.end(signal.SIGINT) in (-signal.SIGINT, 128 + signal.SIGINT)
+    assert len(served.lines) == 1
+    assert load(tmp_path / "model").n_learned == 3
 
 
 @pytest.mark.heavy
