@@ -16,7 +16,7 @@ from stream_pegasos.streams.compression import EXTENSIONS, compression_of
 from stream_pegasos.streams.encoding import marked_encoding
 from stream_pegasos.streams.example import Example, StreamError, unreadable
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
-from stream_pegasos.streams.sources import STDIN_HINT, Batch, RecordParser, Reporter, batched
+from stream_pegasos.streams.sources import Batch, RecordParser, Reporter, batched, stdin_hint
 
 _CHUNK = 1 << 20
 _HEAD = 1024  # the bytes by which a file is told from another with its inode
@@ -47,9 +47,9 @@ class FollowedFile:
     ) -> None:
         self.name = os.path.abspath(path)  # whichever folder a resumed run starts in
         if path.lower().endswith(_COMPRESSED):
-            raise StreamError(f"{path} is compressed and cannot be followed: {STDIN_HINT}")
+            raise StreamError(f"{path} is compressed and cannot be followed: {stdin_hint(path)}")
         if os.path.exists(path) and not os.path.isfile(path):
-            raise StreamError(f"{path} is not a regular file and cannot be followed: {STDIN_HINT}")
+            raise StreamError(f"{path} is not a regular file and cannot be followed: {stdin_hint(path)}")
         self._resume = None if position is None else _checked(position)
         self._parse, self._follow, self._reporter = parse, follow, reporter
         self._whole_lines = whole_lines
@@ -209,7 +209,7 @@ class FollowedFile:
         if compression_of(head) or marked_encoding(head):
             file.close()
             what = marked_encoding(head) or "compressed"
-            raise StreamError(f"{path} is {what} and cannot be followed: {STDIN_HINT}")
+            raise StreamError(f"{path} is {what} and cannot be followed: {stdin_hint(path)}")
         if self._file is not None:
             self._file.close()
         self._file, self._status, self._head = file, status, head

@@ -10,7 +10,7 @@ from stream_pegasos.streams.example import LabelFormat, StreamError
 from stream_pegasos.streams.options import ONE_LABEL, ReadKeywords, ReadOptions
 from stream_pegasos.streams.readers import format_of
 from stream_pegasos.streams.sources import (
-    STDIN_HINT,
+    NO_LINES,
     OnBad,
     OnEvent,
     Reporter,
@@ -18,6 +18,7 @@ from stream_pegasos.streams.sources import (
     Source,
     parse_address,
     record_parser,
+    stdin_hint,
 )
 
 
@@ -125,11 +126,17 @@ def open_as(
     if server is None:
         from stream_pegasos.streams.file import FollowedFile
 
+        hint = stdin_hint(address, str(options.format))
         if options.format == "mail":
-            raise StreamError(f"{address} is mail, which predict and train read to its end; to go on, {STDIN_HINT}")
+            raise StreamError(f"{address} is mail, which predict and train read to its end; to go on, {hint}")
+        if options.format in NO_LINES and not labels:
+            raise StreamError(
+                f"{address} is {options.format}, whose records are no single lines, and cannot be followed: {hint}"
+            )
         if not options.decoder.has_lines:
             raise StreamError(
-                f"a growing file cannot be {options.encoding}, whose lines are found only after decoding: {STDIN_HINT}"
+                f"{address} is {options.encoding}, whose lines are found only after decoding, and cannot be followed: "
+                f"{hint}"
             )
         parse = record_parser(options, labels, "a growing file")
         return FollowedFile(address, position, parse, follow, reporter, whole_lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -15,6 +16,7 @@ from stream_pegasos.streams.options import ReadOptions
 from stream_pegasos.streams.readers import line_parser
 
 LARGEST_BATCH = 512
+NO_LINES = ("csv", "tsv", "parquet", "mail")  # formats whose records are no single lines
 _LARGEST_TEXT = 1 << 20  # characters of a batch, roughly
 
 OnBad = Callable[[str, str], None]
@@ -227,10 +229,10 @@ def record_parser(options: ReadOptions, labels: bool, what: str) -> RecordParser
 
     It returns `None` for a blank record; a ValueError says why if a record is bad.
     """
-    if options.format in ("csv", "tsv", "parquet", "mail"):
-        raise StreamError(f"{what} cannot be {options.format}, whose records are no single lines: {STDIN_HINT}")
     if labels and options.format != "jsonl":
         raise StreamError(f"labels come as jsonl, not as {options.format}")
+    if options.format in NO_LINES:
+        raise StreamError(f"{what} cannot be {options.format}, whose records are no single lines")
     parse = line_parser(options, options.decoder, labels)
 
     def parse_record(record: bytes, line: int, default_id: Any) -> Example | None:
@@ -250,7 +252,8 @@ def record_parser(options: ReadOptions, labels: bool, what: str) -> RecordParser
     return parse_record
 
 
-STDIN_HINT = "read it through standard input, stream-pegasos run --format NAME < FILE"
+def stdin_hint(path: str, format: str = "NAME") -> str:
+    return f"read it through standard input, stream-pegasos run --format {format} < {shlex.quote(path)}"
 
 
 def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:

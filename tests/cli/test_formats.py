@@ -27,7 +27,7 @@ def test_parquet_and_arrays_give_the_same(ok, fails):
         ok(f"train {name} --text-field mail.body --save m")
         assert load("m").weights == reference_of(stream).weights
     assert fails("evaluate a.parquet").endswith("there is no column 'text', but mail, label\n")
-    assert "a growing file cannot be parquet" in fails("run a.parquet")
+    assert fails("run a.parquet").endswith(", stream-pegasos run --format parquet < a.parquet\n")
 
 
 def test_lines_of_text_and_standard_input(main, ok, fails, here):
