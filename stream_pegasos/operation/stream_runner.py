@@ -338,7 +338,7 @@ class StreamRunner:
         if before is not None:
             positions = before.get("position"), before.get("label_position")
             for source, position in zip(self._sources, positions, strict=False):
-                source.done(position)
+                source.commit(position)
 
 
 def first(examples: list[Example], n: int) -> list[Example]:

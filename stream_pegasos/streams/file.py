@@ -97,7 +97,7 @@ class FollowedFile:
             if self._file is not None:
                 self._file.close()
 
-    def done(self, position: Any) -> None:
+    def commit(self, position: Any) -> None:
         pass
 
     def close(self) -> None:

@@ -86,7 +86,7 @@ class KafkaSource:
             while not self._closed:
                 if (self._reporter.is_down("broker") or time.monotonic() >= next_look) and self._find_partitions():
                     next_look = time.monotonic() + _METADATA_INTERVAL
-                self._commit()
+                self._send_commit()
                 messages = self._consumer.consume(1, _WAIT)
                 if messages:
                     messages += self._consumer.consume(LARGEST_BATCH - 1, 0)
@@ -107,7 +107,7 @@ class KafkaSource:
             self._is_over = True
             self._consumer.unassign()
 
-    def done(self, position: Any) -> None:
+    def commit(self, position: Any) -> None:
         _, offsets = _checked(position)
         if self._group is None or not offsets:
             return
@@ -116,14 +116,14 @@ class KafkaSource:
         if not self._is_over:
             return
         end = time.monotonic() + _COMMIT_TIMEOUT
-        self._commit()
+        self._send_commit()
         while self._is_committing and not self._reporter.is_down("broker") and time.monotonic() < end:
             self._consumer.poll(_WAIT)
-            self._commit()
+            self._send_commit()
         if self._uncommitted or self._is_committing:
             self._reporter.event(f"{self.name}: the offsets of group {self._group} cannot be stored")
 
-    def _commit(self) -> None:
+    def _send_commit(self) -> None:
         if self._uncommitted is None or self._is_committing or self._reporter.is_down("broker"):
             return
         wanted, self._uncommitted = self._uncommitted, None

@@ -91,7 +91,7 @@ class RedisSource:
             if not entries and not self._follow:
                 return
 
-    def done(self, position: Any) -> None:
+    def commit(self, position: Any) -> None:
         _, entry = _checked(position)
         if self._group is None or entry is None:
             return

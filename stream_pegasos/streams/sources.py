@@ -68,7 +68,7 @@ class Source(Protocol):
     def batches(self) -> Iterator[Batch]:
         """Wait for examples and yield them as they come, until `close` is called or the stream ends."""
 
-    def done(self, position: Any) -> None:
+    def commit(self, position: Any) -> None:
         """Take note that nothing before the position is needed again. From any thread; never raises."""
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ class StandardInput:
                     return
                 yield Batch([example], None)
 
-    def done(self, position: Any) -> None:
+    def commit(self, position: Any) -> None:
         pass
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ class Script:
         if self.endless:
             self.closed.wait(20)
 
-    def done(self, position):
+    def commit(self, position):
         self.noted.append(position)
 
     def close(self):

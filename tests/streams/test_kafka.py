@@ -136,7 +136,7 @@ def test_a_group_knows_of_partitions_that_a_checkpoint_does_not(topic):
     topic.add("d", partition=1)
     source = open_source(topic.address + "?group=readers", follow=False)
     assert sorted(texts(source.batches())) == ["a", "b", "c", "d"]
-    source.done({"server": "cluster test", "offsets": {"0": 2}})
+    source.commit({"server": "cluster test", "offsets": {"0": 2}})
     assert topic.committed("readers")[0] == 2
     assert sorted(texts(rest(topic.address + "?group=readers", at({"0": 1, "1": 1}))[0])) == ["b", "c"]
     assert sorted(texts(rest(topic.address + "?group=readers", at({"1": 0}))[0])) == ["c", "d"]
@@ -195,7 +195,7 @@ def test_a_broker_that_is_away(kafka_relay, follow):
     following.wait_for("a")
     kafka_relay.close()
     following.wait(lambda: following.events)
-    following.source.done(at({"0": 1}))  # returns at once
+    following.source.commit(at({"0": 1}))  # returns at once
     kafka_relay.open()
     following.wait(lambda: len(following.events) == 2)
     topic.add("b", partition=1)
@@ -232,7 +232,7 @@ def test_closing_while_the_broker_is_away(follow, monkeypatch):
     following.stop()
     assert sum(waits[running:]) < 1.0
     assert following.failure is None
-    following.source.done(at({"0": 1}))
+    following.source.commit(at({"0": 1}))
     assert "offsets of group readers cannot be stored" in following.events[-1]
 
 

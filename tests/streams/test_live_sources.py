@@ -160,16 +160,16 @@ def test_what_cannot_be_read_is_reported_and_passed_over(any_live):
 
 
 def test_groups(live_with_groups, small_batches):
-    """The place of a group is that of the last message that was done; a checkpoint knows better than the group."""
+    """The place of a group is that of the last message that was committed; a checkpoint knows better than the group."""
     live, address = live_with_groups, live_with_groups.address + "?group=readers"
     for i in range(25):
         live.add(text=str(i))
     source = open_source(address, follow=False)
     batches = list(source.batches())
-    assert Counter(texts(rest(address)[0])) == Counter(texts(batches))  # nothing was done yet
-    source.done(batches[1].position)
+    assert Counter(texts(rest(address)[0])) == Counter(texts(batches))  # nothing was committed yet
+    source.commit(batches[1].position)
     left = Counter(texts(batches[2:]))
     assert left and Counter(texts(rest(address)[0])) == left
-    source.done(batches[-1].position)
+    source.commit(batches[-1].position)
     assert rest(address)[0] == []
     assert Counter(texts(rest(address, batches[-2].position)[0])) == Counter(texts(batches[-1:]))

@@ -134,7 +134,7 @@ def test_a_group_of_a_stream_that_is_not_there_yet(address, redis_client, follow
     following.wait_for("a")
     redis_client.delete("mail")
     for _ in range(2):
-        following.source.done(position(address, "1-1"))
+        following.source.commit(position(address, "1-1"))
     assert sum("cannot be stored" in event for event in following.events) == 1
 
 
@@ -157,7 +157,7 @@ def test_a_server_that_is_killed_and_comes_back(address, redis_server, redis_cli
     following.wait_for("a")
     redis_server.kill()
     following.wait(lambda: following.events)
-    following.source.done(following.batches[-1].position)
+    following.source.commit(following.batches[-1].position)
     redis_server.start()
     add(redis_client, "b")
     following.wait_for("a", "b")

@@ -19,7 +19,7 @@ def test_standard_input_is_answered_line_by_line_and_has_no_positions(monkeypatc
     source = open_source("-")
     expected = [Example("win", 1, line=1), Example("see you", None, line=3)]
     assert list(source.batches()) == [Batch([example], None) for example in expected]
-    source.done(None)
+    source.commit(None)
 
 
 def test_standard_input_as_a_file_may_be(monkeypatch):
