@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class ResultOptions:
     """What is written of an evaluation, beside the summary."""
 
-    curve: Path | None = options.result_field("--curve CSV", "Write the curve of the figures here.", shown="nowhere")
+    curve: Path | None = options.result_field("--curve CSV", "Write the curve of the metrics here.", shown="nowhere")
     plot: Path | None = options.result_field(
         "--plot FILE",
         "Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
@@ -75,7 +75,7 @@ class EvaluateOptions:
 def evaluate(given: EvaluateOptions) -> None:
     """Predict every message of a stream, then learn it, and print how good the predictions were.
 
-    Every prediction is made before its label is learned, so the figures are
+    Every prediction is made before its label is learned, so the metrics are
     those of live use. New classes are learned when they first come. If the
     first message has a list of labels, each message may have several. Lines
     that cannot be read or learned are reported and skipped; --predictions

@@ -17,13 +17,13 @@ LONGEST_LABEL = 50  # characters shown in a table
 
 
 def summary(source: Input, evaluation: "Evaluation", report: bool = False) -> str:
-    """How good the predictions were, in three tables: the figures; the commonest classes, the rest summed up, or in a
+    """How good the predictions were, in three tables: the metrics; the commonest classes, the rest summed up, or in a
     report all of them, the worst first; the pairs that were confused most often, in a report all.
     """
     score = evaluation.score
     head = f"{source.name}: {score.n:,} messages{rate(score.n, evaluation.seconds)}"
     head += f", {source.bad_lines()}{', interrupted' * evaluation.interrupted}"
-    figures = {_name(name, score): f"{value:.4f}" for name, value in score.figures().items()}
+    metrics = {_name(name, score): f"{value:.4f}" for name, value in score.metrics().items()}
     several = score.kind == "several labels"
     rows: list[ClassRow | OtherRow] = [*score.of_classes(None if report else MOST_CLASSES)]
     if report:
@@ -38,8 +38,8 @@ def summary(source: Input, evaluation: "Evaluation", report: bool = False) -> st
     pairs = score.confused(None if report else MOST_PAIRS)
     confused = [(_shown(truth), _shown(other), f"{count:,}") for truth, other, count in pairs]
     truly = "missed" if several else "truly"
-    left = max(map(len, [*figures, title, *names, truly, *(pair[0] for pair in confused)]))
-    lines = [head, "", *(f"{name:<{left}}  {value}" for name, value in figures.items())]
+    left = max(map(len, [*metrics, title, *names, truly, *(pair[0] for pair in confused)]))
+    lines = [head, "", *(f"{name:<{left}}  {value}" for name, value in metrics.items())]
     cells = [[*map(_share, row[1:4]), f"{row[4]:,}"] for row in rows]
     width = max(len("count"), *(len(row[3]) for row in cells)) if cells else 0
     lines += ["", f"{title:<{left}}  precision  recall      F1  {'count':>{width}}"]
@@ -53,13 +53,13 @@ def summary(source: Input, evaluation: "Evaluation", report: bool = False) -> st
     return "\n".join(lines)
 
 
-def _name(figure: str, score: "Score") -> str:
+def _name(metric: str, score: "Score") -> str:
     from stream_pegasos.evaluation.tallies import spelled
 
-    if figure == "f1":
+    if metric == "f1":
         return f"F1 of {printable(getattr(score, 'positive', None))}"
-    newest = f" of newest {min(score.n, score.window):,}" if figure.startswith("window_") else ""
-    return spelled(figure) + newest
+    newest = f" of newest {min(score.n, score.window):,}" if metric.startswith("window_") else ""
+    return spelled(metric) + newest
 
 
 def _shown(label: Any) -> str:

@@ -29,7 +29,7 @@ class TestOptions:
 def test(given: TestOptions) -> None:
     """Print how well a saved model predicts the messages of a file, and learn none of them.
 
-    Use it on messages that the model has not learned. It prints the figures
+    Use it on messages that the model has not learned. It prints the metrics
     that evaluate prints, and the model stays as it is. A label that the model
     does not know counts as one more class, which is never predicted. Lines
     that cannot be read are reported and skipped.

@@ -37,7 +37,7 @@ __all__ = [
     "score_of_state",
 ]
 
-OF_POSITIVE = ("f1", "roc_auc")  # figures that only a positive class has
+OF_POSITIVE = ("f1", "roc_auc")  # metrics that only a positive class has
 
 
 @dataclass
@@ -233,12 +233,12 @@ class PrequentialScore(Score):
     def calibration_error(self) -> float:
         return self._shown_reliability.error
 
-    def figures(self) -> dict[str, float]:
-        """All figures by name; those of the positive class are left out where there is none."""
-        figures = super().figures()
+    def metrics(self) -> dict[str, float]:
+        """All metrics by name; those of the positive class are left out where there is none."""
+        metrics = super().metrics()
         if self._positive is not None:
-            return {**figures, "window_roc_auc": self.window_roc_auc}
-        return {name: figures[name] for name in figures if name not in OF_POSITIVE}
+            return {**metrics, "window_roc_auc": self.window_roc_auc}
+        return {name: metrics[name] for name in metrics if name not in OF_POSITIVE}
 
     def get_state(self) -> dict[str, Any]:
         """All that has been counted, as JSON values; not where `exact`, as long as there is a positive class."""
@@ -319,7 +319,7 @@ def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
     model
         The model.
     window
-        The number of newest examples that some figures are also given for.
+        The number of newest examples that some metrics are also given for.
     exact
         Whether ROC AUC is exact, as in `PrequentialScore`.
     """

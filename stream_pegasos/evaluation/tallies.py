@@ -134,7 +134,7 @@ class Score(ABC):
     """
 
     kind: str
-    row_type: Any  # a named tuple: n, figures, seconds
+    row_type: Any  # a named tuple: n, metrics, seconds
     n_sums = 0
     n_columns = 1  # that are kept of the newest examples; the first one: whether all was right
 
@@ -186,12 +186,12 @@ class Score(ABC):
     def update(self, outcomes: Any) -> None:
         """Take in outcomes."""
 
-    def figures(self) -> dict[str, float]:
-        """All figures by name, the first of them the one to look at first."""
+    def metrics(self) -> dict[str, float]:
+        """All metrics by name, the first of them the one to look at first."""
         return {name: getattr(self, name) for name in self.row_type._fields[1:-1]}
 
     def row(self, seconds: float = math.nan) -> Any:
-        """The figures as they are now, a named tuple that begins with `n` and ends with `seconds`: a row of a curve."""
+        """The metrics as they are now, a named tuple that begins with `n` and ends with `seconds`: a row of a curve."""
         return self.row_type(self.n, *(getattr(self, name) for name in self.row_type._fields[1:-1]), seconds)
 
     def of_classes(self, limit: int | None = None) -> list[ClassRow]:

@@ -167,7 +167,7 @@ class Monitor:
         points = self._curve.rows
         if not points or points[-1][0] != n:
             points = [*points, self._curve_point()]
-        metrics = {name: _known(value) for name, value in score.figures().items()}
+        metrics = {name: _known(value) for name, value in score.metrics().items()}
         window = {name.removeprefix("window_"): metrics.pop(name) for name in [*metrics] if name.startswith("window_")}
         rows, others = score.of_classes(), score.others(MOST_CLASSES)
         counts = {row.label: row.count for row in rows}

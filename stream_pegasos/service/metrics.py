@@ -62,7 +62,7 @@ class Metrics:
         yield _counter("drifts", "Drifts detected.", model.n_drifts)
         yield _gauge("features", "Features that the model knows.", model.n_features)
         yield _gauge("classes", "Labels that the model knows.", len(set(model.classes) - {None}))
-        for name, value in score.figures().items():
+        for name, value in score.metrics().items():
             newest = f" of the newest {score.window} messages" if name.startswith("window_") else ""
             yield _gauge(name, f"Prequential {spelled(name)}{newest}.", value)
         if service.checkpoints is not None:

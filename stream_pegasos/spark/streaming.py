@@ -337,7 +337,7 @@ class StreamLearning:
 
     def _save(self) -> None:
         with self.monitor.lock:  # as its page predicts
-            said, state = self.monitor.score.figures(), self.monitor.get_state()
+            said, state = self.monitor.score.metrics(), self.monitor.get_state()
         figures = {name: None if math.isnan(value) else float(value) for name, value in said.items()}
         counts = {"n_read": self.learned.n_read, "n_learned": self.learned.n_learned}
         row = {"batch": self.batch, **counts, "n_refused": sum(self.learned.refused.values()), **figures}

@@ -22,7 +22,7 @@ def test_evaluate_needs_no_file(main):
     assert (code, err) == (0, "")
     score = evaluate(TextClassifier(), [*synthetic()][:2_000]).score
     assert out.startswith("synthetic stream: 2,000 messages in ") and ", 0 bad lines" in out.splitlines()[0]
-    assert [*figures(out).values()] == [round(value, 4) for value in score.figures().values()]
+    assert [*figures(out).values()] == [round(value, 4) for value in score.metrics().values()]
 
 
 def test_evaluate_writes_what_it_is_told_to(ok, here):

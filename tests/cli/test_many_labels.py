@@ -18,7 +18,7 @@ topics = [
 
 
 def same(out, evaluation):
-    expected = [round(value, 4) for value in evaluation.score.figures().values()]
+    expected = [round(value, 4) for value in evaluation.score.metrics().values()]
     return [*figures(out).values()] == pytest.approx(expected, abs=1e-4)
 
 

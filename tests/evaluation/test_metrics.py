@@ -31,7 +31,7 @@ def said_by(model, examples):
 
 
 @pytest.mark.parametrize("metric", ["macro-f1", "log-loss", "auc", "recall@0.02", "recall@0"])
-def test_figures_are_those_of_scikit_learn_on_what_each_model_says(metric):
+def test_metrics_are_those_of_scikit_learn_on_what_each_model_says(metric):
     """Whether features are shared or not, on the newer half."""
     models = [*classifiers(), TextClassifier(TextFeatures(ngram_range=(1, 1)), classifiers()[0].classifier)]
     tuning = tune(dict(zip("abc", models, strict=True)), STREAM, metric=metric, first_rung=10_000)

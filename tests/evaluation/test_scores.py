@@ -77,16 +77,16 @@ def test_scores_of_classes_are_those_of_scikit_learn(outcomes, size, window):
         right = sum(round(row.recall * row.count) for row in found[1:] if row.count)
         assert (rest.n_classes, rest.count) == (len(found) - 1, outcomes.n - found[0].count)
         same(rest.recall, right / rest.count if rest.count else math.nan)
-    figures = score.figures()
+    values = score.metrics()
     if outcomes.classes:
         is_positive, given = np.array(y) == "'a'", np.array(predicted) == "'a'"
-        same(figures["f1"], metrics.f1_score(is_positive, given) if is_positive.any() or given.any() else math.nan)
+        same(values["f1"], metrics.f1_score(is_positive, given) if is_positive.any() or given.any() else math.nan)
         for name, rows in (("roc_auc", slice(None)), ("window_roc_auc", slice(-window, None))):
             one_class = len(set(y[rows])) == 1
             area = math.nan if one_class else metrics.roc_auc_score(is_positive[rows], outcomes.margins[rows])
-            same(figures[name], area)
+            same(values[name], area)
     else:
-        assert not figures.keys() & {"f1", "roc_auc", "window_roc_auc"} and math.isnan(score.window_roc_auc)
+        assert not values.keys() & {"f1", "roc_auc", "window_roc_auc"} and math.isnan(score.window_roc_auc)
         assert math.isnan(score.row().roc_auc) and score.positive is None
 
 
@@ -114,7 +114,7 @@ def test_two_classes_that_are_exchanged(rows, exact):
     score.update(of_two(*zip(*rows, strict=True)))
     score.update(of_two([], [], [], classes=(True, False)))
     opposite.update(of_two(*zip(*((not y, -margin, 1 - p) for y, margin, p in rows), strict=True)))
-    same([*score.figures().values()], [*opposite.figures().values()])
+    same([*score.metrics().values()], [*opposite.metrics().values()])
 
 
 def test_predicted_may_differ_from_the_sign_of_the_margin():
@@ -246,7 +246,7 @@ def test_scores_go_on_from_their_state(kind):
     last = outcomes_of(kind, labels, random)
     for score in (first, second):
         score.update(last)
-    assert first.figures() == second.figures()
+    assert first.metrics() == second.metrics()
     assert first.get_state() == second.get_state()
     assert np.array_equal(first.reliability, second.reliability, equal_nan=True)
     assert [*map(type, first.tally.labels)] == [*map(type, second.tally.labels)]

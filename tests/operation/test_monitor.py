@@ -113,15 +113,15 @@ def test_before_anything_is_learned():
 
 @pytest.mark.parametrize("size", [1, 97])
 @pytest.mark.parametrize("case", CASES)
-def test_figures_are_those_of_evaluate(case, size):
+def test_metrics_are_those_of_evaluate(case, size):
     make, stream = CASES[case]
     stream = stream[: 300 if size == 1 else None]
     expected = evaluate(make(), stream, batch=size).score
-    figures, seen = expected.figures(), view(follow(Monitor(make()), stream, size))
+    metrics, seen = expected.metrics(), view(follow(Monitor(make()), stream, size))
     assert seen["kind"] == (case if case in ("ordered", "several labels") else "classes")
     assert ("roc_auc" in seen) == (case not in ("many classes", "a third class") and seen["kind"] == "classes")
     assert seen["model"]["positive"] == (expected.positive if seen["kind"] == "classes" else None)
-    for name, value in figures.items():
+    for name, value in metrics.items():
         place = seen["window"] if name.startswith("window_") else seen
         found = place[name.removeprefix("window_")]
         in_bins = {"abs": 1e-3} if name == "roc_auc" else {"rel": 1e-9}

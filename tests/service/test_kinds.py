@@ -149,7 +149,7 @@ def test_metrics_have_all_figures_and_count_each_class(of_each_kind):
         if row["precision"] is not None:
             assert right / samples["class_predicted_total", label] == pytest.approx(row["precision"])
     assert samples[("classes",)] == len(service.model.classes)
-    for name, value in service.monitor.score.figures().items():
+    for name, value in service.monitor.score.metrics().items():
         place = seen["window"] if name.startswith("window_") else seen
         assert samples[(name,)] == value == place[name.removeprefix("window_")]
 
