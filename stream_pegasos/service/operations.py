@@ -49,7 +49,7 @@ OF_BODIES = {
     "of many labels a message.",
     "503": "Nothing was learned or it cannot be kept, as where a disk is full; or it is ending.",
 }
-OF_TEACHING = {**OF_BODIES, "404": "The message does not wait, or its label is learned already."}
+OF_LABELLING = {**OF_BODIES, "404": "The message does not wait, or its label is learned already."}
 OF_PARAMETERS = {"422": "A parameter is not as it must be."}
 OF_WORDS = {"404": "The model does not know the label.", **OF_PARAMETERS}
 A_CLASS = {"label": "card_arrival", "n": 227, "share": 0.017, "precision": 0.8, "recall": 0.9, "f1": 0.847}
@@ -170,7 +170,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         takes=Taught,
         answers=dict[str, int],
         examples=teaching,
-        refusals=OF_TEACHING,
+        refusals=OF_LABELLING,
     )
     async def teach(sent: Taught) -> Response:
         label = sent.label
@@ -186,7 +186,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         takes=TakenBack,
         answers=dict[str, int],
         examples=lambda kind: {"one message": ({"number": 17}, {"n_given": 3})},
-        refusals=OF_TEACHING,
+        refusals=OF_LABELLING,
     )
     async def take_back(sent: TakenBack) -> Response:
         with refusing(unknown=404, kept="the label cannot be taken back"):

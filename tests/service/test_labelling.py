@@ -1,4 +1,4 @@
-"""People teach over HTTP: what they are asked, the labels that they give and those that they take back."""
+"""People label messages over HTTP: what they are asked, the labels that they give and those that they take back."""
 
 import pytest
 from kinds import ordered, several_labels
@@ -147,7 +147,7 @@ def test_no_message_stands_in_a_checkpoint(tmp_path):
     assert resumed(tmp_path / "model").model.n_learned == 51  # with the label that was given
 
 
-def test_openapi_tells_of_teaching():
+def test_openapi_tells_of_labelling():
     with serving(asking_people()) as client:
         paths = ok(client.get("/openapi.json"))["paths"]
         ask(client)

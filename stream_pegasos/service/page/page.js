@@ -151,7 +151,7 @@ async function refresh() {
   setState("live", "Live");
   setNotice("notice", "");
   show(data);
-  byId("teaching").hidden = !data.asks;
+  byId("labelling").hidden = !data.asks;
   fields = data.fields ?? [];
   byId("try-text").placeholder = fields.map((field) => `${field}: `).join("\n");
   if (data.asks) await refreshAsked();

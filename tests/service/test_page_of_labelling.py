@@ -1,4 +1,4 @@
-"""The part of the page by which people teach."""
+"""The part of the page by which people label messages."""
 
 import pytest
 from pages import (
@@ -168,11 +168,11 @@ def test_a_label_that_the_model_does_not_take_is_told(page):
         focus(page)
         keys(page, "n")
         keys(page, "ham", Keys.ENTER)
-        wait(page, lambda: text(page, "teaching-error").startswith(f"message {number} does not wait"))
+        wait(page, lambda: text(page, "labelling-error").startswith(f"message {number} does not wait"))
         wait(page, lambda: len(asked(page)) == 2)  # and someone goes on with the next one
         keys(page, "n")
         keys(page, "ham", Keys.ENTER)
-        wait(page, lambda: len(given(page)) == 1 and not text(page, "teaching-error"))
+        wait(page, lambda: len(given(page)) == 1 and not text(page, "labelling-error"))
         page.execute_script("sessionStorage.clear()")
 
 

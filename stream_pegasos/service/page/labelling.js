@@ -1,4 +1,4 @@
-// Teaching: the messages that wait for a label, the labels that are given, and those that are taken back.
+// Labelling: the messages that wait for a label, the labels that are given, and those that are taken back.
 "use strict";
 
 const MOST_ASKED = 8;
@@ -41,7 +41,7 @@ async function tell(path, body) {
   turn += 1;
   const { status, failure } = await send(path, body);
   turn += 1;
-  write(byId("teaching-error"), failure);
+  write(byId("labelling-error"), failure);
   return status;
 }
 
@@ -89,18 +89,18 @@ function showAsked(data, reading) {
 
   const held = `The newest 5 labels can be taken back, each for ${short.format(data.seconds)} s; then they are learned. `;
   write(
-    byId("teaching-line"),
+    byId("labelling-line"),
     `${plural(data.n_waiting, "message")} ${data.n_waiting === 1 ? "waits" : "wait"}, ` +
       `${plural(data.n_given, "label")} given.`,
   );
   write(
-    byId("teaching-about"),
+    byId("labelling-about"),
     (data.seconds ? held : "Labels are learned at once. ") +
       "Accuracy over messages that the model is unsure of is lower than over all messages.",
   );
   if (data.reads) {
     byId("nothing").hidden = true;
-    if (byId("main").firstElementChild !== byId("teaching")) byId("main").prepend(byId("teaching"));
+    if (byId("main").firstElementChild !== byId("labelling")) byId("main").prepend(byId("labelling"));
   }
   for (const button of document.querySelectorAll(".orders button")) {
     button.setAttribute("aria-pressed", String(button.dataset.first === data.first));
@@ -243,7 +243,7 @@ function press(key) {
   return true;
 }
 
-byId("teaching").addEventListener("keydown", (event) => {
+byId("labelling").addEventListener("keydown", (event) => {
   const { target, key } = event;
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (target.matches("input")) {
