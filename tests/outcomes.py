@@ -1,9 +1,10 @@
-"""Outcomes of one label an example, as a test makes them up."""
+"""Outcomes of one label an example, and predictions, as a test makes them up."""
 
 import numpy as np
 
 from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.evaluation.scores import Outcomes
+from stream_pegasos.learners.predictions import settled
 
 
 def of_classes(truths, predicted, probabilities):
@@ -32,3 +33,10 @@ def matrix(score, *classes):
 def predictions_of(model, X):
     """A `Prediction` for each example."""
     return predict_block(model, X, []).each()
+
+
+def predictions(rows, classes, labels=None):
+    """What a model says that gives each example these probabilities."""
+    rows = np.array(rows, float)
+    labels = np.array(labels if labels is not None else ["?"] * len(rows), object)
+    return settled(rows, labels, (classes, rows))

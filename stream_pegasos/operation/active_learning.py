@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.features.message import Message, identity_of, is_blank, size_of
 from stream_pegasos.learners.predictions import Predictions
+from stream_pegasos.operation.uncertainty import uncertainty
 
-__all__ = ["FIRST", "LONGEST_ASKED", "ActiveLearning", "Given", "LabelStore", "Waiting", "uncertainty"]
+__all__ = ["FIRST", "LONGEST_ASKED", "ActiveLearning", "Given", "LabelStore", "Waiting"]
 
 FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
 LONGEST_ASKED = 20_000  # characters of a message that a person is asked to read
@@ -440,29 +438,3 @@ class ActiveLearning:
         self._done[identity_of(x)] = None
         while len(self._done) > MOST_DONE:
             self._done.popitem(last=False)
-
-
-def uncertainty(predictions: Predictions) -> NDArray[np.float64]:
-    """How unsure a model is of each message, from 0 to 1: 1 minus the difference of the probabilities of the two most
-    probable labels. If a message may have several labels, it is 1 minus the smallest difference between yes and no. For
-    a model that knows fewer than two labels it is 1.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos import TextClassifier
-    >>> from stream_pegasos.operation.active_learning import uncertainty
-    >>> uncertainty(TextClassifier().predictions(["a", "b"])).tolist()
-    [1.0, 1.0]
-
-    """
-    if not len(predictions):
-        return np.ones(0)
-    probabilities, unsure = predictions.probabilities, np.ones(len(predictions))
-    if isinstance(predictions.labels[0], tuple):
-        nearest = np.abs(2.0 * probabilities - 1.0).min(axis=1, initial=1.0)
-        return 1.0 - nearest if probabilities.shape[1] else unsure
-    if probabilities.shape[1] < 2 or None in predictions.classes:
-        return unsure
-    two = np.partition(probabilities, -2, axis=1)[:, -2:]
-    return np.clip(1.0 - (two[:, 1] - two[:, 0]), 0.0, 1.0)

@@ -1,16 +1,14 @@
 """Which messages people are asked to label, and the labels that they give."""
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from outcomes import predictions
 
-from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier
 from stream_pegasos.features.message import Fields
-from stream_pegasos.learners.predictions import settled
 from stream_pegasos.operation import active_learning as module
-from stream_pegasos.operation.active_learning import ActiveLearning, uncertainty
+from stream_pegasos.operation.active_learning import ActiveLearning
 
 TEXTS = st.text("ab \ud800", max_size=4)
 
@@ -124,32 +122,6 @@ class Machine(RuleBasedStateMachine):
 
 Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 TestQueue = Machine.TestCase
-
-
-def predictions(rows, classes, labels=None):
-    rows = np.array(rows, float)
-    labels = np.array(labels if labels is not None else ["?"] * len(rows), object)
-    return settled(rows, labels, (classes, rows))
-
-
-@given(st.lists(st.lists(st.floats(0.01, 1.0), min_size=3, max_size=3), min_size=1, max_size=5))
-def test_uncertainty_is_what_the_best_two_leave(rows):
-    rows = [[value / sum(row) for value in row] for row in rows]
-    expected = [1.0 - (sorted(row)[-1] - sorted(row)[-2]) for row in rows]
-    assert uncertainty(predictions(rows, ("a", "b", "c"))).tolist() == pytest.approx(expected)
-
-
-def test_uncertainty_of_labels_that_hold_together_is_that_of_the_least_sure():
-    said = predictions([[0.9, 0.45], [0.01, 0.98]], ("a", "b"), labels=[0, 0])
-    labels = np.empty(2, object)
-    labels[:] = [("a",), ("b",)]
-    said = settled(said.scores, labels, (said.classes, said.probabilities))
-    assert uncertainty(said).tolist() == pytest.approx([0.9, 0.04])
-
-
-@pytest.mark.parametrize("classifier", [None, OrdinalClassifier(AdaptiveClassifier()), MultiLabelClassifier()])
-def test_who_knows_nothing_is_unsure_of_everything(classifier):
-    assert uncertainty(TextClassifier(classifier=classifier).predictions(["a", "b"])).tolist() == [1.0, 1.0]
 
 
 def test_the_most_uncertain_are_asked_for_first_and_then_the_newest_or_those_that_come_first():
