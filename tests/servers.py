@@ -300,3 +300,33 @@ def running(command, folder):
         yield server
     finally:
         server.kill()
+
+
+@contextlib.contextmanager
+def scripted(answers):
+    """A server that gives these answers, each to one line, and then says nothing; to nobody more than these."""
+
+    def serve():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            connections.append(connection)
+            tag = b""
+            with contextlib.suppress(OSError):  # whoever has heard enough hangs up
+                for answer in answers:
+                    if answer == b"":
+                        connection.close()
+                    connection.sendall(answer.replace(b"%(tag)s", tag))
+                    tag = connection.recv(1000).split(b" ")[0]
+
+    connections = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1], connections
+        listener.shutdown(socket.SHUT_RDWR)
+        for connection in connections:
+            connection.close()
+    thread.join(10)

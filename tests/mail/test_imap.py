@@ -3,7 +3,6 @@
 import io
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -353,41 +352,11 @@ ANSWERS = {
 }
 
 
-@contextmanager
-def odd_server(answers):
-    """A server that gives these answers, each to one line, and then says nothing; to nobody more than these."""
-
-    def serve():
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            connections.append(connection)
-            tag = b""
-            with suppress(OSError):  # whoever has heard enough hangs up
-                for answer in answers:
-                    if answer == b"":
-                        connection.close()
-                    connection.sendall(answer.replace(b"%(tag)s", tag))
-                    tag = connection.recv(1000).split(b" ")[0]
-
-    connections = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield listener.getsockname()[1], connections
-        listener.shutdown(socket.SHUT_RDWR)
-        for connection in connections:
-            connection.close()
-    thread.join(10)
-
-
 @pytest.mark.parametrize("answers", ANSWERS)
 def test_a_server_that_is_odd(tmp_path, trained, answers):
     (tmp_path / "password").write_text("secret-ann")
     shutil.copy(trained, tmp_path / "m")
-    with odd_server(ANSWERS[answers]) as (port, connections):
+    with servers.scripted(ANSWERS[answers]) as (port, connections):
         at = ["imap", "--host", "127.0.0.1", "--port", str(port), "--no-tls", "--user", "ann", "--timeout", "0.3"]
         arguments = [*at, "--password-file", str(tmp_path / "password"), "--model", str(tmp_path / "m")]
         done = run(*arguments, "--once")
@@ -407,10 +376,8 @@ def test_a_server_that_is_odd(tmp_path, trained, answers):
 
 def test_news_that_come_together_with_the_answer_to_idle():
     done = b"* CAPABILITY IMAP4rev1 IDLE\r\n%(tag)s OK done\r\n"
-    with odd_server([b"* OK hello\r\n", done, done, b"+ idling\r\n* 1 EXISTS\r\n", b"%(tag)s OK\r\n"]) as (
-        port,
-        _,
-    ):
+    answers = [b"* OK hello\r\n", done, done, b"+ idling\r\n* 1 EXISTS\r\n", b"%(tag)s OK\r\n"]
+    with servers.scripted(answers) as (port, _):
         connection = Connection(Account("127.0.0.1", port, "ann", lambda: "secret", tls=None, timeout=1.0))
 
         def wait_long():

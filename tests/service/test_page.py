@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import random
-from itertools import chain
 
 import pytest
 from kinds import ordered, several_labels
@@ -17,6 +16,8 @@ from pages import (
     assert_fits,
     assert_no_markup_ran,
     assert_quiet,
+    assert_same,
+    assert_words,
     canned,
     displayed_words,
     explanation,
@@ -44,11 +45,6 @@ pytestmark = pytest.mark.heavy
 
 EXAMPLES = [{"text": text, "label": label} for text, label in synthetic(n=1_500, seed=1)]
 TOPICS = ["card lost", "cash fee", "pin blocked", "top up", "exchange rate", "refund"]
-FIGURES = {
-    "classes": ("accuracy", "macro_f1", "roc_auc", "log_loss", "calibration_error"),
-    "ordered": ("accuracy", "mean_absolute_error", "quadratic_kappa", "calibration_error"),
-    "several labels": ("micro_f1", "macro_f1", "exact_matches", "hamming_loss"),
-}
 
 
 def stream(n, labels, seed=0):
@@ -101,58 +97,6 @@ def classes():
 def monitor(learned):
     service, _ = learned
     return {**service.view(), "asks": False}
-
-
-def known(value):
-    return UNKNOWN if value is None else score(value)
-
-
-def assert_same(page, data):
-    """The figures on the page are those of an answer of /monitor."""
-    kind, window, curve = data["kind"], data["window"], data["curve"]
-    assert page.execute_script("return document.querySelectorAll('.figure:not([hidden])').length") == len(
-        [name for name in FIGURES[kind] if name in data]
-    )
-    for name in FIGURES[kind]:
-        if name in data:
-            assert text(page, name) == known(data[name])
-            if name in window:
-                assert text(page, f"window_{name}") == f"newest {window['n']:,}: {known(window[name])}"
-    followed = [name for name in curve if name != "n" and not name.startswith("window_") and any(curve[name])]
-    charts = ("first-chart", "second-chart", "third-chart")
-    assert [shown(page, chart) for chart in charts] == [i < len(followed) for i in range(3)]
-    for chart, name in zip(charts, followed, strict=False):
-        newest = curve.get(f"window_{name}", [None])
-        assert texts(page, f"#{chart} .legend b") == [known(curve[name][-1]), known(newest[-1])]
-    table = page.execute_script(
-        "return [...document.querySelectorAll('#classes tr')].map("
-        "row => [...row.cells].map(cell => cell.innerText.trim()))"
-    )
-    rows = [*data["classes"], *([data["others"]] if data["others"] else [])]
-    for cells, row in zip(table, rows, strict=True):
-        measures = [UNKNOWN if row[name] is None else f"{row[name]:.3f}" for name in ("precision", "recall", "f1")]
-        called = str(row["label"]) if "label" in row else f"{row['n_classes']} others"
-        assert cells == [called, f"{row['n']:,}", *measures]
-    pairs = texts(page, "#pairs bdi")
-    assert pairs == [str(pair[name]) for pair in data["confused"] for name in ("truth", "predicted")][: len(pairs)]
-    assert len(pairs) >= min(10, 2 * len(data["confused"]))
-    rows = [(f"{n:,}", *map(known, rest)) for n, *rest in data["reliability"]]
-    assert texts(page, "#reliability td:not(:first-child)") == list(chain.from_iterable(rows))
-    newest = data["newest"]
-    assert texts(page, "#newest .text bdi") == [message["text"] for message in newest]
-    if kind == "several labels":
-        said = [message["predicted"] or ["none"] for message in newest]
-        assert texts(page, "#newest .predicted bdi") == [*chain.from_iterable(said)]
-    else:
-        for name in ("predicted", "second"):
-            assert texts(page, f"#newest .{name} bdi") == [str(message[name]) for message in newest]
-    verdicts = [outcome.split(" ")[0] for outcome in texts(page, "#newest .outcome")]
-    assert verdicts == ["✓" if message["right"] else "✗" for message in newest]
-
-
-def assert_words(page, words):
-    for side, rows in words.items():
-        wait(page, lambda side=side, rows=rows: texts(page, f"#{side}-words bdi") == displayed_words(rows))
 
 
 def test_figures_of_many_classes_are_those_of_the_monitor(page, classes):
