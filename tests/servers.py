@@ -53,31 +53,24 @@ class Relay:
 
     def __init__(self):
         self.port = self.target = None
-        self._connections = []
         self.open()
 
     def open(self):
-        self._listener = socket.create_server(("127.0.0.1", self.port or 0))
+        self._listener, self._connections = socket.create_server(("127.0.0.1", self.port or 0)), []
         self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, args=[self._listener], daemon=True).start()
+        threading.Thread(target=self._accept, args=(self._listener, self._connections), daemon=True).start()
 
     def close(self):
-        for each in (self._listener, *self._connections):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        self._connections.clear()
+        self._end(self._listener, *self._connections)
 
-    def _accept(self, listener):
+    def _accept(self, listener, connections):
         with contextlib.suppress(OSError):
             while True:
-                client, _ = listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.target))
-                self._connections += (client, server)
-                if listener.fileno() < 0:  # closed meanwhile
-                    return self.close()
-                for ends in ((client, server), (server, client)):
+                connections.append(listener.accept()[0])
+                connections.append(socket.create_connection(("127.0.0.1", self.target)))
+                for ends in (connections[-2:], connections[:-3:-1]):
                     threading.Thread(target=self._pass, args=ends, daemon=True).start()
+        self._end(*connections)  # also one that came while the others were closed
 
     def _pass(self, source, sink):
         with contextlib.suppress(OSError):
@@ -85,6 +78,12 @@ class Relay:
                 sink.sendall(data)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_RDWR)
+
+    def _end(self, *sockets):
+        for each in sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
 
 
 @contextlib.contextmanager

@@ -92,7 +92,7 @@ def kafka_relay(tmp_path):
     for server in started(partial(servers.kafka, advertised=str(relay.port)), tmp_path):
         relay.target = server.port
         yield relay
-    relay.close()
+        relay.close()
 
 
 def started(server, folder):

@@ -191,16 +191,17 @@ def test_a_topic_made_anew(forgetful_server):
 def test_a_broker_that_is_away(kafka_relay, follow):
     topic = Topic(f"127.0.0.1:{kafka_relay.port}", 2)
     topic.add("a")
-    following = follow(topic.address + "?group=readers")
+    following = follow(topic.address + "?group=readers&reconnect.backoff.max.ms=100")
     following.wait_for("a")
     kafka_relay.close()
     following.wait(lambda: following.events)
     following.source.commit(at({"0": 1}))  # returns at once
     kafka_relay.open()
     following.wait(lambda: len(following.events) == 2)
-    topic.add("b", partition=1)
+    again = Topic(topic.server, None, topic.name)  # whose connections are new
+    again.add("b", partition=1)
     following.wait_for("a", "b")
-    following.wait(lambda: topic.committed("readers").get(0) == 1)
+    following.wait(lambda: again.committed("readers").get(0) == 1)
     assert [event.partition(" (")[0] for event in following.events] == [
         f"Kafka topic {topic.name}: the broker cannot be reached",
         f"Kafka topic {topic.name}: the broker can be reached again",
