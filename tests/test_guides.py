@@ -95,7 +95,7 @@ def test_the_figures_of_a_table_are_those_that_its_command_prints(page, monkeypa
     if ours:
         models = [model for model in benchmark.models() if model[0] in ours]
         monkeypatch.setattr(benchmark, "models", lambda: models)
-    monkeypatch.setattr(sys, "argv", ["", "--markdown", *options])
+    monkeypatch.setattr(sys, "argv", ["", *options])
     benchmark.main()
     printed = set(FIGURE.findall(capsys.readouterr().out))
     path = ROOT / "examples" / "guides" / f"{page}.md"

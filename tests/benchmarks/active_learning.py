@@ -7,39 +7,32 @@ were not, and on every fifth message of the stream, which nobody could ask for. 
 were asked for, so that it flatters whoever asks; the held out ones do not. Means over several seeds, which shuffle
 equally uncertain messages, and the range of the second.
 
-Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data; what is missing is left out.
-
     python tests/benchmarks/active_learning.py [--labels N] [--seeds N] [--limit N] [--only STREAM,...]
-                                        [--vectors NAME_OR_PATH] [--markdown]
+                                        [--vectors NAME_OR_PATH]
 """
 
-from __future__ import annotations
-
-import argparse
 import random
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from peers import print_head, print_row, read_records
+from accuracy import recipe
+from corpora import Corpus, Floats, of_classes
+from figures import share_right
+from report import Table, arguments_of
 from river import active
+from scipy import special
 
-from stream_pegasos import TextClassifier, TextFeatures
+from stream_pegasos import TextClassifier
 from stream_pegasos.operation.active_learning import MOST_HELD, MOST_SCORED, uncertainty
 
 STREAMS = ("sms_spam", "enron_1to3", "banking77")
 FROM_FILE, FROM_STREAM = 10_000, 1_000  # messages that wait
 HELD_OUT = 5  # each so many messages one
-
-
-class Stream(NamedTuple):
-    texts: list[str]
-    labels: list[Any]
 
 
 class Asking(NamedTuple):
@@ -57,44 +50,34 @@ Strategy = Callable[[Asking], int]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--labels", type=int, default=500, help="how many are asked for")
-    parser.add_argument("--seeds", type=int, default=5, help="how many runs")
-    parser.add_argument("--limit", type=int, help="take the first so many messages of each stream")
-    parser.add_argument("--only", default=",".join(STREAMS), help="the streams")
-    parser.add_argument("--vectors", help="the model also has these word vectors: a name, a file or a folder")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
-    arguments = parser.parse_args()
-    for name in arguments.only.split(","):
-        records = read_records(name)[: arguments.limit]
-        if not records:
-            continue
-        stream = Stream([record["text"] for record in records], [record["label"] for record in records])
+    arguments = arguments_of(__doc__, labels=500, seeds=5, limit=int, only=",".join(STREAMS), vectors=str)
+    for corpus in of_classes(*arguments.only.split(",")):
+        corpus = corpus.first(arguments.limit)
         of_words = f" and the word vectors of {arguments.vectors}" if arguments.vectors else ""
-        print(f"\n{name}: accuracy with {arguments.labels} labels{of_words}\n")
+        print(f"\n{corpus.name}: accuracy with {arguments.labels} labels{of_words}")
         columns = [f"{where}: {which}" for where in ("file", "stream") for which in ("rest", "held out", "range")]
-        print_head(["labels asked for", *columns], arguments.markdown)
+        table = Table("labels asked for", *columns)
         for strategy in STRATEGIES:
             cells = []
             for passes in (False, True):
                 results = [
-                    taught(stream, strategy, seed, passes, arguments.labels, arguments.vectors)
+                    taught(corpus, strategy, seed, passes, arguments.labels, arguments.vectors)
                     for seed in range(arguments.seeds)
                 ]
                 rest, held_out = zip(*results, strict=True)
                 spread = f"{min(held_out):.4f} to {max(held_out):.4f}"
                 cells += [f"{np.mean(rest):.4f}", f"{np.mean(held_out):.4f}", spread]
-            print_row([strategy, *cells], arguments.markdown)
+            table.row(strategy, *cells)
 
 
 def taught(
-    stream: Stream, strategy: str, seed: int, passes: bool, n_labels: int, vectors: str | None = None
+    corpus: Corpus, strategy: str, seed: int, passes: bool, n_labels: int, vectors: str | None
 ) -> tuple[float, float]:
     """The accuracies on the rest and on what is held out, where so many labels were asked for by a strategy."""
     generator = random.Random(seed)
     asks = STRATEGIES[strategy]()
-    model = TextClassifier(TextFeatures(vectors=vectors))
-    pool = [i for i in range(len(stream.texts)) if (i + 1) % HELD_OUT]
+    model = recipe("classes", vectors)
+    pool = [i for i in range(len(corpus.texts)) if (i + 1) % HELD_OUT]
     coming = iter(pool)
     waiting: list[int] = []
     learned: list[int] = []
@@ -105,27 +88,19 @@ def taught(
             waiting = [*waiting, *islice(coming, due)][-FROM_STREAM:]
         else:
             waiting += islice(coming, FROM_FILE - len(waiting))
-        chosen = waiting.pop(asks(Asking(model, stream.texts, waiting, learned, generator)))
+        chosen = waiting.pop(asks(Asking(model, corpus.texts, waiting, learned, generator)))
         learned.append(chosen)
         held.append(chosen)
-        while len(held) > MOST_HELD:
-            learn(model, stream, held.popleft())
-    for message in held:
-        learn(model, stream, message)
+        while len(held) > (MOST_HELD if label < n_labels - 1 else 0):
+            message = held.popleft()
+            model.learn_one(corpus.texts[message], corpus.labels[message])
     asked_for = {*learned}
-    rest = [i for i in pool if i not in asked_for]
-    return accuracy_on(model, stream, rest), accuracy_on(
-        model, stream, range(HELD_OUT - 1, len(stream.texts), HELD_OUT)
-    )
+    rest, held_out = [i for i in pool if i not in asked_for], range(HELD_OUT - 1, len(corpus.texts), HELD_OUT)
+    return accuracy_on(model, corpus.rows(rest)), accuracy_on(model, corpus.rows(held_out))
 
 
-def accuracy_on(model: TextClassifier, stream: Stream, messages: Sequence[int]) -> float:
-    said = model.predictions([stream.texts[i] for i in messages]).labels.tolist()
-    return float(np.mean([label == stream.labels[i] for label, i in zip(said, messages, strict=True)]))
-
-
-def learn(model: TextClassifier, stream: Stream, message: int) -> None:
-    model.learn_one(stream.texts[message], stream.labels[message])
+def accuracy_on(model: TextClassifier, corpus: Corpus) -> float:
+    return share_right(model.predictions(corpus.texts).labels.tolist(), corpus.labels)
 
 
 # --- which message is asked for ---------------------------------------------------------------------------------------
@@ -139,7 +114,7 @@ def first_come() -> Strategy:
     return lambda asking: 0
 
 
-def by_score(score: Callable[[Asking, list[int]], NDArray[np.float64]]) -> Callable[[], Strategy]:
+def by_score(score: Callable[[Asking, list[int]], Floats]) -> Callable[[], Strategy]:
     """That with the largest score, of as many as are scored at a time; chance decides between equal ones."""
 
     def ask(asking: Asking) -> int:
@@ -151,19 +126,16 @@ def by_score(score: Callable[[Asking, list[int]], NDArray[np.float64]]) -> Calla
     return lambda: ask
 
 
-def margin(asking: Asking, messages: list[int]) -> NDArray[np.float64]:
+def margin(asking: Asking, messages: list[int]) -> Floats:
     return uncertainty(asking.model.predictions([asking.texts[i] for i in messages]))
 
 
-def entropy(asking: Asking, messages: list[int]) -> NDArray[np.float64]:
-    probabilities = asking.model.predictions([asking.texts[i] for i in messages]).probabilities
-    logarithms = np.log(probabilities, where=probabilities > 0.0, out=np.zeros_like(probabilities))
-    return -(probabilities * logarithms).sum(axis=1)
+def entropy(asking: Asking, messages: list[int]) -> Floats:
+    return special.entr(asking.model.predictions([asking.texts[i] for i in messages]).probabilities).sum(axis=1)
 
 
-def least_confident(asking: Asking, messages: list[int]) -> NDArray[np.float64]:
-    probabilities = asking.model.predictions([asking.texts[i] for i in messages]).probabilities
-    return 1.0 - probabilities.max(axis=1, initial=0.0)
+def least_confident(asking: Asking, messages: list[int]) -> Floats:
+    return 1.0 - asking.model.predictions([asking.texts[i] for i in messages]).probabilities.max(axis=1, initial=0.0)
 
 
 @lru_cache(20_000)
@@ -171,24 +143,21 @@ def words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", text.lower()))
 
 
-def margin_and_new_words(asking: Asking, messages: list[int]) -> NDArray[np.float64]:
+def margin_and_new_words(asking: Asking, messages: list[int]) -> Floats:
     """The margin times the share of words that no message learned has."""
     known = {word for i in asking.learned for word in words(asking.texts[i])}
-    shares = []
-    for i in messages:
-        own = words(asking.texts[i])
-        shares.append(len(own - known) / len(own) if own else 0.0)
-    return margin(asking, messages) * np.array(shares)
+    own = [words(asking.texts[i]) for i in messages]
+    return margin(asking, messages) * np.array([len(each - known) / max(1, len(each)) for each in own])
 
 
-def margin_and_unlike_the_newest(asking: Asking, messages: list[int]) -> NDArray[np.float64]:
+def margin_and_unlike_the_newest(asking: Asking, messages: list[int]) -> Floats:
     """The margin times how little a message is like any of the newest ten that were asked for, by Jaccard's measure."""
     newest = [words(asking.texts[i]) for i in asking.learned[-10:]]
-    unlike = []
-    for i in messages:
-        own = words(asking.texts[i])
-        unlike.append(1.0 - max((len(own & other) / max(1, len(own | other)) for other in newest), default=0.0))
-    return margin(asking, messages) * np.array(unlike)
+
+    def likeness(own: frozenset[str]) -> float:
+        return max((len(own & other) / max(1, len(own | other)) for other in newest), default=0.0)
+
+    return margin(asking, messages) * np.array([1.0 - likeness(words(asking.texts[i])) for i in messages])
 
 
 def one_in_five_at_random() -> Strategy:
@@ -203,16 +172,11 @@ def river_entropy_sampler() -> Strategy:
     def ask(asking: Asking) -> int:
         if not samplers:
             samplers.append(active.EntropySampler(asking.model, seed=asking.generator.randrange(1 << 30)))
-        places = shuffled(range(len(asking.waiting)), asking.generator)
-        return next(
-            (place for place in places if samplers[0].predict_one(asking.texts[asking.waiting[place]])[1]), places[0]
-        )
+        n = len(asking.waiting)
+        places = asking.generator.sample(range(n), min(MOST_SCORED, n))
+        return next((i for i in places if samplers[0].predict_one(asking.texts[asking.waiting[i]])[1]), places[0])
 
     return ask
-
-
-def shuffled(items: Sequence[int], generator: random.Random) -> list[int]:
-    return generator.sample(items, min(MOST_SCORED, len(items)))
 
 
 STRATEGIES: dict[str, Callable[[], Strategy]] = {

@@ -2,28 +2,24 @@
 
 Mails as they came make messages of four fields (subject, text, sender, size). Each is predicted before it is learned.
 The speed is that of learning, in bytes of subject, text and sender a second, the median of five runs in alternation.
-They come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/data. The numbers are made by chance, and so
-are their labels, which no model can always know.
+The numbers are made by chance, and so are their labels, which no model can always know.
 
-    python tests/benchmarks/fields.py [--markdown]
+    python tests/benchmarks/fields.py
 """
 
-from __future__ import annotations
-
-import argparse
 import bisect
 import email
 import email.policy
 import random
-import statistics
-import sys
-import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from peers import expected_calibration_error, print_head, print_row, read_records
-from sklearn.metrics import roc_auc_score
+from corpora import Corpus, of_two_classes
+from figures import expected_calibration_error, ranking_error, share_right
+from report import Table
+from river import preprocessing
+from timing import in_turn
 
 from stream_pegasos import AdaptiveClassifier, Category, Number, TextClassifier, TextFeatures
 
@@ -32,63 +28,41 @@ N = 4_000  # numbers of each kind
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
-    markdown = parser.parse_args().markdown
-    try:
-        records = read_records("mail_raw")
-    except OSError as error:
-        sys.exit(f"{error}")
-    compare_fields(records, markdown)
-    compare_numbers(markdown)
+    for corpus in of_two_classes("mail_raw"):
+        compare_fields(corpus)
+    compare_numbers()
 
 
-def compare_fields(records: list[dict[str, Any]], markdown: bool) -> None:
-    messages = [fields_of(record["raw"].encode("latin-1")) for record in records]
-    labels = [record["label"] for record in records]
+def compare_fields(corpus: Corpus) -> None:
+    messages = [fields_of(text.encode("latin-1")) for text in corpus.texts]
     texts = ["\n".join(map(str, message.values())) for message in messages]
-    text, four = TextFeatures(), TextFeatures(on="text") + TextFeatures(on="subject")
-    four = four + TextFeatures(on="subject", namespace="text") + TextFeatures(on="sender") + Number(on="size")
+    text, subject, words = TextFeatures(on="text"), TextFeatures(on="subject"), TextFeatures(on="sender")
+    shared, sender, size = TextFeatures(on="subject", namespace="text"), Category(on="sender"), Number(on="size")
     rows: dict[str, tuple[Any, list[Any]]] = {
-        "all in one text": (text, texts),
-        "text alone": (text, [message["text"] for message in messages]),
-        "subject and text": (TextFeatures(on="text") + TextFeatures(on="subject"), messages),
-        "subject and text, which share words": (
-            TextFeatures(on="text") + TextFeatures(on="subject", namespace="text"),
-            messages,
-        ),
-        "subject by itself and shared, and text": (
-            TextFeatures(on="text") + TextFeatures(on="subject") + TextFeatures(on="subject", namespace="text"),
-            messages,
-        ),
-        "four fields, the sender as words": (four, messages),
-        "four fields, the sender as a category, too": (four + Category(on="sender"), messages),
-        "four fields, the sender as a category alone": (
-            TextFeatures(on="text")
-            + TextFeatures(on="subject")
-            + TextFeatures(on="subject", namespace="text")
-            + Category(on="sender")
-            + Number(on="size"),
-            messages,
-        ),
+        "all in one text": (TextFeatures(), texts),
+        "text alone": (TextFeatures(), [message["text"] for message in messages]),
+        "subject and text": (text + subject, messages),
+        "subject and text, which share words": (text + shared, messages),
+        "subject by itself and shared, and text": (text + subject + shared, messages),
+        "four fields, the sender as words": (text + subject + shared + words + size, messages),
+        "four fields, the sender as a category, too": (text + subject + shared + words + size + sender, messages),
+        "four fields, the sender as a category alone": (text + subject + shared + sender + size, messages),
     }
     n_bytes = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-    seconds: dict[str, list[float]] = {name: [] for name in rows}
-    found = {}
-    for _ in range(RUNS):
-        for name, (features, X) in rows.items():
-            model = TextClassifier(features)
-            start = time.perf_counter()
-            found[name] = model.predict_learn_many(X, labels)
-            seconds[name].append(time.perf_counter() - start)
-    print_head(["", "accuracy", "100 (1 − AUC)", "calibration", "MB/s"], markdown)
-    is_spam = np.array([label == "spam" for label in labels])
+    found: dict[str, Any] = {}
+
+    def learn(name: str) -> None:
+        features, X = rows[name]
+        found[name] = TextClassifier(features).predict_learn_many(X, corpus.labels)
+
+    seconds = in_turn({name: partial(learn, name) for name in rows}, RUNS)
+    table = Table("", "accuracy", "100 (1 - AUC)", "calibration", "MB/s")
+    is_spam = np.array(corpus.labels)
     for name in rows:
-        said = found[name].probabilities[:, [*found[name].classes].index("spam")]
-        figures = [np.mean((said > 0.5) == is_spam), 100.0 * (1.0 - roc_auc_score(is_spam, said))]
-        figures += [expected_calibration_error(said, is_spam)]
-        speed = n_bytes / statistics.median(seconds[name]) / 1e6
-        print_row([name, *(f"{figure:.4f}" for figure in figures), f"{speed:.1f}"], markdown)
+        said = found[name].probabilities[:, [*found[name].classes].index(True)]
+        figures = [np.mean((said > 0.5) == is_spam), ranking_error(is_spam, said)]
+        figures.append(expected_calibration_error(said, is_spam))
+        table.row(name, *(f"{figure:.4f}" for figure in figures), f"{n_bytes / seconds[name] / 1e6:.1f}")
 
 
 def fields_of(mail: bytes) -> dict[str, Any]:
@@ -100,23 +74,16 @@ def fields_of(mail: bytes) -> dict[str, Any]:
     return {"text": text, "subject": str(message.get("Subject", "")), "sender": sender, "size": len(mail)}
 
 
-def compare_numbers(markdown: bool) -> None:
-    print_head(["numbers: accuracy", "best", "Number", "quantiles", "standardised"], markdown, 26)
+def compare_numbers() -> None:
+    table = Table("numbers: accuracy", "best", "Number", "quantiles", "standardised")
+    ours = Number(on="x")
     for name, (numbers, chances) in kinds_of_numbers().items():
-        generator = np.random.default_rng(1)
-        labels = (generator.random(N) < chances).tolist()
-        best = np.mean((chances > 0.5) == np.array(labels))
-        ours = Number(on="x")
-        encoders: list[Callable[[float], dict[str, float]]] = [
-            lambda x, ours=ours: dict.fromkeys(ours.prepare_value(x).split(), 1.0),  # type: ignore[misc]
-            Quantiles(),
-            Standardised(),
-        ]
-        figures = []
-        for encoder in encoders:
-            predictions = AdaptiveClassifier().predict_learn_many([encoder(x) for x in numbers.tolist()], labels)
-            figures.append(np.mean(np.array(predictions.labels.tolist()) == np.array(labels)))
-        print_row([name, *(f"{figure:.3f}" for figure in (best, *figures))], markdown, 26)
+        labels = np.random.default_rng(1).random(N) < chances
+        found = [np.mean((chances > 0.5) == labels)]
+        for encoder in (lambda x: dict.fromkeys(ours.prepare_value(x).split(), 1.0), Quantiles(), Standardised()):
+            predictions = AdaptiveClassifier().predict_learn_many([*map(encoder, numbers.tolist())], labels.tolist())
+            found.append(share_right(predictions.labels, labels))
+        table.row(name, *(f"{figure:.3f}" for figure in found))
 
 
 def kinds_of_numbers() -> dict[str, tuple[Any, Any]]:
@@ -166,18 +133,14 @@ class Quantiles:
 
 
 class Standardised:
-    """The number less the mean of those before it, by their standard deviation, and an intercept."""
+    """The number less the mean of those up to it, by their standard deviation, and an intercept."""
 
     def __init__(self) -> None:
-        self._n, self._mean, self._squares = 0, 0.0, 0.0
+        self._scaler = preprocessing.StandardScaler()
 
     def __call__(self, x: float) -> dict[str, float]:
-        self._n += 1
-        difference = x - self._mean
-        self._mean += difference / self._n
-        self._squares += difference * (x - self._mean)
-        deviation = (self._squares / self._n) ** 0.5
-        return {"x": (x - self._mean) / deviation if deviation else 0.0, "1": 1.0}
+        self._scaler.learn_one({"x": x})
+        return {**self._scaler.transform_one({"x": x}), "1": 1.0}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """A Spark on this machine, whose workers are processes of their own."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Pegasos with an RBF kernel and a budget, as one would write it in NumPy: what ours is timed against."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

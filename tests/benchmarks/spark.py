@@ -1,54 +1,66 @@
 """What Spark makes of a million messages: two workers beside one, and where the time goes.
 
-    python tests/benchmarks/spark.py [--messages 1_000_000] [--rounds 3] [--parts 2]
-
 The messages are those of all real streams, one after the other, again and again; each stream's first label is told from
 its others. They are learned and scored by the library in one process and thread, and by Sparks with workers of one task
 at a time, which read the same Parquet files. Printed are seconds, medians of the rounds: of the library; of one worker,
 and what it does beside the library; and of one worker that has one processor, its driver included, beside two that have
 two.
+
+    python tests/benchmarks/spark.py [--messages 1_000_000] [--rounds 3] [--parts 2]
 """
 
-from __future__ import annotations
-
-import argparse
-import gzip
 import itertools
-import json
 import multiprocessing
 import os
-import statistics
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from corpora import of_classes
 from local_spark import local_spark
+from report import Table, arguments_of
+from timing import median_seconds
 
 from stream_pegasos import TextClassifier
 
-FOLDER = Path(os.environ.get("STREAM_PEGASOS_DATA", "../shared/data"))
 STREAMS = (
     "enron_1to3", "sms_spam", "rt_polarity", "banking77", "tweets_emotion", "waimai_zh", "hotels_zh",
     "rotten_tomatoes_phrases",
 )  # fmt: skip
 
 
-def messages() -> Iterator[tuple[str, bool]]:
-    for name in STREAMS:
-        with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines]
-        yield from ((row["text"], row["label"] == rows[0]["label"]) for row in rows)
+def main() -> None:
+    arguments = arguments_of(__doc__, messages=1_000_000, parts=2, round_size=500_000, rounds=3)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "messages"
+        write(folder, arguments.messages, arguments.parts)
+        model, library = by_library(folder, arguments.rounds)
+        print(f"{arguments.messages:,} messages, {model.n_features:,} features")
+        table = Table("seconds", "library", "1 worker", "beside", "1 of one CPU", "2 of two CPUs", "gain")
+        free, one, two = (
+            alone(by_spark, folder, model, n, n_cpus, arguments.rounds, arguments.round_size)
+            for n, n_cpus in ((1, None), (1, 1), (2, 2))
+        )
+        for work in one:
+            cells = ["", f"{free[work]:.2f}", ""]
+            if work in library:
+                cells = [f"{library[work]:.2f}", cells[1], f"{library[work] / free[work]:.2f}"]
+            table.row(work, *cells, f"{one[work]:.2f}", f"{two[work]:.2f}", f"{one[work] / two[work]:.2f}")
 
 
 def write(folder: Path, n: int, n_files: int) -> None:
     """Messages in files of one row group each, so that each is a partition."""
     folder.mkdir()
-    rows = list(itertools.islice(itertools.cycle(list(messages())), n))
+    messages = [
+        (text, label == corpus.labels[0])
+        for corpus in of_classes(*STREAMS)
+        for text, label in zip(corpus.texts, corpus.labels, strict=True)
+    ]
+    rows = list(itertools.islice(itertools.cycle(messages), n))
     for number in range(n_files):
         texts, labels = zip(*rows[number::n_files], strict=True)
         table = pa.table({"text": texts, "label": labels})
@@ -57,12 +69,7 @@ def write(folder: Path, n: int, n_files: int) -> None:
 
 def timed(rounds: int, work: Callable[[], Any]) -> float:
     work()  # Java is slow at first
-    seconds = []
-    for _ in range(rounds):
-        start = perf_counter()
-        work()
-        seconds.append(perf_counter() - start)
-    return statistics.median(seconds)
+    return median_seconds(work, rounds)
 
 
 def by_library(folder: Path, rounds: int) -> tuple[TextClassifier, dict[str, float]]:
@@ -126,30 +133,6 @@ def alone(work: Callable[..., Any], *arguments: Any) -> Any:
 
 def write_nowhere(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--messages", type=int, default=1_000_000)
-    parser.add_argument("--parts", type=int, default=2)
-    parser.add_argument("--round-size", type=int, default=500_000)
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is timed")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "messages"
-        write(folder, options.messages, options.parts)
-        model, library = by_library(folder, options.rounds)
-        print(f"{options.messages:,} messages, {model.n_features:,} features")
-        print(f"{'':16}{'library':>9}{'1 worker':>10}{'beside':>8}{'1 of one CPU':>14}{'2 of two CPUs':>15}{'gain':>7}")
-        free, one, two = (
-            alone(by_spark, folder, model, n, n_cpus, options.rounds, options.round_size)
-            for n, n_cpus in ((1, None), (1, 1), (2, 2))
-        )
-        for work in one:
-            seconds = f"{library[work]:.2f}" if work in library else ""
-            beside = f"{library[work] / free[work]:.2f}" if work in library else ""
-            cells = f"{seconds:>9}{free[work]:10.2f}{beside:>8}{one[work]:14.2f}{two[work]:15.2f}"
-            print(f"{work:16}{cells}{one[work] / two[work]:7.2f}")
 
 
 if __name__ == "__main__":

@@ -5,14 +5,11 @@ Streams come from the folder that STREAM_PEGASOS_DATA names, or from ../shared/d
 missing are left out and named. Beside the recipe stand two speeds: "memory allows" as much if each distinct feature of
 a document costs a line of memory, "scanning alone" turns texts into examples and looks these up in an empty table.
 
-    python tests/benchmarks/speed.py [--runs 7] [--stream FILE]
-        [--only vw,recipe,recipe_classes,labels,chinese,one,vectors,wc,river,classes,sklearn,kernel,average,steps,
-        threads,memory,profile,startup]
+    python tests/benchmarks/speed.py [--runs 7] [--only words,recipe,classes,labels,chinese,one,vectors,threads,wc,
+        river,topics,matrix,kernel,average,steps,memory,startup]
 """
 
-from __future__ import annotations
-
-import argparse
+import random
 import shutil
 import statistics
 import subprocess
@@ -20,25 +17,31 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from memory import bytes_a_feature
+from corpora import DATA, Corpus, of_classes, of_several_classes, of_two_classes, read_records
 from numpy_kernel import NumpyKernelPegasos
 from peers import (
-    DATA,
     WORDLLAMA,
+    WORDS,
     WORDS_AND_MARKS,
+    bag,
+    has_vowpal_wabbit,
     has_word_vectors,
-    read_records,
-    streams_of_several_classes,
+    of_one_and_the_rest,
+    options_of,
+    run_vowpal_wabbit,
+    write_vowpal_wabbit,
 )
-from river import evaluate, feature_extraction, linear_model, metrics, multiclass, optim
-from rows import compare, compare_with_vowpal_wabbit
+from report import arguments_of
+from river import evaluate, linear_model, metrics, optim
 from scipy import sparse
-from shares import limits, microseconds, microseconds_of_words, seconds, time_shares
+from sklearn.linear_model import SGDClassifier
+from timing import Race, median_seconds, percentiles, seconds
 
 from stream_pegasos import (
     AdaptiveClassifier,
@@ -50,67 +53,8 @@ from stream_pegasos import (
     TextFeatures,
     engine,
 )
-from stream_pegasos.streams import read
 
-STREAMS = {"sms_spam": 40, "enron_1to3": 2}  # how often each is read in one timing, so that none is too short
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=7, help="pairs of timings for each row")
-    parser.add_argument("--only", default="", help="parts to run, separated by commas")
-    parser.add_argument("--stream", action="append", default=[], metavar="FILE", help="one more for the part recipe")
-    arguments = parser.parse_args()
-    parts = {
-        "profile": profile,
-        "vw": vowpal_wabbit,
-        "recipe": partial(recipe, paths=arguments.stream),
-        "recipe_classes": recipe_of_several_classes,
-        "labels": recipe_of_several_labels,
-        "chinese": chinese,
-        "one": one_by_one,
-        "vectors": word_vectors,
-        "wc": word_count,
-        "river": river,
-        "classes": several_classes,
-        "sklearn": scikit_learn,
-        "kernel": kernel_step,
-        "average": averaging,
-        "steps": late_steps,
-        "threads": two_threads,
-        "memory": memory,
-        "startup": startup,
-    }
-    chosen = arguments.only.split(",") if arguments.only else list(parts)
-    print(f"engine {engine.NAME}, Python {sys.version.split()[0]}, {arguments.runs} runs, medians [least, most]\n")
-    print(
-        f"{'work':58} {'ours':>22} {'peer':>22} {'ratio':>22} {'to reach':>9}"
-        f" {'memory allows':>14} {'scanning alone':>14}"
-    )
-    for part in chosen:
-        parts[part](arguments.runs)
-
-
-def streams() -> Iterator[tuple[str, list[str], list[bool]]]:
-    for name in STREAMS:
-        if records := read_records(name):
-            yield name, [record["text"] for record in records], [record["label"] == "spam" for record in records]
-
-
-def copies(texts: list[str], times: int) -> list[str]:
-    """The texts again and again, as objects of their own: a stream does not come from the processor's cache."""
-    return [text.encode().decode() for _ in range(times) for text in texts]
-
-
-def plain() -> TextClassifier:
-    """Pegasos as published, on words."""
-    return TextClassifier(HashedBagOfWords(), PegasosClassifier())
-
-
-def learn_texts(texts: list[str], labels: list[bool]) -> None:
-    plain().predict_learn_many(texts, labels)
-
-
+TIMES = {"sms_spam": 40, "enron_1to3": 2}  # how often each is read in one timing, so that none is too short
 # Texts of all kinds one after the other: more than a million features.
 ALL = (
     "enron_1to3", "sms_spam", "rt_polarity", "reuters21578", "banking77", "tweets_emotion", "waimai_zh", "hotels_zh",
@@ -118,130 +62,190 @@ ALL = (
 )  # fmt: skip
 
 
-LOSSES = "hinge", "logistic"
-# The ratios to reach, by stream: beside each loss on one thread, then on two.
-TO_REACH = {
-    "sms_spam": ((1.5, 1.5), ("", "")),
-    "enron_1to3": ((1.4, 1.4), (2.2, 2.2)),
-    "all streams": ((0.9, 1.0), (1.25, 1.4)),
-}
+def main() -> None:
+    arguments = arguments_of(__doc__, runs=7, only=",".join(PARTS))
+    print(f"engine {engine.NAME}, Python {sys.version.split()[0]}, {arguments.runs} runs, medians")
+    race = Race(arguments.runs)
+    for part in arguments.only.split(","):
+        PARTS[part](race)
 
 
-def streams_for_the_recipe(paths: Sequence[str]) -> Iterator[tuple[str, list[str], list[bool]]]:
-    """Of files the first label is one class, the rest the other."""
-    for name, texts, labels in streams():
-        yield name, copies(texts, STREAMS[name]), labels * STREAMS[name]
+def copies(corpus: Corpus, times: int) -> Corpus:
+    """Again and again, with texts as objects of their own: a stream does not come from the processor's cache."""
+    texts = [text.encode().decode() for _ in range(times) for text in corpus.texts]
+    return corpus._replace(texts=texts, labels=corpus.labels * times)
+
+
+def repeated() -> Iterator[Corpus]:
+    for corpus in of_two_classes(*TIMES):
+        yield copies(corpus, TIMES[corpus.name])
+
+
+def plain(**options: Any) -> TextClassifier:
+    """Pegasos as published, on words."""
+    return TextClassifier(HashedBagOfWords(), PegasosClassifier(**options))
+
+
+def beside_vowpal_wabbit(
+    race: Race,
+    title: str,
+    learn: Callable[[list[str], list[Any]], object],
+    corpus: Corpus,
+    options: list[str],
+    numbers: dict[Any, int | str] | None = None,
+    tokens: str = WORDS,
+    limits: Sequence[float] = (),
+) -> None:
+    """Vowpal Wabbit gets its text lower-cased and tokenised beforehand, labels as numbers, and two threads."""
+    if not has_vowpal_wabbit():
+        return
+    numbers = numbers or {True: 1, False: -1}
+    with tempfile.TemporaryDirectory() as folder:
+        empty, full = Path(folder) / "empty.vw", Path(folder) / "full.vw"
+        empty.touch()
+        write_vowpal_wabbit(full, corpus.texts, [numbers[label] for label in corpus.labels], tokens)
+        race.compare(
+            f"{corpus.name}: {title}",
+            lambda: learn(corpus.texts, corpus.labels),
+            lambda: run_vowpal_wabbit(full, options),
+            len(corpus.texts),
+            overhead=lambda: run_vowpal_wabbit(empty, options),
+            limits=limits,
+        )
+
+
+@cache
+def seconds_a_line() -> float:
+    """To read a random line of 64 bytes, of many that no cache holds: the least of several times."""
+    memory = np.ones(8 * 2**23)
+    places = 8 * np.random.default_rng(0).integers(2**23, size=2**22)
+    read = np.empty(len(places))
+    return min(seconds(lambda: memory.take(places, out=read, mode="clip")) for _ in range(7)) / len(places)
+
+
+def limits_of(texts: list[str], runs: int, threads: int = 1) -> tuple[float, float]:
+    """Texts a second that the memory allows, at a line for each distinct feature of a text, and that scanning allows.
+
+    A model without weights does little but scan when it predicts: its table is empty.
+    """
+    features, untrained = TextFeatures(), TextClassifier()
+    n_lines = sum(len(features.transform_one(text)) for text in texts)
+    scan = median_seconds(lambda: untrained.predict_many(texts, threads=threads), runs)
+    return len(texts) / (n_lines * seconds_a_line()), len(texts) / scan
+
+
+# --- the recipe -------------------------------------------------------------------------------------------------------
+
+
+def recipe(race: Race) -> None:
+    for corpus in streams_for_the_recipe():
+        limits = {threads: limits_of(corpus.texts, race.runs, threads) for threads in (1, 2)}
+        for threads, loss in product(limits, ("hinge", "logistic")):
+            beside_vowpal_wabbit(
+                race,
+                f"recipe, threads={threads} beside Vowpal Wabbit, {loss}, --ngram 2",
+                lambda texts, labels, threads=threads: TextClassifier().predict_learn_many(
+                    texts, labels, threads=threads
+                ),
+                corpus,
+                options_of(loss, 2),
+                tokens=WORDS_AND_MARKS,
+                limits=limits[threads],
+            )
+
+
+def streams_for_the_recipe() -> Iterator[Corpus]:
+    yield from repeated()
     texts, labels = [], []
     for name in ALL:
         records = read_records(name)
         texts += [record["text"] for record in records]
         labels += [record.get("label", "") == records[0].get("label", None) for record in records]
-    if texts:
-        yield "all streams", texts, labels
-    for path in paths:
-        examples = list(read(path))
-        labels = [example.y == examples[0].y for example in examples]
-        yield Path(path).name, [example.x for example in examples], labels
+    yield Corpus("all streams", texts, labels)
 
 
-def recipe(runs: int, paths: Sequence[str] = ()) -> None:
-    for name, texts, labels in streams_for_the_recipe(paths):
-        to_reach = TO_REACH.get(name, (("", ""), ("", "")))
-        limited = {threads: limits(texts, runs, threads) for threads in (1, 2)}
-        for threads, loss in product(limited, LOSSES):
-            compare_with_vowpal_wabbit(
-                f"{name}: recipe, threads={threads} | Vowpal Wabbit, {loss}, --ngram 2",
-                lambda texts, labels, threads=threads: TextClassifier().predict_learn_many(
-                    texts, labels, threads=threads
-                ),
-                texts,
-                labels,
-                {True: 1, False: -1},
-                ["--loss_function", loss, "--ngram", "2", "-b", "22"],
-                runs,
-                to_reach[threads - 1][LOSSES.index(loss)],
-                WORDS_AND_MARKS,
-                limited[threads],
-            )
-
-
-def recipe_of_several_classes(runs: int) -> None:
+def classes(race: Race) -> None:
     """Each stream once, since one that comes again is learned already, and costs less.
 
     A table of 2^18 is small for so many classes, and fast for it; that of 2^22 is the one of accuracy.py.
     """
-    for name, texts, labels in streams_of_several_classes():
-        if name == "tweets_emotion":  # too short to be timed
+    for corpus in of_several_classes():
+        if corpus.name == "tweets_emotion":  # too short to be timed
             continue
-        numbers = {label: number for number, label in enumerate(dict.fromkeys(labels), start=1)}
-        limited = limits(texts, runs)
-        for bits, loss in product(("22", "18"), ("hinge", "logistic", "squared")):
-            compare_with_vowpal_wabbit(
-                f"{name}: recipe | --oaa {len(numbers)}, {loss}, --ngram 2, -b {bits}",
+        numbers = {label: number for number, label in enumerate(corpus.met, start=1)}
+        limits = limits_of(corpus.texts, race.runs)
+        for bits, loss in product((22, 18), ("hinge", "logistic", "squared")):
+            beside_vowpal_wabbit(
+                race,
+                f"recipe beside --oaa {len(numbers)}, {loss}, --ngram 2, -b {bits}",
                 lambda texts, labels: TextClassifier().predict_learn_many(texts, labels).labels,
-                copies(texts, 1),
-                labels,
+                copies(corpus, 1),
+                ["--oaa", f"{len(numbers)}", *options_of(loss, 2, bits)],
                 numbers,
-                ["--oaa", f"{len(numbers)}", "--loss_function", loss, "--ngram", "2", "-b", bits],
-                runs,
-                1.5 if (name, loss, bits) == ("reuters_10", "squared", "22") else 1,
                 WORDS_AND_MARKS,
-                limited,
+                limits,
             )
 
 
-def recipe_of_several_labels(runs: int) -> None:
+def labels(race: Race) -> None:
     """Reuters-21578 once, with all topics of a story."""
     records = read_records("reuters21578")
-    labels = [tuple(record["topics"]) for record in records]
-    numbers = {topic: str(number) for number, topic in enumerate(dict.fromkeys(chain(*labels)))}
+    corpus = Corpus("Reuters, topics", [each["text"] for each in records], [tuple(each["topics"]) for each in records])
+    numbers = {topic: str(number) for number, topic in enumerate(dict.fromkeys(chain(*corpus.labels)))}
     if records:
-        compare_with_vowpal_wabbit(
-            f"Reuters, topics: recipe | --multilabel_oaa {len(numbers)}, --ngram 2, -b 24",
+        beside_vowpal_wabbit(
+            race,
+            f"recipe beside --multilabel_oaa {len(numbers)}, --ngram 2, -b 24",
             lambda texts, labels: (
                 TextClassifier(classifier=MultiLabelClassifier()).predict_learn_many(texts, labels).labels
             ),
-            [record["text"] for record in records],
-            labels,
-            {each: ",".join(numbers[topic] for topic in each) for each in labels},
+            corpus,
             ["--multilabel_oaa", f"{len(numbers)}", "--ngram", "2", "-b", "24"],
-            runs,
-            1.5,
+            {each: ",".join(numbers[topic] for topic in each) for each in corpus.labels},
             WORDS_AND_MARKS,
-            limits([record["text"] for record in records], runs),
+            limits_of(corpus.texts, race.runs),
         )
 
 
-def chinese(runs: int) -> None:
+def chinese(race: Race) -> None:
     """Bytes of UTF-8 a second, each stream once."""
+    found = {corpus.name: corpus for corpus in of_two_classes("enron_1to3", "waimai_zh", "hotels_zh")}
+    mail = found.pop("enron_1to3", None)
 
-    def work(name: str) -> tuple[Callable[[], object], float]:
-        records = read_records(name)
-        texts, labels = [record["text"] for record in records], [record["label"] for record in records]
-        size = sum(len(text.encode()) for text in texts) / 1e6
-        return lambda: TextClassifier().predict_learn_many(texts, labels), size
+    def learn(corpus: Corpus) -> None:
+        TextClassifier().predict_learn_many(corpus.texts, corpus.labels)
 
-    mail, size_of_mail = work("enron_1to3")
-    for name in ("waimai_zh", "hotels_zh"):
-        ours, size = work(name)
-        if size and size_of_mail:
-            title = f"{name}: recipe, bytes a second | enron_1to3"
-            compare(title, ours, mail, runs, size, "MB/s", 0.25, peer_amount=size_of_mail)
+    def megabytes(corpus: Corpus) -> float:
+        return sum(len(text.encode()) for text in corpus.texts) / 1e6
 
-
-def one_by_one(runs: int) -> None:
-    """Each message of 100 words by itself, from Python, to a model that has learned others."""
-    if not (records := read_records("enron_1to3")):
-        return
-    texts, labels = [record["text"] for record in records], [record["label"] for record in records]
-    found = [microseconds_of_words(100, texts, labels) for _ in range(runs)]
-    for work, to_reach in (("predict_one", "4, 10"), ("learn_one", "5.5, 20")):
-        p50, p99 = np.median([each[work] for each in found], axis=0)
-        told = f"{p50:.1f}, {p99:.1f} µs"
-        print(f"{f'100 words: {work}, p50, p99':58} {told:>22} {'':22} {'':22} {to_reach:>9}", flush=True)
+    for corpus in found.values() if mail else ():
+        title = f"{corpus.name}: recipe, bytes a second beside enron_1to3"
+        amounts = {"amount": megabytes(corpus), "peer_amount": megabytes(mail)}
+        race.compare(title, partial(learn, corpus), partial(learn, mail), unit="MB/s", **amounts)
 
 
-def word_vectors(runs: int) -> None:
+def microseconds(model: TextClassifier, corpus: Corpus) -> dict[str, str]:
+    """The median and the 99th percentile of the time of a call; predicting looks up the new words of a message."""
+    took: dict[str, list[float]] = {"predict_one": [], "learn_one": []}
+    for text, label in zip(corpus.texts, corpus.labels, strict=True):
+        took["predict_one"].append(seconds(partial(model.predict_one, text)))
+        took["learn_one"].append(seconds(partial(model.learn_one, text, label)))
+    return {work: "{:.1f}, {:.1f} µs".format(*percentiles(each, 1e6)) for work, each in took.items()}
+
+
+def one(race: Race) -> None:
+    """6,000 messages of 100 words with labels drawn at random, from Python, to a model that has learned 3,000 texts."""
+    for corpus in of_classes("enron_1to3"):
+        model, learned = TextClassifier(), corpus.first(3_000)
+        model.learn_many(learned.texts, learned.labels)
+        words = [word for text in corpus.texts[3_000:] for word in text.split()]
+        texts = [" ".join(words[begin : begin + 100]) for begin in range(0, len(words) - 100, 100)][:6_000]
+        labels = random.Random(1).choices(sorted(corpus.met), k=len(texts))
+        for work, told in microseconds(model, Corpus("", texts, labels)).items():
+            race.row(f"100 words: {work}, p50, p99", told)
+
+
+def vectors(race: Race) -> None:
     """The recipe with word vectors beside itself: each stream once, and each word looked up anew in each timing."""
     if not has_word_vectors():
         print(f"{WORDLLAMA}: left out, it is not installed")
@@ -250,112 +254,109 @@ def word_vectors(runs: int) -> None:
     def make(vectors: str | None) -> TextClassifier:
         return TextClassifier(TextFeatures(vectors=vectors))
 
+    def learn(vectors: str | None, corpus: Corpus) -> None:
+        make(vectors).predict_learn_many(corpus.texts, corpus.labels)
+
     make(WORDLLAMA)  # which reads the table, once for all
-    for name in ("sms_spam", "enron_1to3", "banking77"):
-        if not (records := read_records(name)):
-            continue
-        texts, labels = copies([record["text"] for record in records], 1), [record["label"] for record in records]
-        compare(
-            f"{name}: recipe with word vectors | without",
-            lambda texts=texts, labels=labels: make(WORDLLAMA).predict_learn_many(texts, labels),
-            lambda texts=texts, labels=labels: make(None).predict_learn_many(texts, labels),
-            runs,
-            len(texts),
-            "docs/s",
-            "",
-        )
-        found = [microseconds(make(vectors), texts, labels) for vectors in (WORDLLAMA, None)]
+    for corpus in of_classes("sms_spam", "enron_1to3", "banking77"):
+        corpus = copies(corpus, 1)
+        title = f"{corpus.name}: recipe with word vectors beside without"
+        race.compare(title, partial(learn, WORDLLAMA, corpus), partial(learn, None, corpus), len(corpus.texts))
+        found = [microseconds(make(vectors), corpus) for vectors in (WORDLLAMA, None)]
         for work in found[0]:
-            cells = " ".join(f"{f'{each[work][0]:.1f}, {each[work][1]:.1f} µs':>22}" for each in found)
-            print(f"{f'{name}: {work} with word vectors | without, p50, p99':58} {cells}", flush=True)
+            title = f"{corpus.name}: {work} with word vectors beside without, p50, p99"
+            race.row(title, *(each[work] for each in found))
 
 
-def vowpal_wabbit(runs: int) -> None:
-    for name, texts, labels in streams():
-        compare_with_vowpal_wabbit(
-            f"{name}: raw text, predict_learn_many | Vowpal Wabbit",
-            learn_texts,
-            copies(texts, STREAMS[name]),
-            labels * STREAMS[name],
-            {True: 1, False: -1},
-            ["--loss_function", "hinge", "-b", "18"],
-            runs,
-            2,
+def threads(race: Race) -> None:
+    """The recipe with two threads beside itself with one; the machine should have nothing else to do."""
+    for corpus in of_classes("enron_1to3", "sms_spam", "banking77"):
+        corpus = copies(corpus, {"enron_1to3": 1, "sms_spam": 40, "banking77": 4}[corpus.name])
+        learned = TextClassifier()
+        learned.learn_many(corpus.texts, corpus.labels)
+        for name, work in {
+            "predict_many": partial(learned.predict_many, corpus.texts),
+            "learn_many": lambda threads, corpus=corpus: TextClassifier().learn_many(
+                corpus.texts, corpus.labels, threads=threads
+            ),
+        }.items():
+            title = f"{corpus.name}: recipe, {name}, two threads beside one"
+            race.compare(title, partial(work, threads=2), partial(work, threads=1), len(corpus.texts))
+
+
+# --- Pegasos ----------------------------------------------------------------------------------------------------------
+
+
+def words(race: Race) -> None:
+    for corpus in repeated():
+        beside_vowpal_wabbit(
+            race,
+            "raw text, predict_learn_many beside Vowpal Wabbit",
+            lambda texts, labels: plain().predict_learn_many(texts, labels),
+            corpus,
+            options_of("hinge", bits=18),
         )
 
 
-def word_count(runs: int) -> None:
+def wc(race: Race) -> None:
     if shutil.which("wc") is None:
         print("wc: left out, it is not installed")
         return
+
+    def count(path: Path) -> None:
+        subprocess.run(["wc", "-w", path], check=True, capture_output=True)
+
     with tempfile.TemporaryDirectory() as folder:
-        empty = Path(folder) / "empty.txt"
+        path, empty = Path(folder) / "texts.txt", Path(folder) / "empty.txt"
         empty.touch()
-        for name, texts, labels in streams():
-            times = STREAMS[name]
-            path = Path(folder) / f"{name}.txt"
-            path.write_text("\n".join(texts * times))
-            many, many_labels = copies(texts, times), labels * times
-            compare(
-                f"{name}: raw text, predict_learn_many | wc -w",
-                lambda many=many, many_labels=many_labels: learn_texts(many, many_labels),
-                lambda path=path: subprocess.run(["wc", "-w", path], check=True, capture_output=True),
-                runs,
+        for corpus in repeated():
+            path.write_text("\n".join(corpus.texts))
+            race.compare(
+                f"{corpus.name}: raw text, predict_learn_many beside wc -w",
+                lambda corpus=corpus: plain().predict_learn_many(corpus.texts, corpus.labels),
+                partial(count, path),
                 path.stat().st_size / 1e6,
                 "MB/s",
-                1.5,
-                peer_overhead=lambda: subprocess.run(["wc", "-w", empty], check=True, capture_output=True),
+                overhead=partial(count, empty),
             )
 
 
-def river(runs: int) -> None:
-    def peer() -> object:
-        return feature_extraction.BagOfWords() | linear_model.LogisticRegression(optim.SGD(0.01))
-
-    targets = {"sms_spam": (12, 6), "enron_1to3": (20, 10)}
-    for name, texts, labels in streams():
-        stream = list(zip(texts, labels, strict=True))
-
-        def score(make: Callable[[], object], stream: list[tuple[str, bool]] = stream) -> None:
-            evaluate.progressive_val_score(stream, make(), metrics.Accuracy())
-
-        for title, ours, target in (
-            ("TextClassifier in progressive_val_score", plain, targets[name][0]),
-            ("HashedBagOfWords | PegasosClassifier in the same", pipeline, targets[name][1]),
-        ):
-            compare(
-                f"{name}: {title}",
-                lambda ours=ours, score=score: score(ours),
-                lambda score=score: score(peer),
-                max(3, runs // 2),
-                len(stream),
-                "docs/s",
-                target,
-            )
-    for name, texts, labels in streams():
-        if name == "sms_spam":
-            dicts = [(HashedBagOfWords().transform_one(text), y) for text, y in zip(texts, labels, strict=True)]
-            compare_on_dicts([(x, y) for x, y in dicts if 20 <= len(x) <= 30], runs)
+def progressive(stream: list[Any], make: Callable[[], Any]) -> Callable[[], object]:
+    return lambda: evaluate.progressive_val_score(stream, make(), metrics.Accuracy())
 
 
-def compare_on_dicts(dicts: list[tuple[dict[int, float], bool]], runs: int) -> None:
-    def alternate(model: object) -> None:
-        for x, y in dicts:
-            model.predict_one(x)
-            model.learn_one(x, y)
+def river(race: Race) -> None:
+    def peer() -> Any:
+        return bag(linear_model.LogisticRegression(optim.SGD(0.01)))
 
-    compare(
-        "dicts of 20 to 30 features: predict_one, learn_one | River",
-        lambda: alternate(PegasosClassifier()),
-        lambda: alternate(linear_model.LogisticRegression()),
-        5 * runs,
-        len(dicts),
-        "dicts/s",
-        8,
-    )
+    def pipeline() -> Any:
+        return HashedBagOfWords() | PegasosClassifier()
+
+    ours = {
+        "TextClassifier in progressive_val_score": plain,
+        "HashedBagOfWords and PegasosClassifier in the same": pipeline,
+    }
+    for corpus in of_two_classes(*TIMES):
+        stream = list(zip(corpus.texts, corpus.labels, strict=True))
+        for title, make in ours.items():
+            title = f"{corpus.name}: {title}"
+            race.compare(title, progressive(stream, make), progressive(stream, peer), len(stream))
+    for corpus in of_two_classes("sms_spam"):
+        bags = [HashedBagOfWords().transform_one(text) for text in corpus.texts]
+        dicts = [(x, y) for x, y in zip(bags, corpus.labels, strict=True) if 20 <= len(x) <= 30]
+
+        def alternate(make: Callable[[], Any], dicts: list[Any] = dicts) -> None:
+            model = make()
+            for x, y in dicts:
+                model.predict_one(x)
+                model.learn_one(x, y)
+
+        title = "dicts of 20 to 30 features: predict_one, learn_one beside River"
+        of_river = partial(alternate, linear_model.LogisticRegression)
+        race.compare(title, partial(alternate, PegasosClassifier), of_river, len(dicts), "dicts/s")
 
 
-def several_classes(runs: int) -> None:
+def topics(race: Race) -> None:
     """Reuters-21578: the stories whose first topic is one of the ten largest."""
     records = read_records("reuters21578")
     if not records:
@@ -363,95 +364,54 @@ def several_classes(runs: int) -> None:
     sizes = Counter(topic for record in records for topic in record["topics"])
     largest = [topic for topic, _ in sizes.most_common(10)]
     stories = [(record["text"], topic) for record in records for topic in record["topics"][:1] if topic in largest]
-    texts, labels = [text for text, _ in stories], [topic for _, topic in stories]
-
-    def one_versus_rest() -> object:
-        return feature_extraction.BagOfWords() | multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
-
-    def learn(texts: list[str], labels: list[str], multi_class: str) -> None:
-        model = TextClassifier(HashedBagOfWords(), PegasosClassifier(multi_class=multi_class))
-        model.predict_learn_many(texts, labels)
-
+    corpus = Corpus("Reuters, 10 topics", *map(list, zip(*stories, strict=True)), "classes")
+    numbers = {topic: number for number, topic in enumerate(largest, start=1)}
     for multi_class in ("crammer_singer", "ovr"):
-        compare(
-            f"Reuters, 10 topics: {multi_class} | River OneVsRest",
-            lambda multi_class=multi_class: learn(texts, labels, multi_class),
-            lambda: evaluate.progressive_val_score(stories, one_versus_rest(), metrics.Accuracy()),
-            max(3, runs // 3),
-            len(stories),
-            "docs/s",
-            20,
-        )
-        compare_with_vowpal_wabbit(
-            f"Reuters, 10 topics: {multi_class} | Vowpal Wabbit --oaa 10",
-            lambda texts, labels, multi_class=multi_class: learn(texts, labels, multi_class),
-            copies(texts, 3),
-            labels * 3,
-            {topic: number for number, topic in enumerate(largest, start=1)},
-            ["--oaa", "10", "-b", "18"],
-            runs,
-            1,
-        )
+
+        def learn(texts: list[str], labels: list[str], multi_class: str = multi_class) -> None:
+            plain(multi_class=multi_class).predict_learn_many(texts, labels)
+
+        title = f"{corpus.name}: {multi_class} beside River OneVsRest"
+        peer = progressive(stories, of_one_and_the_rest)
+        race.compare(title, partial(learn, corpus.texts, corpus.labels), peer, len(stories))
+        title, options = f"{multi_class} beside Vowpal Wabbit --oaa 10", ["--oaa", "10", "-b", "18"]
+        beside_vowpal_wabbit(race, title, learn, copies(corpus, 3), options, numbers)
 
 
-def kernel_step(runs: int) -> None:
+def kernel(race: Race) -> None:
     """Predict and learn an example with an RBF kernel and a budget of 500 that is used up already."""
-    rng = np.random.default_rng(0)
-    numbers = [(dict(enumerate(row)), row[0] * row[1] > 0.0) for row in rng.normal(size=(3_000, 20)).tolist()]
-    work = {"20 numbers": numbers}
-    for name, texts, labels in streams():
-        if name == "sms_spam":
-            work[name] = [(HashedBagOfWords().transform_one(text), y) for text, y in zip(texts, labels, strict=True)]
-    for title, examples in work.items():
+    rows = np.random.default_rng(0).normal(size=(3_000, 20)).tolist()
+    work = {"20 numbers": [(dict(enumerate(row)), row[0] * row[1] > 0.0) for row in rows]}
+    for corpus in of_two_classes("sms_spam"):
+        bags = map(HashedBagOfWords().transform_one, corpus.texts)
+        work[corpus.name] = list(zip(bags, corpus.labels, strict=True))
+    for (title, examples), maintenance in product(work.items(), ("removal", "merging")):
         begin, rest = examples[:2_000], examples[2_000:3_000]
-        for maintenance in ("removal", "merging"):
-            ours = KernelPegasosClassifier(l2=1e-3, budget=500, budget_maintenance=maintenance)
-            peer = NumpyKernelPegasos(500, maintenance == "merging", l2=1e-3)
-            ours.learn_many(*zip(*begin, strict=True))
-            for x, y in begin:
-                peer.step(x, y)
-            compare(
-                f"kernel step, budget 500, {title}, {maintenance} | NumPy",
-                lambda ours=ours, rest=rest: ours.predict_learn_many(*zip(*rest, strict=True)),
-                lambda peer=peer, rest=rest: [peer.step(x, y) for x, y in rest],
-                runs,
-                len(rest),
-                "steps/s",
-                1,
-            )
+        ours = KernelPegasosClassifier(l2=1e-3, budget=500, budget_maintenance=maintenance)
+        peer = NumpyKernelPegasos(500, maintenance == "merging", l2=1e-3)
+        ours.learn_many(*zip(*begin, strict=True))
+        for x, y in begin:
+            peer.step(x, y)
+        race.compare(
+            f"kernel step, budget 500, {title}, {maintenance} beside NumPy",
+            lambda ours=ours, rest=rest: ours.predict_learn_many(*zip(*rest, strict=True)),
+            lambda peer=peer, rest=rest: [peer.step(x, y) for x, y in rest],
+            len(rest),
+            "steps/s",
+        )
 
 
-def averaging(runs: int) -> None:
-    for name, texts, labels in streams():
-        many, many_labels = copies(texts, STREAMS[name]), labels * STREAMS[name]
+def average(race: Race) -> None:
+    def learn(corpus: Corpus, average: bool | str) -> None:
+        plain(average=average).learn_many(corpus.texts, corpus.labels)
 
-        def learn(average: bool | str, many: list[str] = many, many_labels: list[bool] = many_labels) -> None:
-            model = TextClassifier(HashedBagOfWords(), PegasosClassifier(average=average))
-            model.learn_many(many, many_labels)
-
-        for average in (True, "weighted"):
-            compare(
-                f"{name}: average={average} | plain Pegasos",
-                lambda average=average, learn=learn: learn(average),
-                lambda learn=learn: learn(False),
-                runs,
-                len(many),
-                "docs/s",
-                "0.67",
-            )
+    for corpus, average in product(repeated(), (True, "weighted")):
+        title = f"{corpus.name}: average={average} beside plain Pegasos"
+        race.compare(title, partial(learn, corpus, average), partial(learn, corpus, False), len(corpus.texts))
 
 
-def pipeline() -> object:
-    return HashedBagOfWords() | PegasosClassifier()
-
-
-def scikit_learn(runs: int) -> None:
+def matrix(race: Race) -> None:
     """A matrix of the shape of RCV1, 64 values a row, columns as unevenly used as words are."""
-    try:
-        from sklearn.linear_model import SGDClassifier
-    except ImportError:
-        print("scikit-learn: left out, it is not installed")
-        return
     n_rows, n_columns, n_values = 758_116, 47_236, 64
     rng = np.random.default_rng(0)
     columns = (n_columns * rng.random(n_rows * n_values, np.float32) ** 3).astype(np.int32)
@@ -459,18 +419,16 @@ def scikit_learn(runs: int) -> None:
     X = sparse.csr_matrix((data, columns, np.arange(0, n_rows * n_values + 1, n_values)), (n_rows, n_columns))
     X.sum_duplicates()
     y = np.where(X @ rng.normal(size=n_columns) > 0.0, 1, -1)
-    compare(
-        "758,116 x 47,236 CSR: learn_many | SGDClassifier.fit",
+    race.compare(
+        "758,116 x 47,236 CSR: learn_many beside SGDClassifier.fit",
         lambda: PegasosClassifier().learn_many(X, y),
         lambda: SGDClassifier(loss="hinge", max_iter=1, tol=None, shuffle=False).fit(X, y),
-        max(3, runs // 2),
         n_rows,
         "rows/s",
-        1,
     )
 
 
-def late_steps(runs: int) -> None:
+def steps(race: Race) -> None:
     """The same dicts, to a model that has taken ten thousand steps and to one that has taken ten million.
 
     Some of their 25 features are frequent and most of them rare, as words are.
@@ -490,86 +448,59 @@ def late_steps(runs: int) -> None:
             model.learn_many(X, rng.random(n) < 0.5)
         return model
 
-    young, old = after(10_000, 10_000), after(10_000_000, 1_000_000)
-    print(f"{'':58} young: {len(young.weights):,} features; old: {len(old.weights):,} features")
-
     def learn(model: PegasosClassifier) -> None:
         for x, y in dicts:
             model.learn_one(x, y)
 
+    young, old = after(10_000, 10_000), after(10_000_000, 1_000_000)
+    race.row("features before the steps", f"{len(old.weights):,}", f"{len(young.weights):,}")
     learn(young), learn(old)  # the features of the dicts are known to both from here on
-    compare(
-        "learn_one after 10,000,000 steps | after 10,000",
-        lambda: learn(old),
-        lambda: learn(young),
-        runs,
-        len(dicts),
-        "steps/s",
-        "1",
-    )
+    title = "learn_one after 10,000,000 steps beside after 10,000"
+    race.compare(title, partial(learn, old), partial(learn, young), len(dicts), "steps/s")
 
 
-def two_threads(runs: int) -> None:
-    """The recipe with two threads beside itself with one; the machine should have nothing else to do."""
-    for name, times in (("enron_1to3", 1), ("sms_spam", 40), ("banking77", 4)):
-        if not (records := read_records(name)):
-            continue
-        texts = copies([record["text"] for record in records], times)
-        labels = [record["label"] for record in records] * times
-        learned = TextClassifier()
-        learned.learn_many(texts, labels)
-
-        def learn(threads: int, texts: list[str] = texts, labels: list[str] = labels) -> None:
-            TextClassifier().learn_many(texts, labels, threads=threads)
-
-        def predict(threads: int, texts: list[str] = texts, learned: TextClassifier = learned) -> None:
-            learned.predict_many(texts, threads=threads)
-
-        for work, target in ((predict, 1.8), (learn, 1.7)):
-            compare(
-                f"{name}: recipe, {work.__name__}_many, two threads | one",
-                lambda work=work: work(2),
-                lambda work=work: work(1),
-                runs,
-                len(texts),
-                "docs/s",
-                target,
-            )
+# --- memory and start -------------------------------------------------------------------------------------------------
 
 
-def memory(runs: int) -> None:
+def bytes_a_feature(model: Any) -> list[float]:
+    """Bytes a distinct hashed feature of a model that grows to two million features, at each of a hundred sizes."""
+    found = []
+    for n in range(20_000, 2_000_001, 20_000):
+        columns = np.arange(n - 20_000, n, dtype=np.int64) * 2_654_435_761 % 2**31
+        model.learn_many(sparse.csr_matrix((np.ones(20_000), columns, [0, 20_000]), (1, 2**31)), [n % 40_000 == 0])
+        if model.n_features:
+            found.append(sys.getsizeof(getattr(model._learner, "weights", model._learner)) / model.n_features)
+    return found
+
+
+def memory(race: Race) -> None:
     """Bytes a distinct hashed feature, as a model grows to two million features."""
-    for model, average, most in ((PegasosClassifier(), 36, 48), (AdaptiveClassifier(), 48, 96)):
+    for model in (PegasosClassifier(), AdaptiveClassifier()):
         found = bytes_a_feature(model)
-        for which, value, target in (("on average", statistics.mean(found), average), ("at most", max(found), most)):
-            title = f"{type(model).__name__}: bytes a distinct feature, {which}"
-            print(f"{title:58} {value:>22.1f} {'':22} {'':22} {f'<= {target}':>9}")
+        title = f"{type(model).__name__}: bytes a feature, on average, at most"
+        race.row(title, f"{statistics.mean(found):.1f}, {max(found):.1f}")
 
 
-def startup(runs: int) -> None:
+def startup(race: Race) -> None:
     """Seconds of the clock until a process of its own has ended, after one that warms the caches."""
-    program = [sys.executable, "-m", "stream_pegasos"]
-    work = {
-        "import stream_pegasos": ([sys.executable, "-c", "import stream_pegasos"], 0.15),
-        "from stream_pegasos import TextClassifier": (
-            [sys.executable, "-c", "from stream_pegasos import TextClassifier"],
-            "",
-        ),
-        "stream-pegasos --help": ([*program, "--help"], 0.2),
-        "stream-pegasos evaluate, sms_spam": ([*program, "evaluate", str(DATA / "sms_spam.jsonl.gz")], 0.35),
-    }
-    for title, (command, target) in work.items():
-        took = [seconds(lambda c=command: subprocess.run(c, check=True, capture_output=True)) for _ in range(runs + 1)]
-        spread = f"{statistics.median(took[1:]):.3f} [{min(took[1:]):.3f}, {max(took[1:]):.3f}] s"
-        print(f"{title:58} {spread:>22} {'':22} {'':22} {f'<= {target}' if target else '':>9}", flush=True)
+    program = ["-m", "stream_pegasos"]
+    for title, command in {
+        "import stream_pegasos": ["-c", "import stream_pegasos"],
+        "stream-pegasos --help": [*program, "--help"],
+        "stream-pegasos evaluate, sms_spam": [*program, "evaluate", str(DATA / "sms_spam.jsonl.gz")],
+    }.items():
+        run = partial(subprocess.run, [sys.executable, *command], check=True, capture_output=True)
+        run()
+        race.row(title, f"{median_seconds(run, race.runs):.3f} s")
 
 
-def profile(runs: int) -> None:
-    """Where predict_learn_many spends its time on raw text."""
-    for name, texts, labels in streams():
-        shares = time_shares(plain, copies(texts, STREAMS[name]), labels * STREAMS[name], runs)
-        told = ", ".join(f"{part} {share:.0%}" for part, share in shares.items())
-        print(f"{f'{name}: where the time goes':58} {told}")
+PARTS = {
+    part.__name__: part
+    for part in (
+        words, recipe, classes, labels, chinese, one, vectors, threads, wc, river, topics, matrix, kernel, average,
+        steps, memory, startup,
+    )
+}  # fmt: skip
 
 
 if __name__ == "__main__":
