@@ -145,16 +145,22 @@ def late_vowpal_wabbit(corpus: Corpus, delay: int = 0) -> Floats:
     return margins[[label == "" for _, label in lines]]
 
 
+def for_vowpal_wabbit(corpus: Corpus) -> tuple[list[str], list[str]]:
+    """Options and labels: two classes by one margin, more by --oaa, several labels a message by --multilabel_oaa."""
+    if corpus.kind == "two classes":
+        return [], ["1" if label else "-1" for label in corpus.labels]
+    together = corpus.kind == "labels"
+    option, first = ("--multilabel_oaa", 0) if together else ("--oaa", 1)
+    numbers = {label: str(number) for number, label in enumerate(corpus.met, start=first)}
+    spelled = [",".join(map(numbers.get, label if together else [label])) for label in corpus.labels]
+    return [option, str(len(numbers))], spelled
+
+
 def vowpal_wabbit(corpus: Corpus) -> Iterator[tuple[str, Answers]]:
-    """Two classes by one margin, more by --oaa, and several labels a message by --multilabel_oaa."""
     if not has_vowpal_wabbit():
         return
     known, of_two, together = corpus.met, corpus.kind == "two classes", corpus.kind == "labels"
-    reduction, first = ("--multilabel_oaa", 0) if together else ("--oaa", 1)
-    numbers = {label: str(number) for number, label in enumerate(known, start=first)}
-    if of_two:
-        numbers = {False: "-1", True: "1"}
-    spelled = [",".join(map(numbers.get, label if together else [label])) for label in corpus.labels]
+    reduction, spelled = for_vowpal_wabbit(corpus)
     given = [(WORDS, VOWPAL_WABBIT if of_two else VOWPAL_WABBIT_OF_CLASSES)]
     if of_two and is_chinese(corpus.texts):
         given.append((CHARACTERS, VOWPAL_WABBIT_OF_CHINESE))
@@ -163,7 +169,7 @@ def vowpal_wabbit(corpus: Corpus) -> Iterator[tuple[str, Answers]]:
         for tokens, (name, options) in ((tokens, model) for tokens, models in given for model in models.items()):
             write_vowpal_wabbit(messages, corpus.texts, spelled, tokens)
             # -p would cut margins of the hinge loss at ±1
-            options = [*options, *(["-r"] if of_two else [reduction, str(len(known)), "-p"]), str(path)]
+            options = [*options, *reduction, "-r" if of_two else "-p", str(path)]
             start = time.perf_counter()
             run_vowpal_wabbit(messages, options)
             seconds, lines = time.perf_counter() - start, path.read_text().splitlines()
@@ -174,13 +180,15 @@ def vowpal_wabbit(corpus: Corpus) -> Iterator[tuple[str, Answers]]:
                     probabilities = np.stack([expit(-margins), expit(margins)], axis=1)
                 yield f"Vowpal Wabbit: {name}", by_margin(margins, seconds, probabilities)
                 continue
-            labels = [tuple(known[int(number) - first] for number in re.findall(r"\d+", line)) for line in lines]
+            labels = [
+                tuple(known[int(number) - (not together)] for number in re.findall(r"\d+", line)) for line in lines
+            ]
             if not together and "logistic" in options:
                 run_vowpal_wabbit(messages, [*options, "--probabilities"])
                 lines = path.read_text().splitlines()
                 probabilities = np.array([re.findall(r"\d+:(\S+)", line) for line in lines], float)
             said = labels if together else [label for (label,) in labels]
-            yield f"Vowpal Wabbit: {reduction}, {name}", Answers(said, seconds, probabilities)
+            yield f"Vowpal Wabbit: {reduction[0]}, {name}", Answers(said, seconds, probabilities)
 
 
 # --- River ------------------------------------------------------------------------------------------------------------

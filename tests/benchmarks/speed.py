@@ -18,7 +18,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from peers import (
     WORDS,
     WORDS_AND_MARKS,
     bag,
+    for_vowpal_wabbit,
     has_vowpal_wabbit,
     has_word_vectors,
     of_one_and_the_rest,
@@ -89,24 +90,30 @@ def plain(**options: Any) -> TextClassifier:
 def beside_vowpal_wabbit(
     race: Race,
     title: str,
-    learn: Callable[[list[str], list[Any]], object],
+    make: Callable[[], TextClassifier],
     corpus: Corpus,
     options: list[str],
-    numbers: dict[Any, int | str] | None = None,
     tokens: str = WORDS,
     limits: Sequence[float] = (),
+    threads: int = 1,
 ) -> None:
     """Vowpal Wabbit gets its text lower-cased and tokenised beforehand, labels as numbers, and two threads."""
     if not has_vowpal_wabbit():
         return
-    numbers = numbers or {True: 1, False: -1}
+
+    def learn() -> object:
+        said = make().predict_learn_many(corpus.texts, corpus.labels, threads=threads)
+        return said if corpus.kind == "two classes" else said.labels
+
+    reduction, spelled = for_vowpal_wabbit(corpus)
+    options = [*reduction, *options]
     with tempfile.TemporaryDirectory() as folder:
         empty, full = Path(folder) / "empty.vw", Path(folder) / "full.vw"
         empty.touch()
-        write_vowpal_wabbit(full, corpus.texts, [numbers[label] for label in corpus.labels], tokens)
+        write_vowpal_wabbit(full, corpus.texts, spelled, tokens)
         race.compare(
             f"{corpus.name}: {title}",
-            lambda: learn(corpus.texts, corpus.labels),
+            learn,
             lambda: run_vowpal_wabbit(full, options),
             len(corpus.texts),
             overhead=lambda: run_vowpal_wabbit(empty, options),
@@ -141,17 +148,9 @@ def recipe(race: Race) -> None:
     for corpus in streams_for_the_recipe():
         limits = {threads: limits_of(corpus.texts, race.runs, threads) for threads in (1, 2)}
         for threads, loss in product(limits, ("hinge", "logistic")):
-            beside_vowpal_wabbit(
-                race,
-                f"recipe, threads={threads} beside Vowpal Wabbit, {loss}, --ngram 2",
-                lambda texts, labels, threads=threads: TextClassifier().predict_learn_many(
-                    texts, labels, threads=threads
-                ),
-                corpus,
-                options_of(loss, 2),
-                tokens=WORDS_AND_MARKS,
-                limits=limits[threads],
-            )
+            title, tokens = f"recipe, threads={threads} beside Vowpal Wabbit, {loss}, --ngram 2", WORDS_AND_MARKS
+            options = options_of(loss, 2)
+            beside_vowpal_wabbit(race, title, TextClassifier, corpus, options, tokens, limits[threads], threads)
 
 
 def streams_for_the_recipe() -> Iterator[Corpus]:
@@ -172,39 +171,20 @@ def classes(race: Race) -> None:
     for corpus in of_several_classes():
         if corpus.name == "tweets_emotion":  # too short to be timed
             continue
-        numbers = {label: number for number, label in enumerate(corpus.met, start=1)}
-        limits = limits_of(corpus.texts, race.runs)
+        corpus, limits = copies(corpus, 1), limits_of(corpus.texts, race.runs)
         for bits, loss in product((22, 18), ("hinge", "logistic", "squared")):
-            beside_vowpal_wabbit(
-                race,
-                f"recipe beside --oaa {len(numbers)}, {loss}, --ngram 2, -b {bits}",
-                lambda texts, labels: TextClassifier().predict_learn_many(texts, labels).labels,
-                copies(corpus, 1),
-                ["--oaa", f"{len(numbers)}", *options_of(loss, 2, bits)],
-                numbers,
-                WORDS_AND_MARKS,
-                limits,
-            )
+            title, options = f"recipe beside --oaa, {loss}, --ngram 2, -b {bits}", options_of(loss, 2, bits)
+            beside_vowpal_wabbit(race, title, TextClassifier, corpus, options, WORDS_AND_MARKS, limits)
 
 
 def labels(race: Race) -> None:
     """Reuters-21578 once, with all topics of a story."""
-    records = read_records("reuters21578")
-    corpus = Corpus("Reuters, topics", [each["text"] for each in records], [tuple(each["topics"]) for each in records])
-    numbers = {topic: str(number) for number, topic in enumerate(dict.fromkeys(chain(*corpus.labels)))}
-    if records:
-        beside_vowpal_wabbit(
-            race,
-            f"recipe beside --multilabel_oaa {len(numbers)}, --ngram 2, -b 24",
-            lambda texts, labels: (
-                TextClassifier(classifier=MultiLabelClassifier()).predict_learn_many(texts, labels).labels
-            ),
-            corpus,
-            ["--multilabel_oaa", f"{len(numbers)}", "--ngram", "2", "-b", "24"],
-            {each: ",".join(numbers[topic] for topic in each) for each in corpus.labels},
-            WORDS_AND_MARKS,
-            limits_of(corpus.texts, race.runs),
-        )
+    stories = [(record["text"], tuple(record["topics"])) for record in read_records("reuters21578")]
+    if stories:
+        corpus = Corpus("Reuters, topics", *map(list, zip(*stories, strict=True)), "labels")
+        title, limits = "recipe beside --multilabel_oaa, --ngram 2, -b 24", limits_of(corpus.texts, race.runs)
+        make, options = partial(TextClassifier, classifier=MultiLabelClassifier()), ["--ngram", "2", "-b", "24"]
+        beside_vowpal_wabbit(race, title, make, corpus, options, WORDS_AND_MARKS, limits)
 
 
 def chinese(race: Race) -> None:
@@ -289,13 +269,8 @@ def threads(race: Race) -> None:
 
 def words(race: Race) -> None:
     for corpus in repeated():
-        beside_vowpal_wabbit(
-            race,
-            "raw text, predict_learn_many beside Vowpal Wabbit",
-            lambda texts, labels: plain().predict_learn_many(texts, labels),
-            corpus,
-            options_of("hinge", bits=18),
-        )
+        title = "raw text, predict_learn_many beside Vowpal Wabbit"
+        beside_vowpal_wabbit(race, title, plain, corpus, options_of("hinge", bits=18))
 
 
 def wc(race: Race) -> None:
@@ -365,17 +340,16 @@ def topics(race: Race) -> None:
     largest = [topic for topic, _ in sizes.most_common(10)]
     stories = [(record["text"], topic) for record in records for topic in record["topics"][:1] if topic in largest]
     corpus = Corpus("Reuters, 10 topics", *map(list, zip(*stories, strict=True)), "classes")
-    numbers = {topic: number for number, topic in enumerate(largest, start=1)}
     for multi_class in ("crammer_singer", "ovr"):
-
-        def learn(texts: list[str], labels: list[str], multi_class: str = multi_class) -> None:
-            plain(multi_class=multi_class).predict_learn_many(texts, labels)
-
-        title = f"{corpus.name}: {multi_class} beside River OneVsRest"
-        peer = progressive(stories, of_one_and_the_rest)
-        race.compare(title, partial(learn, corpus.texts, corpus.labels), peer, len(stories))
-        title, options = f"{multi_class} beside Vowpal Wabbit --oaa 10", ["--oaa", "10", "-b", "18"]
-        beside_vowpal_wabbit(race, title, learn, copies(corpus, 3), options, numbers)
+        make = partial(plain, multi_class=multi_class)
+        race.compare(
+            f"{corpus.name}: {multi_class} beside River OneVsRest",
+            lambda make=make: make().predict_learn_many(corpus.texts, corpus.labels),
+            progressive(stories, of_one_and_the_rest),
+            len(stories),
+        )
+        title = f"{multi_class} beside Vowpal Wabbit --oaa 10"
+        beside_vowpal_wabbit(race, title, make, copies(corpus, 3), ["-b", "18"])
 
 
 def kernel(race: Race) -> None:
