@@ -21,7 +21,6 @@ from time import perf_counter
 
 import numpy as np
 import orjson
-import uvloop
 from report import arguments_of
 from timing import percentiles
 
@@ -98,6 +97,8 @@ async def client(port: int, requests: list[bytes], until: float, seconds: list[f
 
 def load(port: int, requests: list[bytes], connections: int, duration: float) -> tuple[float, list[float]]:
     """Requests a second, and the seconds that each took."""
+    import uvloop  # which Windows has not
+
     seconds: list[float] = []
 
     async def clients() -> None:
