@@ -43,7 +43,7 @@ def one_of_each(cases):
     first = {}
     for case in cases:
         model = case.make()
-        has_vectors = model.word_vectors is not None
+        has_vectors = model.vector_source is not None
         first.setdefault((type(model), type(model.parts["classifier"]), case.classes, case.of, has_vectors), case)
     return [*first.values()]
 

@@ -103,7 +103,7 @@ CLASSIFIERS = [
 
 def classifier_for(bag, random):
     """What makes one; word vectors are for the adaptive ones."""
-    return random.choice(CLASSIFIERS if bag.word_vectors is None else CLASSIFIERS[:3])
+    return random.choice(CLASSIFIERS if bag.vector_source is None else CLASSIFIERS[:3])
 
 
 def check_bag(bag, texts, n_pure):

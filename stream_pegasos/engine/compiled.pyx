@@ -108,6 +108,7 @@ cdef extern from "cython/ngrams.h" nogil:
         SP_CHARACTERS
         SP_CHARACTERS_IN_WORDS
         SP_READY_MADE
+        SP_VECTOR
         SP_PADDING
         SP_SMALLEST_TABLE
         SP_PART

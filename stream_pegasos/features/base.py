@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import itertools
@@ -17,14 +18,16 @@ from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.engine.pure.tokens import BEGIN, END
+from stream_pegasos.features.encoders import TextEncoder
 from stream_pegasos.features.frames import is_frame, values_of
 from stream_pegasos.features.message import Fields, Message, shown_message
-from stream_pegasos.features.vectors import WordVectors, packed
+from stream_pegasos.features.vectors import VectorSource, packed
 
-__all__ = ["FeatureUnion", "Features"]
+__all__ = ["SENTENCE", "FeatureUnion", "Features"]
 
 # Names of columns are looked for in so many words at a time, and in so many of the next ones, as n-grams go over them.
 WORDS, SHARED_WORDS = 12, 4
+SENTENCE = "(sentence)"  # what an explanation calls the vector of a whole message
 
 
 class Features(base.MiniBatchTransformer):
@@ -37,17 +40,21 @@ class Features(base.MiniBatchTransformer):
     scanner: Scanner
     on: str | None = None
     namespace: str | None = None
+    vector_source: VectorSource | None = None  # what gives a message its vector, if anything
 
     def __init_subclass__(cls, is_kind: bool = True, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if is_kind:  # that a file may name
             Features.kinds[cls.__name__] = cls
 
-    is_one: ClassVar[bool] = True  # and no sum
+    @property
+    def is_one(self) -> bool:
+        """Whether the scanner takes one value of a message, and no tuple of several."""
+        return True
 
     @property
     def each(self) -> Sequence[Features]:
-        """The features of each field."""
+        """The features of each value that the scanner takes."""
         return (self,)
 
     @property
@@ -66,21 +73,21 @@ class Features(base.MiniBatchTransformer):
         return None
 
     @property
-    def word_vectors(self) -> WordVectors | None:
-        """The table of word vectors in use, if any."""
-        return None if self.is_one else next((part.word_vectors for part in self.each if part.word_vectors), None)
+    def encoder(self) -> TextEncoder | None:
+        """What gives the whole text of a message its vector, if anything."""
+        return self.vector_source if isinstance(self.vector_source, TextEncoder) else None
 
     def described(self) -> dict[str, Any]:
         """What the features were made with, by parameter; of word vectors what names them."""
         parameters = parameters_of(self)
-        if "vectors" in parameters and self.word_vectors is not None:
-            parameters["vectors"] = packed(self.word_vectors)
+        if "vectors" in parameters and self.vector_source is not None:
+            parameters["vectors"] = packed(self.vector_source)
         return parameters
 
     @property
     def n_columns(self) -> int:
-        """The number of columns: those of the hashed features and, with word vectors, one for each of their numbers."""
-        return self.specification.n_features + (self.word_vectors.n_dimensions if self.word_vectors else 0)
+        """The number of columns: those of the hashed features and, with vectors, one for each of their numbers."""
+        return self.specification.n_features + (self.vector_source.n_dimensions if self.vector_source else 0)
 
     @property
     def specification(self) -> PureScanner:
@@ -89,11 +96,23 @@ class Features(base.MiniBatchTransformer):
 
     def prepare(self, x: Any) -> Any:
         """What the scanner takes of a message."""
-        return self.prepare_value(fields_of(x, self.fields).get(self.on))
+        read = self.read(x)
+        return read if self.encoder is None else self.encoded([read])[0]
 
-    def prepare_value(self, value: Any) -> Any:
+    def read(self, x: Any) -> Any:
+        """What the scanner takes of a message, but for the vector of its text: of this the text."""
+        return self.read_value(fields_of(x, self.fields).get(self.on))
+
+    def read_value(self, value: Any) -> Any:
         """What the scanner takes of the field, a tuple if there are several in `each`; `None` stands for nothing."""
         raise NotImplementedError
+
+    def encoded(self, messages: list[Any]) -> list[Any]:
+        """What the scanner takes of messages that were read."""
+        if self.encoder is None:
+            return messages
+        vectors = self.encoder.vectors([message[-1] for message in messages])
+        return [(*message[:-1], vector) for message, vector in zip(messages, vectors, strict=True)]
 
     def name_of(self, token: str) -> str:
         """What one of the tokens is called beside those of other fields."""
@@ -123,11 +142,14 @@ class Features(base.MiniBatchTransformer):
                 )
             rows = zip(*(values_of(X[name]) for name in names), strict=True)
             X = [dict(zip(names, row, strict=True)) for row in rows]
-        return [self.prepare(x) for x in X]
+        return self.encoded([self.read(x) for x in X])
 
     def refusals(self, X: Sequence[Any]) -> list[str | None]:
         """Why each message cannot be read; `None` for one that can."""
         reasons: list[str | None] = []
+        if self.encoder is not None:
+            with contextlib.suppress(TypeError, ValueError):
+                self.prepare_many(X)  # which encodes all together
         for x in X:
             try:
                 self.prepare(x)
@@ -176,7 +198,7 @@ class Features(base.MiniBatchTransformer):
             specification = part.specification
             for token, count in Counter(specification.ngrams(text)).items():
                 column, sign = self.scanner.index(token, field)
-                name = part.name_of(token) if are_several or not part.takes_text else token
+                name = self._name(part, token)
                 found.append((name, column, 1.0 if specification.binary else sign * count))
         return found
 
@@ -188,7 +210,7 @@ class Features(base.MiniBatchTransformer):
         are_several = not self.is_one
         values = prepared if are_several else (prepared,)
         parts = [(field, *each) for field, value in enumerate(values) for each in self._windows(field, value)]
-        nothing = [type(value)() for value in values]
+        nothing = [value[:0] for value in values]
         rows = [(*nothing[:field], value, *nothing[field + 1 :]) for field, value, _, _ in parts]
         indptr, indices, _ = self.scanner.transform_many(rows if are_several else [value for _, value, _, _ in parts])
         found = np.concatenate([[0], np.cumsum(np.isin(indices, [*columns]))])[indptr]
@@ -200,12 +222,16 @@ class Features(base.MiniBatchTransformer):
                 column, _ = self.scanner.index(token, field)
                 cut = (not is_first and token.startswith(f"{BEGIN} ")) or (not is_last and token.endswith(f" {END}"))
                 if column in wanted and not cut:
-                    names.setdefault(column, part.name_of(token) if are_several or not part.takes_text else token)
+                    names.setdefault(column, self._name(part, token))
         if len(names) < len(wanted):  # as of a long n-gram
             for name, column, _ in self.contents(prepared):
                 if column in wanted:
                     names.setdefault(column, name)
         return names
+
+    def _name(self, part: Features, token: str) -> str:
+        is_alone = len(self.each) - (self.encoder is not None) == 1
+        return token if is_alone and part.takes_text else part.name_of(token)
 
     def _windows(self, field: int, value: Any) -> Iterator[tuple[Any, bool, bool]]:
         """Some words of a field at a time, which share words, and whether they are the first and the last ones."""
@@ -219,17 +245,20 @@ class Features(base.MiniBatchTransformer):
             yield " ".join(words[start : None if is_last else start + WORDS + SHARED_WORDS]), start == 0, is_last
 
     def vector_contents(self, prepared: Any, factors: NDArray[np.float64]) -> list[tuple[str, float]]:
-        """What the vector of each word adds to that of a message which `prepare` gave, number by number times these
-        factors.
+        """What the vector of each word, or that of the whole text, adds to the vector of a message which `prepare`
+        gave, number by number times these factors.
         """
-        if self.word_vectors is None or not np.any(factors):
+        if self.vector_source is None or not np.any(factors):
             return []
+        if isinstance(self.vector_source, TextEncoder):
+            vector = prepared[-1].astype(np.float64)
+            return [(SENTENCE, float(vector @ factors) / float(np.linalg.norm(vector)))]
         are_several = not self.is_one
         names: dict[str, str] = {}
         for part, text in zip(self.each, prepared if are_several else [prepared], strict=True):
             for word in part.specification.words(text):
                 names.setdefault(word, part.name_of(word) if are_several else word)
-        codes, shifts = self.word_vectors.codes([*names])
+        codes, shifts = self.vector_source.codes([*names])
         vectors = codes * np.ldexp(1.0, shifts)[:, np.newaxis]
         values = vectors @ factors / float(np.linalg.norm(vectors.sum(axis=0)))
         return [*zip(names.values(), values.tolist(), strict=True)]
@@ -300,12 +329,14 @@ class FeatureUnion(Features, is_kind=False):
         if len({(type(part), part.on, part.namespace) for part in parts}) < len(parts):
             names = ", ".join(str(part.on) for part in parts)
             raise ValueError(f"two parts read the same field in the same way; the fields are {names}")
-        self.scanner = scanner_of(self.each)
+        self._each = with_one_vector([leaf for part in parts for leaf in part.each])
+        self.vector_source = next((leaf.vector_source for leaf in self._each if leaf.vector_source is not None), None)
+        self.scanner = scanner_of(self._each)
         self._fields = tuple(dict.fromkeys(part.on for part in parts if part.on is not None))
 
     @property
     def each(self) -> Sequence[Features]:
-        return [leaf for part in self.parts for leaf in part.each]
+        return self._each
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -324,16 +355,43 @@ class FeatureUnion(Features, is_kind=False):
                 read[part.mail_field] = part.shown(x)
         return super().shown(read)
 
-    def prepare(self, x: Any) -> tuple[Any, ...]:
+    def read(self, x: Any) -> tuple[Any, ...]:
         message = fields_of(x, self._fields)
-        prepared: list[Any] = []
+        read: list[Any] = []
+        texts: list[str] = []
         for part in self.parts:
-            value = part.prepare_value(message.get(part.on))
+            value = part.read_value(message.get(part.on))
+            if part.encoder is not None:
+                *value, text = value
+                texts.append(text)
             if part.is_one:
-                prepared.append(value)
+                read.append(value)
             else:
-                prepared += value
-        return tuple(prepared)
+                read += value
+        return (*read, "\n".join(filter(None, texts))) if self.encoder is not None else tuple(read)
+
+
+class SentenceVector(Features, is_kind=False):
+    """The vector that an encoder gives the text of a message: it stands behind all other values."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        self.vector_source = encoder
+        of_texts = "vector", r"\S+", False, frozenset[str](), (1, 1), 2**30, False, True, "l2"
+        self.scanner = Scanner(*of_texts, vectors=encoder)
+
+
+def with_one_vector(each: Sequence[Features]) -> list[Features]:
+    """The features of several fields, with one vector of all their texts.
+
+    Raises
+    ------
+    ValueError
+        If they have several word vectors or encoders.
+    """
+    if len({part.vector_source.digest for part in each if part.vector_source is not None}) > 1:
+        raise ValueError("two parts have different word vectors or encoders; a message has one vector")
+    sentences = [part for part in each if isinstance(part, SentenceVector)]
+    return [*(part for part in each if not isinstance(part, SentenceVector)), *sentences[:1]]
 
 
 def scanner_of(each: Sequence[Features]) -> Scanner:
@@ -351,8 +409,6 @@ def scanner_of(each: Sequence[Features]) -> Scanner:
             its = getattr(part.specification, name)
             if its != ours:
                 raise ValueError(f"{name} is {ours!r} of {of_texts[0].on!r}, but {its!r} of {part.on!r}")
-    if len({part.word_vectors.digest for part in each if part.word_vectors is not None}) > 1:
-        raise ValueError("two parts have different word vectors; a message has one vector")
     first, *others = [dataclasses.replace(part.specification, **columns) for part in each]
     spaces = [str(part.on if part.namespace is None else part.namespace) for part in each]
     fields = [

@@ -34,7 +34,7 @@ class FieldFeatures(Features, is_kind=False):
             "word", r"\S+", False, frozenset(), (1, 1), 2**30, False, True, "l2", False, 0, False, "words"
         )
 
-    def prepare_value(self, value: Any) -> Any:
+    def read_value(self, value: Any) -> Any:
         if isinstance(value, np.ndarray):
             value = value.tolist()
         if is_nothing(value) or value == "":

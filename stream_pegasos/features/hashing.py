@@ -14,7 +14,6 @@ from stream_pegasos.engine.pure.scanner import checked_text, masked_digits
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
 from stream_pegasos.features.base import Features, check_field, is_nothing
 from stream_pegasos.features.frames import is_frame
-from stream_pegasos.features.vectors import WordVectors
 
 __all__ = ["HashedBagOfWords"]
 
@@ -160,7 +159,7 @@ class HashedBagOfWords(Features):
             *((0, False) if self._ready_made else self._prefixes_and_boundaries),
             self.hash_function,
             (),
-            self.word_vectors,
+            None if self.encoder is not None else self.vector_source,
         )
 
     def _check(self) -> None:
@@ -192,10 +191,6 @@ class HashedBagOfWords(Features):
         check_field(self.on)
         if not isinstance(self.namespace, str | None):
             raise TypeError(f"namespace is {self.namespace!r}, which is no str")
-
-    @property
-    def word_vectors(self) -> WordVectors | None:
-        return None
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:
@@ -234,7 +229,8 @@ class HashedBagOfWords(Features):
         x
             A text; with `on`, a dict that has one, too.
         """
-        return list(self.specification.ngrams(self.prepare(x)))
+        read = self.read(x)
+        return list(self.specification.ngrams(read if self.is_one else read[0]))
 
     def index(self, token: str) -> tuple[int, float]:
         """The column of an n-gram, and the sign that it has there.
@@ -273,7 +269,7 @@ class HashedBagOfWords(Features):
     def takes_text(self) -> bool:
         return True
 
-    def prepare(self, x: Any) -> Any:
+    def read(self, x: Any) -> Any:
         """What the scanner takes: the text, or its n-grams where Python has to find them."""
         if self._as_it_is:
             return x
@@ -286,7 +282,7 @@ class HashedBagOfWords(Features):
                 x = x[self.on]
         return self._prepared(checked_text(x))
 
-    def prepare_value(self, value: Any) -> Any:
+    def read_value(self, value: Any) -> Any:
         if is_nothing(value):
             value = ""
         if not isinstance(value, str):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email.message
 import functools
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,6 @@ from stream_pegasos.features.fields import SPACE, FieldFeatures
 from stream_pegasos.features.mail_parts import MailParts, mail_parts
 from stream_pegasos.features.message import Message
 from stream_pegasos.features.text import TextFeatures
-from stream_pegasos.features.vectors import WordVectors
 
 __all__ = ["Mail", "MailFeatures"]
 
@@ -61,7 +59,7 @@ class MailFeatures(Features):
         Whether to take the names of the servers on a mail's way. They tell how spam comes to the mailboxes that the
         model has learned from. Say `False` for a model that is to serve others.
     vectors
-        Word vectors, as `TextFeatures` has them; of a mail subject and text have one together.
+        Word vectors or an encoder, as `TextFeatures` has them; of a mail subject and text have one vector together.
 
     Raises
     ------
@@ -100,7 +98,7 @@ class MailFeatures(Features):
         self,
         on: str | None = None,
         route: bool = True,
-        vectors: str | os.PathLike[str] | Mapping[str, Any] | WordVectors | None = None,
+        vectors: Any = None,
     ) -> None:
         self.on, self.route = on, route
         check_field(on)
@@ -111,13 +109,14 @@ class MailFeatures(Features):
         except ModuleNotFoundError as error:
             raise missing("MailFeatures", "mail", error) from error
         text = TextFeatures(vectors=vectors)
-        self.vectors = text.vectors
-        of_text, of_subject = (text.clone({"on": name, "namespace": self._space(name)}) for name in ("text", "subject"))
+        self.vectors, self.vector_source = text.vectors, text.vector_source
+        plain, *sentence = text.each
+        of_text, of_subject = (plain.clone({"on": name, "namespace": self._space(name)}) for name in ("text", "subject"))
         of_headers = TextFeatures(on="headers", namespace=self._space("headers"))
         # The route is what the headers have of it, with the names of hosts.
         of_route = of_headers.clone({"on": "route", "ngram_range": (1, 3)})
         marks = Marks("marks", self._space("marks"))
-        self._each = [of_text, of_subject, of_headers, *([of_route] if route else []), marks]
+        self._each = [of_text, of_subject, of_headers, *([of_route] if route else []), marks, *sentence]
         self.scanner = scanner_of(self._each)
 
     def _space(self, name: str) -> str:
@@ -155,16 +154,17 @@ class MailFeatures(Features):
         parts = self.parts(x)
         return f"{parts.subject}\n{parts.text}"
 
-    def prepare(self, x: Any) -> Any:
-        return self.prepare_value(x) if self.on is None else super().prepare(x)
+    def read(self, x: Any) -> Any:
+        return self.read_value(x) if self.on is None else super().read(x)
 
-    def prepare_value(self, value: Any) -> tuple[Any, ...]:
+    def read_value(self, value: Any) -> tuple[Any, ...]:
         if self.on is not None and is_nothing(value):
             return ("",) * len(self._each)
         parts = parts_of(value)
         route = [parts.route] if self.route else []
         marks = "\n".join(parts.tokens).replace(" ", SPACE)
-        return parts.text, parts.subject, parts.headers, *route, marks
+        sentence = [f"{parts.subject}\n{parts.text}"] if self.encoder is not None else []
+        return parts.text, parts.subject, parts.headers, *route, marks, *sentence
 
 
 class Marks(FieldFeatures, is_kind=False):

@@ -28,7 +28,7 @@ LARGEST = CODE << SHIFT
 LIMITS = np.ldexp(np.float32(CODE + 0.5), np.arange(SHIFT))
 UNITS = np.ldexp(np.float32(1.0), -np.arange(SHIFT + 1))
 # Tables of tokens are made so that they may be cut: their first numbers say most.
-OF_TOKENS, MOST = 192, 512
+OF_TOKENS, MOST = 192, 1024
 LONGEST = 256  # characters of a word that it is made of
 FEW = 4  # words, of which each may as well be made by itself
 CHUNK = 4096  # rows of a table that are turned into whole numbers at a time

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
+from stream_pegasos.features.base import Features, SentenceVector, scanner_of
 from stream_pegasos.features.hashing import HashedBagOfWords
-from stream_pegasos.features.vectors import WordVectors, word_vectors
+from stream_pegasos.features.vectors import vector_source
 
 __all__ = ["TextFeatures"]
 
@@ -72,15 +73,17 @@ class TextFeatures(HashedBagOfWords):
         Beside features of other fields: those with the same namespace share what is learned of a word. `None` is that
         of the name of the field.
     vectors
-        Word vectors, which tell of a word before it was met with a label: `"wordllama"`, which the extra `vectors`
+        What gives a message a vector beside its features, so that texts which mean the same are near before they were
+        met with a label; `None` for nothing. Either vectors of words: `"wordllama"`, which the extra `vectors`
         installs; a folder that model2vec wrote; a file of word2vec's or fastText's, `.vec` or `.bin`; or a mapping of
-        words to arrays. A message then also has a vector: the sum of those of its distinct words, divided by its norm.
-        `None` for none.
+        words to arrays. The vector of the message is then the sum of those of its distinct words, divided by its norm.
+        Or an encoder of sentences: `"use"`, which the extra `encoders` installs; a folder of sentence-transformers; an
+        object with a method `encode`, or a function, from a list of texts to an array.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or there are no such vectors.
+        If a parameter is out of its range, or there are no such vectors, or the encoder fails.
     TypeError
         If a parameter, or a text, is of another type.
     ImportError
@@ -115,21 +118,37 @@ class TextFeatures(HashedBagOfWords):
     mask_digits: bool = True
     prefix_length: int | None = None
     boundaries: bool | None = None
-    vectors: str | os.PathLike[str] | Mapping[str, Any] | WordVectors | None = None
+    vectors: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.encoder is not None:
+            self._as_it_is = False
+            self._each = self.clone({"vectors": None}), SentenceVector(self.encoder)
+            self.scanner = scanner_of(self._each)
 
     def _check(self) -> None:
         super()._check()
-        self._word_vectors = None if self.vectors is None else word_vectors(self.vectors)
-        if isinstance(self.vectors, Mapping):
-            self.vectors = self._word_vectors  # copies of which cost nothing
-        if self._word_vectors is not None:
-            if self.analyzer != "word":
-                raise ValueError(f"word vectors are for analyzer='word', not {self.analyzer!r}")
-            check_integer("n_features", self.n_features, 1, 2**31 - 1 - self._word_vectors.n_dimensions)
+        if self.vectors is None:
+            return
+        self.vector_source = vector_source(self.vectors)
+        if not isinstance(self.vectors, (str, os.PathLike)):
+            self.vectors = self.vector_source  # copies of which cost nothing
+        if self.encoder is None and self.analyzer != "word":
+            raise ValueError(f"word vectors are for analyzer='word', not {self.analyzer!r}")
+        check_integer("n_features", self.n_features, 1, 2**31 - 1 - self.vector_source.n_dimensions)
 
     @property
-    def word_vectors(self) -> WordVectors | None:
-        return self._word_vectors
+    def is_one(self) -> bool:
+        return self.encoder is None
+
+    @property
+    def each(self) -> Sequence[Features]:
+        return (self,) if self.encoder is None else self._each
+
+    def _prepared(self, text: str) -> Any:
+        prepared = super()._prepared(text)
+        return prepared if self.encoder is None else (prepared, text)
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:

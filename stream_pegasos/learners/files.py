@@ -24,7 +24,7 @@ import orjson
 from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import NAME_OFFSETS, NAMES, look_up, pack, pack_names, unpack, unpack_names
-from stream_pegasos.features.vectors import VectorsError, WordVectors, unpacked, word_vectors
+from stream_pegasos.features.vectors import VectorsError, VectorSource, WordVectors, unpacked, vector_source
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 1
@@ -45,7 +45,7 @@ class Saveable:
 
     kinds: ClassVar[dict[str, type[Saveable]]] = {}
     mapped: ClassVar[tuple[str, ...]] = ()  # arrays of 32-bit words that stay in the file, of which nothing is checked
-    word_vectors: WordVectors | None = None  # which a file names, but does not have
+    vector_source: VectorSource | None = None  # which a file names, but does not have
     field_names: Mapping[str, str] = MappingProxyType(
         {}
     )  # of the records that it was taught from, by options of `read`
@@ -82,7 +82,7 @@ class Saveable:
         """Write the model to a file, its mini-batch buffer included; the file is there whole or not at all.
 
         Only what a drift detector has been told is not written: in a loaded model the detector begins anew. Of word
-        vectors the file has the name, and `load` finds them where they were.
+        vectors or an encoder the file has the name, and `load` finds them where they were.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Saveable:
             progress,
             self.field_names,
             mapped=self.mapped,
-            vectors=self.word_vectors,
+            vectors=self.vector_source,
         )
 
     @classmethod
@@ -136,13 +136,13 @@ class Saveable:
         path
             The file.
         vectors
-            Where the word vectors of the model are now, as for `TextFeatures`; `None` for where they were.
+            The word vectors or the encoder of the model, as for `TextFeatures`; `None` for what they were made of.
 
         Raises
         ------
         ValueError
-            If the file is damaged, is no model, or holds a model of another class; or if the word vectors that it needs
-            lack, or are others than they were.
+            If the file is damaged, is no model, or holds a model of another class; or if the word vectors or
+            the encoder that it needs lack, or are others than they were.
         OSError
             If the file, or that of `vectors`, cannot be read.
         TypeError, ImportError
@@ -166,7 +166,7 @@ class Snapshot:
     field_names: Mapping[str, str] = field(default_factory=dict)
     wait: Callable[[], None] = lambda: None  # until all arrays are written
     mapped: tuple[str, ...] = ()
-    vectors: WordVectors | None = None
+    vectors: VectorSource | None = None
 
     def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
         """Write a model file, which is there whole or not at all.
@@ -239,13 +239,13 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
     Raises
     ------
     VectorsError
-        If the word vectors that it needs lack, or are others.
+        If the word vectors or the encoder that it needs lack, or are others.
     ValueError
         If the file is damaged or is no model, or it needs no vectors, but there are some.
     OSError, TypeError, ImportError
         If the file cannot be read, or there are no such vectors.
     """
-    given = None if vectors is None else word_vectors(vectors)
+    given = None if vectors is None else vector_source(vectors)
     with open(path, "rb", opener=_without_waiting) as file:  # the usual OSError where it is missing or may not be read
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError(f"{path} is no model: it is no regular file")
@@ -286,8 +286,8 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
         raise ValueError(f"{path} is damaged: {reason}") from None
     if version != FORMAT_VERSION:
         raise ValueError(f"{path} has format version {version!r}; this version of the package reads {FORMAT_VERSION}")
-    if given is not None and model.word_vectors is None:
-        raise ValueError(f"{path} is a model without word vectors")
+    if given is not None and model.vector_source is None:
+        raise ValueError(f"{path} is a model without vectors")
     return model, progress
 
 

@@ -176,7 +176,7 @@ def snapshot_of(model: Classifier) -> Snapshot:
     """The state of a model as it is now, all of it in memory at once."""
     with model.lock:
         arrays, names, values = model.to_state()
-    return Snapshot(type(model).__name__, arrays, names, values, None, vectors=model.word_vectors)
+    return Snapshot(type(model).__name__, arrays, names, values, None, vectors=model.vector_source)
 
 
 def model_of(snapshot: Snapshot) -> Any:

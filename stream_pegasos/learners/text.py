@@ -15,7 +15,7 @@ from stream_pegasos.common.packing import look_up, pack, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.text import TextFeatures
-from stream_pegasos.features.vectors import WordVectors
+from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.explanations import INTERCEPT
@@ -56,7 +56,7 @@ class TextClassifier(Classifier):
     TypeError
         If a part is of another class.
     ValueError
-        If there are word vectors that the classifier has no use for.
+        If there are vectors that the classifier has no use for.
 
     Examples
     --------
@@ -112,9 +112,9 @@ class TextClassifier(Classifier):
             raise TypeError(f"features is a {type(features).__name__}, not a kind of features of this package")
         if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
-        if self.word_vectors is not None and "vectors" not in self.capabilities:
+        if self.vector_source is not None and "vectors" not in self.capabilities:
             raise ValueError(
-                f"{type(self.classifier).__name__} has no use for word vectors: they need an AdaptiveClassifier, or an "
+                f"{type(self.classifier).__name__} has no use for vectors: they need an AdaptiveClassifier, or an "
                 "OrdinalClassifier or MultiLabelClassifier made with one"
             )
         self.lock = self.classifier.lock
@@ -130,9 +130,9 @@ class TextClassifier(Classifier):
         return self.classifier.capabilities | {"texts", *(["vectors"] if isinstance(inner, AdaptiveClassifier) else [])}
 
     @property
-    def word_vectors(self) -> WordVectors | None:  # type: ignore[override]
-        """The table of word vectors in use, if any."""
-        return self.features.word_vectors
+    def vector_source(self) -> VectorSource | None:  # type: ignore[override]
+        """What gives a message its vector, if anything: a table of word vectors, or an encoder."""
+        return self.features.vector_source
 
     @property
     def max_features(self) -> int | None:  # type: ignore[override]
@@ -345,10 +345,11 @@ class TextClassifier(Classifier):
         return cls._unpacked_with(classifier, arrays, values)
 
     def vectors_met(self) -> WordVectors:
-        if self.word_vectors is None:
+        table = self.vector_source
+        if not isinstance(table, WordVectors):
             return super().vectors_met()
         with self.lock:
-            met = self.word_vectors.only(*self.features.scanner.kept_vectors())
+            met = table.only(*self.features.scanner.kept_vectors())
         if not len(met.kept[0]):
             raise ValueError(
                 "this model has met no word since it was made, copied, merged or loaded, so there are no vectors to be "
@@ -365,9 +366,9 @@ class TextClassifier(Classifier):
     @classmethod
     def _unpacked_with(cls, classifier: Any, arrays: Arrays, values: Any) -> Self:
         model = cls(unpacked_features(values, values["find_vectors"]), classifier)
-        n, known = model.word_vectors.n_dimensions if model.word_vectors else 0, len(arrays.get("vector_mean", ()))
+        n, known = model.vector_source.n_dimensions if model.vector_source else 0, len(arrays.get("vector_mean", ()))
         if known not in (0, n):
-            raise ValueError(f"the classifier knows vectors of {known} numbers, but those of words have {n}")
+            raise ValueError(f"the classifier knows vectors of {known} numbers, but those of messages have {n}")
         if "names" in values:
             model.keep_names()
             model.names.set_state(values["names"])  # type: ignore[union-attr]
@@ -382,8 +383,8 @@ def packed_features(features: Features) -> dict[str, Any]:
     return {"features": described, "features_kind": type(features).__name__}
 
 
-def unpacked_features(values: Any, find_vectors: Callable[[Any], WordVectors]) -> Features:
-    """What `packed_features` packed, with the word vectors that are found for what names them."""
+def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) -> Features:
+    """What `packed_features` packed, with the vectors that are found for what names them."""
     if "parts" in values:
         return FeatureUnion([unpacked_features(part, find_vectors) for part in values["parts"]])
     look_up(values["features_kind"])

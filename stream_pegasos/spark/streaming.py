@@ -173,7 +173,7 @@ class InOrder:
         """The model that has learned a micro-batch, what there is to say of it, and the answers."""
         ordered = arranged(batch, self._order) if self._order else batch
         part = Part()
-        if model.word_vectors is None:
+        if model.vector_source is None:
             learner = FeatureModel(model)
             sent = context_of(batch).broadcast(learner.features)
             work = worker(featured, sent, self._messages.text)
@@ -255,7 +255,7 @@ class StreamLearning:
         self._figures: list[dict[str, Any]] = []
         progress: dict[str, Any] = {}
         if self._path.exists():
-            loaded, progress = load_with_progress(self._path, model.word_vectors)
+            loaded, progress = load_with_progress(self._path, model.vector_source)
             check_text_model(loaded)
             self.model: TextClassifier = loaded  # type: ignore[assignment]
         else:
@@ -322,7 +322,7 @@ class StreamLearning:
         """The model as the next try begins with it."""
         if self._begun is not None:
             return model_of(unpacked(self._begun))  # type: ignore[no-any-return]
-        return load(self._path, self.model.word_vectors)  # type: ignore[return-value]
+        return load(self._path, self.model.vector_source)  # type: ignore[return-value]
 
     def _query_id(self) -> str | None:
         """What Spark calls the query of this checkpoint."""

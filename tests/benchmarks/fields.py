@@ -80,7 +80,7 @@ def compare_numbers() -> None:
     for name, (numbers, chances) in kinds_of_numbers().items():
         labels = np.random.default_rng(1).random(N) < chances
         found = [np.mean((chances > 0.5) == labels)]
-        for encoder in (lambda x: dict.fromkeys(ours.prepare_value(x).split(), 1.0), Quantiles(), Standardised()):
+        for encoder in (lambda x: dict.fromkeys(ours.read_value(x).split(), 1.0), Quantiles(), Standardised()):
             predictions = AdaptiveClassifier().predict_learn_many([*map(encoder, numbers.tolist())], labels.tolist())
             found.append(share_right(predictions.labels, labels))
         table.row(name, *(f"{figure:.3f}" for figure in found))

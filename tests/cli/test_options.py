@@ -144,7 +144,7 @@ def test_word_vectors(ok, fails, here, monkeypatch):
     """They are given to a new model; of a saved one, it is said where they are now."""
     (here / "x.vec").write_text("win 1 0.5\nlunch -1 0.25\n")
     ok("train mail.jsonl --save m --vectors x.vec")
-    assert load("m").word_vectors.name == "x.vec"
+    assert load("m").vector_source.name == "x.vec"
     assert "char_wb" not in ok("tune mail.jsonl --vectors x.vec --limit 200")
     run = "run mail.jsonl --no-follow --output none --checkpoint c"
     ok("train --vectors x.vec --save new")
@@ -157,7 +157,7 @@ def test_word_vectors(ok, fails, here, monkeypatch):
         ok(f"{line} --vectors y.vec")
     assert "needs the word vectors" in fails("train mail.jsonl --load m --save n --force")
     ok("train mail.jsonl --load m --save n --vectors y.vec --force")
-    assert load("n").word_vectors.name == load("f").word_vectors.name == "y.vec"
+    assert load("n").vector_source.name == load("f").vector_source.name == "y.vec"
     assert "no file or folder 'x.vec'" in fails("evaluate mail.jsonl --vectors x.vec")
     assert "--load" in fails("train mail.jsonl --load m --save n --vectors y.vec --l2 1", code=2)
     assert "need an AdaptiveClassifier" in fails("evaluate mail.jsonl --vectors y.vec --classifier pegasos", code=2)

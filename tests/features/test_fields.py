@@ -119,14 +119,14 @@ def test_what_times_are():
         1795463698,
         "1795463698.5",
     ):
-        assert time.prepare_value(value) == "hour=19 Monday", value
-    assert time.prepare_value("2026-11-23") == time.prepare_value(dt.date(2026, 11, 23)) == "Monday"
+        assert time.read_value(value) == "hour=19 Monday", value
+    assert time.read_value("2026-11-23") == time.read_value(dt.date(2026, 11, 23)) == "Monday"
     for wrong in ("x", "2026-13-01", 1e300, "9" * 400):
         with pytest.raises(ValueError, match="which is no time"):
-            time.prepare_value(wrong)
+            time.read_value(wrong)
     for wrong in (True, [1], b"x"):
         with pytest.raises(TypeError, match="which is no time"):
-            time.prepare_value(wrong)
+            time.read_value(wrong)
 
 
 def test_a_model_of_all_kinds(tmp_path):

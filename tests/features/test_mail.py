@@ -92,7 +92,7 @@ def test_subject_and_text_have_one_vector():
     features = MailFeatures(vectors=vectors)
     found = features.transform_one(b"Subject: free\nX-Mailer: list\n\nlunch")
     assert [found[2**30 + i] for i in range(2)] == pytest.approx([0.5**0.5, 0.5**0.5])
-    assert features.clone().word_vectors == features.word_vectors
+    assert features.clone().vector_source == features.vector_source
 
 
 def test_without_lxml_it_says_what_is_missing(monkeypatch):

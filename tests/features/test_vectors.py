@@ -119,7 +119,7 @@ def test_what_a_model_file_says_of_it(tmp_path):
         ({"a": [1.0], "b": [1.0, 2.0]}, ValueError, "'b' has the shape"),
         ({"a": [float("nan"), 1.0]}, ValueError, "infinite, or none"),
         ({"a": [-float("inf")]}, ValueError, "infinite, or none"),
-        ({"a": [0.0] * 513}, ValueError, "513 numbers"),
+        ({"a": [0.0] * 1025}, ValueError, "1025 numbers"),
         ({"a": []}, ValueError, "0 numbers"),
     ],
 )
@@ -139,7 +139,7 @@ def test_what_is_no_table(source, error, match):
         ("a 1 nan\n", "infinite, or none"),
         ("a 1 1e300\n", "infinite, or none"),
         ("1 0\na\n", "line 2"),
-        ("1 600\na" + " 1" * 600, "600 numbers"),
+        ("1 1100\na" + " 1" * 1100, "1100 numbers"),
     ],
 )
 def test_text_that_is_no_table(text, match, tmp_path):

@@ -54,7 +54,7 @@ def test_a_file_names_the_vectors(table, path, tmp_path, monkeypatch):
     arrays, _ = take_apart(path)
     assert "vector_hashes" not in arrays
     loaded = stream_pegasos.load(path)
-    assert loaded.word_vectors == model.word_vectors and loaded.word_vectors.name == "words.vec"
+    assert loaded.vector_source == model.vector_source and loaded.vector_source.name == "words.vec"
     assert vector_of(loaded, "cheap lunch") == vector_of(model, "cheap lunch")
     table.rename(tmp_path / "other.vec")
     with pytest.raises(VectorsError, match=r"needs the word vectors 'words\.vec' .*: there is no file") as error:
@@ -62,20 +62,20 @@ def test_a_file_names_the_vectors(table, path, tmp_path, monkeypatch):
     assert "damaged" not in str(error.value) and str(path) in str(error.value)
     for place in tmp_path / "other.vec", {word: np.float32(row) for word, row in ROWS.items()}:
         found = TextClassifier.load(path, vectors=place)
-        assert found.word_vectors.digest == model.word_vectors.digest
+        assert found.vector_source.digest == model.vector_source.digest
     with pytest.raises(VectorsError, match="another table"):
         stream_pegasos.load(path, vectors={"cheap": [1.0, 2.0]})
     with pytest.raises(FileNotFoundError):
         stream_pegasos.load(path, vectors="nowhere")
     learned(few()).save(path)
-    with pytest.raises(ValueError, match="a model without word vectors"):
+    with pytest.raises(ValueError, match="a model without vectors"):
         stream_pegasos.load(path, vectors=ROWS)
 
 
 def test_the_features_of_several_fields(table, path):
     learned(few(on="a") + few(on="b", vectors=table)).save(path)
     loaded = stream_pegasos.load(path)
-    assert [part.word_vectors is None for part in loaded.features.parts] == [True, False]
+    assert [part.vector_source is None for part in loaded.features.parts] == [True, False]
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -90,8 +90,8 @@ def test_a_file_with_the_vectors_of_words_that_were_met(frozen, table, path):
         assert vector_of(loaded, "cheap lunch") == vector_of(model, "cheap lunch")
         assert vector_of(loaded, "cheap lunch noon cheap") == wanted, "a word that was met when it was predicted"
         assert not any(vector_of(loaded, "pills dinner"))
-        assert pickle.loads(pickle.dumps(loaded)).word_vectors == loaded.word_vectors
-        assert loaded.clone().word_vectors is loaded.word_vectors
+        assert pickle.loads(pickle.dumps(loaded)).vector_source == loaded.vector_source
+        assert loaded.clone().vector_source is loaded.vector_source
         loaded.save(path, vectors=again == 1)
     with pytest.raises(VectorsError):
         model.save(path)
@@ -125,7 +125,7 @@ def test_forged_vectors_are_refused(table, path):
 def test_a_mapping_is_in_memory_where_models_are_merged():
     model = learned(few(vectors=ROWS))
     parts = [model_of(snapshot_of(model)) for _ in range(2)]
-    assert merge(model, parts).word_vectors is model.word_vectors
+    assert merge(model, parts).vector_source is model.vector_source
 
 
 def test_what_was_learned_of_vectors_of_another_size_is_refused():
@@ -133,10 +133,10 @@ def test_what_was_learned_of_vectors_of_another_size_is_refused():
     assert len(snapshot.arrays["vector_mean"]) == 3
     for rows in {"cheap": [1.0, 2.0]}, {"cheap": [1.0, 2.0, 3.0, 4.0]}:
         other = word_vectors(rows)
-        with pytest.raises(ValueError, match=f"vectors of 3 numbers, but those of words have {other.n_dimensions}"):
+        with pytest.raises(ValueError, match=f"vectors of 3 numbers, but those of messages have {other.n_dimensions}"):
             model_of(dataclasses.replace(snapshot, vectors=other))
     none = {**snapshot.values["features"], "vectors": None}
-    with pytest.raises(ValueError, match="vectors of 3 numbers, but those of words have 0"):
+    with pytest.raises(ValueError, match="vectors of 3 numbers, but those of messages have 0"):
         model_of(dataclasses.replace(snapshot, values={**snapshot.values, "features": none}))
 
 
@@ -159,5 +159,5 @@ def test_names_are_kept_and_explained_beside_vectors():
 
 def test_the_vectors_of_features_are_made_once():
     features = few(vectors=ROWS)
-    assert features.clone().word_vectors is features.word_vectors is features.vectors
-    assert pickle.loads(pickle.dumps(features)).word_vectors == word_vectors(ROWS)
+    assert features.clone().vector_source is features.vector_source is features.vectors
+    assert pickle.loads(pickle.dumps(features)).vector_source == word_vectors(ROWS)

@@ -393,9 +393,9 @@ def test_word_vectors():
     assert {each["features__vectors"] for each in search.cv_results_["params"]} == {None, table}
     estimator = OnlineTextClassifier(TextFeatures(vectors=table))
     for made in (clone(estimator), estimator.set_params(features__prefix_length=3)):
-        assert made.fit(TEXTS, LABELS).model_.word_vectors is table
+        assert made.fit(TEXTS, LABELS).model_.vector_source is table
         again = pickle.loads(pickle.dumps(made))
-        assert again.model_.word_vectors == table
+        assert again.model_.vector_source == table
         assert (again.predict_proba(TEXTS) == made.predict_proba(TEXTS)).all()
     vectorizer = clone(TextVectorizer(2**10, vectors=table))
     assert vectorizer.vectors is table

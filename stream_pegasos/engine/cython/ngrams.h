@@ -11,7 +11,7 @@
 #include "hashes.h"
 #include "vectors.h"
 
-enum { SP_TOKENS, SP_CHARACTERS, SP_CHARACTERS_IN_WORDS, SP_READY_MADE }; /* what n-grams are made of */
+enum { SP_TOKENS, SP_CHARACTERS, SP_CHARACTERS_IN_WORDS, SP_READY_MADE, SP_VECTOR }; /* what n-grams are made of; of a vector none are */
 enum {
     SP_BATCH = 1024,  /* n-grams counted at a time */
     SP_PADDING = 64,  /* bytes that may be read after the end of a buffer */
@@ -485,6 +485,7 @@ static int sp_scan_text(sp_scanner *s, const sp_text *text) {
     s->joined_length = 0;
     s->edges.n_starts = s->edges.n_ends = 0;
     s->edges.in_token = s->edges.after_mark = s->edges.after_word = 0;
+    if (s->of == SP_VECTOR) return sp_add_numbers(s->vectors, text->data, text->length), 0;
     s->failed = sp_reserve(&s->buffer, &s->buffer_capacity, room + SP_PADDING, 1) < 0
                 || (of_characters
                     && sp_reserve(&s->offsets, &s->offsets_capacity, 2 * text->length + 3, sizeof(uint32_t)) < 0);

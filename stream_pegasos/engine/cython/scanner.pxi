@@ -92,7 +92,9 @@ cdef class Scanner(Encoder):
         columns = (n_features, alternate_sign, binary, norm)
         self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries, hash_function, fields, vectors)
         pattern = scanner.TOKEN_PATTERNS.index(token_pattern)
-        s.of = {"word": SP_TOKENS, "char": SP_CHARACTERS, "char_wb": SP_CHARACTERS_IN_WORDS, "ngrams": SP_READY_MADE}[analyzer]
+        s.of = {
+            "word": SP_TOKENS, "char": SP_CHARACTERS, "char_wb": SP_CHARACTERS_IN_WORDS, "ngrams": SP_READY_MADE, "vector": SP_VECTOR,
+        }[analyzer]
         s.two_characters, s.any_language = pattern == 0, s.of == SP_TOKENS and token_pattern == scanner.ANY_LANGUAGE
         s.kind_of_token = (SP_WORDS, SP_WORDS, SP_WORDS_AND_MARKS, SP_NONSPACE, SP_WORDS_AND_MARKS)[pattern]
         s.min_n, s.max_n = ngram_range
@@ -344,7 +346,9 @@ cdef class Scanner(Encoder):
         return n_messages
 
     cdef object _set_text(self, sp_text* text, x, Py_ssize_t number):
-        """Point to a text; what is to be kept alive meanwhile."""
+        """Point to a text, or to the numbers of a vector; what is to be kept alive meanwhile."""
+        if self._scanner.of == SP_VECTOR:
+            return self._set_vector(text, scanner.checked_vector(x, self.vectors.n_dimensions))
         if not isinstance(x, str) and type(x) is not Composed:
             scanner.checked_text(x)  # which raises
         text.fold = self._fold
@@ -363,6 +367,11 @@ cdef class Scanner(Encoder):
         if text.length * (text.kind + 2) > MAX_BYTES:
             raise ValueError(f"text {number} has {text.length:,} characters, which may be more than 2 GiB; split it")
         return x
+
+    cdef object _set_vector(self, sp_text* text, const float[::1] numbers):
+        text.length, text.kind, text.fold = numbers.shape[0], 4, 0
+        text.data = &numbers[0] if text.length else NULL
+        return numbers.base
 
     cdef int _release(self) except -1:
         cdef Scanner other

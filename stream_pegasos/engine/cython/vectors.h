@@ -113,6 +113,11 @@ static void sp_add_vector(sp_vectors *v, const int8_t *codes, int shift) {
     sp_add_codes(v->sums, codes, v->d, 1 << shift);
 }
 
+/* Add a vector that comes with the message. */
+static void sp_add_numbers(sp_vectors *v, const float *numbers, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) v->totals[i] += numbers[i];
+}
+
 /* The place of a word among those whose vectors are kept; −1 for any other. */
 SP_INLINE ptrdiff_t sp_find_kept(const sp_vectors *v, uint64_t hash) {
     const sp_places *p = &v->places;

