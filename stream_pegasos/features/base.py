@@ -122,6 +122,20 @@ class Features(base.MiniBatchTransformer):
         """A message as a person reads it."""
         return shown_message(x)
 
+    def message_of(self, text: str) -> Any:
+        """A message that has this text, in the first field of text, and nothing else.
+
+        Raises
+        ------
+        TypeError
+            If there is no such field.
+        """
+        if self.on is None:
+            return text
+        if not self.takes_text:
+            raise TypeError(f"messages have no text: {type(self).__name__} reads {self.on!r}")
+        return {self.on: text}
+
     def without_norm(self) -> Features:
         """The same features, whose values are divided by nothing."""
         made = copy.copy(self)
@@ -354,6 +368,12 @@ class FeatureUnion(Features, is_kind=False):
             if part.mail_field is not None and part.mail_field in x:
                 read[part.mail_field] = part.shown(x)
         return super().shown(read)
+
+    def message_of(self, text: str) -> Any:
+        for part in self.parts:
+            if part.takes_text or part.mail_field is not None:
+                return part.message_of(text)
+        return self.parts[0].message_of(text)
 
     def read(self, x: Any) -> tuple[Any, ...]:
         message = fields_of(x, self._fields)

@@ -111,7 +111,9 @@ class MailFeatures(Features):
         text = TextFeatures(vectors=vectors)
         self.vectors, self.vector_source = text.vectors, text.vector_source
         plain, *sentence = text.each
-        of_text, of_subject = (plain.clone({"on": name, "namespace": self._space(name)}) for name in ("text", "subject"))
+        of_text, of_subject = (
+            plain.clone({"on": name, "namespace": self._space(name)}) for name in ("text", "subject")
+        )
         of_headers = TextFeatures(on="headers", namespace=self._space("headers"))
         # The route is what the headers have of it, with the names of hosts.
         of_route = of_headers.clone({"on": "route", "ngram_range": (1, 3)})
@@ -153,6 +155,10 @@ class MailFeatures(Features):
     def shown(self, x: Message) -> str:
         parts = self.parts(x)
         return f"{parts.subject}\n{parts.text}"
+
+    def message_of(self, text: str) -> Any:
+        mail = (b"Content-Type: text/plain; charset=utf-8\n\n" + text.encode("utf-8", "replace")).decode("latin-1")
+        return mail if self.on is None else {self.on: mail}
 
     def read(self, x: Any) -> Any:
         return self.read_value(x) if self.on is None else super().read(x)

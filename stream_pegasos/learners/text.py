@@ -18,6 +18,7 @@ from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.descriptions import Descriptions, lessons_of
 from stream_pegasos.learners.explanations import INTERCEPT
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import Arrays
@@ -196,6 +197,41 @@ class TextClassifier(Classifier):
         with self.lock:
             self.classifier.learn_prepared(self.features.scanner, text, y, w)
             self._name_features([text])
+
+    def describe(self, descriptions: Descriptions) -> None:
+        """Say what labels mean, before the first message or later: each text is learned twice, as a message would be.
+
+        A label that is new is known from then on. tests/benchmarks/vectors.py measures what descriptions bring: of many
+        classes a third fewer errors over the first hundreds of messages, and names that mean nothing cost nothing.
+
+        Parameters
+        ----------
+        descriptions
+            For each label, that the classifier takes, a text, several texts, or `None` for its name: words are split at
+            underscores, hyphens and capitals. Names that are numbers, or differ by these alone, are left out, with a
+            warning. Where a message has fields, a text stands for the first one of text.
+
+        Raises
+        ------
+        TypeError
+            If it is no mapping of labels to texts, or messages have no text.
+        ValueError
+            If a text is blank, or the classifier does not take a label. The model is then as before.
+
+        Examples
+        --------
+
+        >>> from stream_pegasos import TextClassifier
+
+        >>> model = TextClassifier()
+        >>> model.describe({"lost_card": None, "refund": ["give me my money back", "Refund not showing up"]})
+        >>> model.predict_one("I think I lost my card")
+        'lost_card'
+
+        """
+        texts, labels = lessons_of(descriptions)
+        several = "several labels" in self.capabilities
+        self.learn_many(map(self.features.message_of, texts), [[label] if several else label for label in labels])
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
         """The label of a text, as the classifier gives it.

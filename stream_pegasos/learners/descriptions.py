@@ -1,0 +1,73 @@
+"""What labels mean, in words: lessons before the first message."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["Descriptions", "lessons_of", "name_as_text"]
+
+# Of each label texts, or one, or nothing where its name says enough.
+Descriptions = Mapping[Any, str | Iterable[str] | None]
+
+TIMES = 2  # that each text is taught: one is a little less, four are no better
+# Between the words of a name: underscores, hyphens and spaces; and before a capital, as in lostCard and HTTPError.
+BETWEEN_WORDS = re.compile(r"[_\-\s]+|(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\d_A-Z])")
+
+
+DIGITS = re.compile(r"\d+")
+
+
+def name_as_text(label: Any) -> str:
+    """The words of a label's name, without numbers.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.learners.descriptions import name_as_text
+
+    >>> [name_as_text(label) for label in ("lost_card", "LostCard", "HTTPError-found", "class_17", 7)]
+    ['lost card', 'Lost Card', 'HTTP Error found', 'class', '']
+
+    """
+    return " ".join(BETWEEN_WORDS.sub(" ", DIGITS.sub(" ", str(label))).split())
+
+
+def lessons_of(descriptions: Descriptions) -> tuple[list[str], list[Any]]:
+    """Texts and their labels, as they are to be learned, one round after the other.
+
+    Names that are numbers, or that differ by their numbers alone, are left out, with a warning.
+
+    Raises
+    ------
+    TypeError
+        If it is no mapping, or a description is no text, no texts and not `None`.
+    ValueError
+        If a text is blank, or a label has none.
+    """
+    if not isinstance(descriptions, Mapping):
+        raise TypeError(f"descriptions must be a mapping of labels to texts, not {type(descriptions).__name__}")
+    names = {label: name_as_text(label) for label, description in descriptions.items() if description is None}
+    met = Counter(name.lower() for name in names.values())
+    left_out = [label for label, name in names.items() if not any(map(str.isalpha, name)) or met[name.lower()] > 1]
+    lessons: list[tuple[str, Any]] = []
+    for label, description in descriptions.items():
+        if label in left_out:
+            continue
+        if isinstance(description, str) or description is None:
+            description = [names[label] if description is None else description]
+        texts = [*description]
+        for text in texts or [""]:
+            if not isinstance(text, str):
+                raise TypeError(f"a description of {label!r} is {text!r}, which is no text")
+            if not text.strip():
+                raise ValueError(f"a description of {label!r} is blank; None stands for the name of the label")
+        lessons += [(text, label) for text in texts]
+    if left_out:
+        few = ", ".join(map(str, left_out[:10])) + (", ..." if len(left_out) > 10 else "")
+        warnings.warn(f"these names of labels describe nothing, so they are left out: {few}", stacklevel=3)
+    lessons *= TIMES
+    return [text for text, _ in lessons], [label for _, label in lessons]
