@@ -31,6 +31,7 @@ LABELS = {
     SETS: (("red",), (7, "red"), (), ("blue", "red", "")),
 }
 VECTORS = str(Path(__file__).with_name("words.vec"))
+ENCODER = str(Path(__file__).with_name("sentences"))
 NAMES = ["a", "b", 3, -1, ("c", 1), 1 << 60, "", "\ud800", 8]
 COLUMNS = list(range(9))
 WORDS = ["cheap", "pills", "see", "you", "at", "lunch", "é", "漢字", "x1", "İstanbul", "ΟΔΟΣ", "a!b"]
@@ -307,6 +308,11 @@ CASES = [
         )
     ),
     Case(
+        "fields, encoder",
+        lambda: TextClassifier(TextFeatures(on="text", vectors=ENCODER) + TextFeatures(on="date", vectors=ENCODER)),
+        of="fields",
+    ),
+    Case(
         "text, kernel",
         lambda: text(KernelPegasosClassifier(l2=1e-2, budget=10), ngram_range=(1, 2)),
         of="texts",
@@ -323,17 +329,21 @@ CASES = [
     Case("text, labels", lambda: text(MultiLabelClassifier()), SETS, of="texts"),
     *(
         Case(
-            f"text, vectors, {classes}",
-            lambda kind=kind: TextClassifier(TextFeatures(vectors=VECTORS), kind()),
+            f"text, {name}, {classes}",
+            lambda kind=kind, vectors=vectors: TextClassifier(TextFeatures(vectors=vectors), kind()),
             classes,
             of="texts",
             has_thresholds=classes == ORDERED,
         )
-        for classes, kind in (
-            (TWO, AdaptiveClassifier),
-            (GROWING, AdaptiveClassifier),
-            (ORDERED, OrdinalClassifier),
-            (SETS, MultiLabelClassifier),
+        for name, vectors, classes, kind in (
+            ("vectors", VECTORS, TWO, AdaptiveClassifier),
+            ("vectors", VECTORS, GROWING, AdaptiveClassifier),
+            ("vectors", VECTORS, ORDERED, OrdinalClassifier),
+            ("vectors", VECTORS, SETS, MultiLabelClassifier),
+            ("use", "use", TWO, AdaptiveClassifier),
+            ("encoder", ENCODER, GROWING, AdaptiveClassifier),
+            ("encoder", ENCODER, ORDERED, OrdinalClassifier),
+            ("encoder", ENCODER, SETS, MultiLabelClassifier),
         )
     ),
 ]

@@ -11,6 +11,7 @@ from stream_pegasos.cli import options
 from stream_pegasos.cli.answers import EvaluatedAnswers, Output, chosen_format
 from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
+from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import new_model, save_model, tell_of_labels
@@ -62,6 +63,7 @@ class EvaluateOptions:
     mails: options.MailOptions = bundled()
     stream: options.StreamOptions = bundled()
     model: options.ModelOptions = bundled()
+    descriptions: DescriptionOptions = bundled()
     delay: int = options.stream_field(
         "--delay N", "Each label arrives N messages late.", type=number(int, 0), default=0, shown="0"
     )
@@ -99,6 +101,7 @@ def evaluate(given: EvaluateOptions) -> None:
     source = Input(asked, learner, unreadable=bool(given.results.predictions))
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, given.model, source, interrupt.wait)
+        given.descriptions.learn(learner, asked.allowed)
         report(
             learner,
             source,

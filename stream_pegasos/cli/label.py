@@ -10,6 +10,7 @@ from stream_pegasos.cli import options
 from stream_pegasos.cli.arriving import Arriving
 from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_choice, check_outputs, file_itself, note
+from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -42,6 +43,7 @@ class LabelOptions:
     stream: options.StreamOptions = bundled(without=("label_separator", "limit", "strict"))
     load: Path | None = options.load_field()
     vectors: str | None = options.vectors_field()
+    descriptions: DescriptionOptions = bundled()
     output: Path | None = options.result_field(
         "--output LABELS",
         "Write the labels here, as JSON lines, after those already there. Another file than one of "
@@ -95,6 +97,7 @@ def label(given: LabelOptions) -> None:
     if not given.stream.label_field and "label" in message_fields(learner):
         # The labels of FILE are not used, and take no field of its messages.
         asked = Stream(given.file, replace(given.stream, label_field="label_"))
+    given.descriptions.learn(learner, asked.allowed)
     source = Input(asked, learner, unlabelled=True)
     token = given.hosting.token()
     hosts = given.hosting.hosts(token)

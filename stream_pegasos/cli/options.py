@@ -176,8 +176,8 @@ class ModelOptions:
     time_field: str | None = model_field("--time-field A,B,…", "Fields with a time, of which hour and weekday count.")
     vectors: str | None = model_field(
         "--vectors NAME_OR_PATH",
-        "Word vectors: wordllama, a folder of model2vec, or a file of word2vec or fastText; of a loaded model, where "
-        "its own are now.",
+        "Vectors of words: wordllama, a folder of model2vec, a file of word2vec or fastText; or of whole texts: use, a "
+        "folder of sentence-transformers. Of a loaded model, where its own are now.",
     )
 
     def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
@@ -296,7 +296,10 @@ names_field = functools.partial(
     default=False,
 )
 vectors_field = functools.partial(
-    model_field, "--vectors NAME_OR_PATH", "Where the word vectors of the model are now.", shown="where they were"
+    model_field,
+    "--vectors NAME_OR_PATH",
+    "Where the word vectors or the encoder of the model are now.",
+    shown="where they were",
 )
 model_argument = functools.partial(argument, "MODEL", "A model that --save wrote.")
 

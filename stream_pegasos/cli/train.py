@@ -8,6 +8,7 @@ from time import perf_counter
 from stream_pegasos.cli import options
 from stream_pegasos.cli.command import argument, bundled, command
 from stream_pegasos.cli.console import check_outputs, print_lines, rate, writing
+from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import (
@@ -33,6 +34,7 @@ class TrainOptions:
     stream: options.StreamOptions = bundled()
     threads: int | None = options.threads_field()
     model: options.ModelOptions = bundled()
+    descriptions: DescriptionOptions = bundled()
 
 
 @command(TrainOptions)
@@ -69,6 +71,7 @@ def train(given: TrainOptions) -> None:
             learner = model_for_first_message(learner, given.model, source, interrupt.wait)
         if given.names:
             keep_names(learner)
+        given.descriptions.learn(learner, asked.allowed)
         with progress_bar(source) as progress, suppress(KeyboardInterrupt):
             for chunk in chunks(interrupt.until_signal(source)):
                 n += learn(learner, chunk, source.refuse, options.n_threads(given.threads))
@@ -88,9 +91,11 @@ def _save_untaught(given: TrainOptions) -> None:
     """Save a model that is made or loaded, with what stands beside it in a checkpoint."""
     from stream_pegasos.learners.loading import load_with_progress
 
-    learner = model_for(Stream("-", given.stream), given.load, given.model)
+    asked = Stream("-", given.stream)
+    learner = model_for(asked, given.load, given.model)
     if given.names:
         keep_names(learner)
+    given.descriptions.learn(learner, asked.allowed)
     progress = None if given.load is None else load_with_progress(given.load, given.model.vectors)[1]
     with writing(given.save):
         learner.snapshot(progress).write(given.save)

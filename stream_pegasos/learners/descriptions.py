@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Descriptions", "lessons_of", "name_as_text"]
+__all__ = ["Descriptions", "Lessons", "lessons_of", "name_as_text"]
 
 # Of each label texts, or one, or nothing where its name says enough.
 Descriptions = Mapping[Any, str | Iterable[str] | None]
@@ -36,10 +35,26 @@ def name_as_text(label: Any) -> str:
     return " ".join(BETWEEN_WORDS.sub(" ", DIGITS.sub(" ", str(label))).split())
 
 
-def lessons_of(descriptions: Descriptions) -> tuple[list[str], list[Any]]:
-    """Texts and their labels, as they are to be learned, one round after the other.
+class Lessons(NamedTuple):
+    """Messages and their labels, as they are to be learned, and labels that are not described by their names."""
 
-    Names that are numbers, or that differ by their numbers alone, are left out, with a warning.
+    X: list[Any]
+    y: list[Any]
+    left_out: list[Any]
+
+    @property
+    def warning(self) -> str | None:
+        """What is to be said of the labels that are left out, if there are any."""
+        if not self.left_out:
+            return None
+        few = ", ".join(map(str, self.left_out[:10])) + (", ..." if len(self.left_out) > 10 else "")
+        return f"these names of labels describe nothing, so they are left out: {few}"
+
+
+def lessons_of(descriptions: Descriptions) -> Lessons:
+    """What is to be learned of descriptions, one round after the other.
+
+    Names that are numbers, or that differ by their numbers alone, are left out.
 
     Raises
     ------
@@ -59,6 +74,8 @@ def lessons_of(descriptions: Descriptions) -> tuple[list[str], list[Any]]:
             continue
         if isinstance(description, str) or description is None:
             description = [names[label] if description is None else description]
+        if not isinstance(description, Iterable):
+            raise TypeError(f"the description of {label!r} is {description!r}, which is no text")
         texts = [*description]
         for text in texts or [""]:
             if not isinstance(text, str):
@@ -66,8 +83,5 @@ def lessons_of(descriptions: Descriptions) -> tuple[list[str], list[Any]]:
             if not text.strip():
                 raise ValueError(f"a description of {label!r} is blank; None stands for the name of the label")
         lessons += [(text, label) for text in texts]
-    if left_out:
-        few = ", ".join(map(str, left_out[:10])) + (", ..." if len(left_out) > 10 else "")
-        warnings.warn(f"these names of labels describe nothing, so they are left out: {few}", stacklevel=3)
     lessons *= TIMES
-    return [text for text, _ in lessons], [label for _, label in lessons]
+    return Lessons([text for text, _ in lessons], [label for _, label in lessons], left_out)

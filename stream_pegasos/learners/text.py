@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.descriptions import Descriptions, lessons_of
+from stream_pegasos.learners.descriptions import Descriptions, Lessons, lessons_of
 from stream_pegasos.learners.explanations import INTERCEPT
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import Arrays
@@ -229,9 +230,16 @@ class TextClassifier(Classifier):
         'lost_card'
 
         """
-        texts, labels = lessons_of(descriptions)
-        several = "several labels" in self.capabilities
-        self.learn_many(map(self.features.message_of, texts), [[label] if several else label for label in labels])
+        lessons = self.lessons_of(descriptions)
+        if lessons.warning is not None:
+            warnings.warn(lessons.warning, stacklevel=2)
+        self.learn_many(lessons.X, lessons.y)
+
+    def lessons_of(self, descriptions: Descriptions) -> Lessons:
+        """What `describe` learns: messages and labels as this model takes them."""
+        texts, labels, left_out = lessons_of(descriptions)
+        y = [(label,) for label in labels] if "several labels" in self.capabilities else labels
+        return Lessons([*map(self.features.message_of, texts)], y, left_out)
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
         """The label of a text, as the classifier gives it.

@@ -110,6 +110,13 @@ class Prediction(Struct, kw_only=True):
     id: str | int | UnsetType = UNSET
 
 
+class Described(Struct, kw_only=True):
+    """How many texts were learned, and the labels whose names describe nothing, as numbers, and were left out."""
+
+    n_learned: int
+    left_out: list[Label]
+
+
 class Learned(Prediction, kw_only=True):
     """What the model said of a message before learning it. `learned` is false if its `id` was learned before with this
     label. With another label it is a correction: "taken back" where the other one was given on the page and not learned
@@ -229,7 +236,7 @@ def batch_of(sent: Any, service: Service) -> Batch:
             raise HTTPException(413, f"message {i}: a text of {size_of(x):,} characters; it may have {limits.text:,}")
         if service.fields:
             try:
-                service.model.features.prepare(x)
+                service.model.features.read(x)
             except (TypeError, ValueError) as error:
                 raise HTTPException(422, f"message {i}: {error}") from None
     return Batch(messages, X, ids, is_list)

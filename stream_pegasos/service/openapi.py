@@ -163,5 +163,10 @@ def explaining(kind: str) -> Examples:
     return {"one message": ({"text": texts[0]}, answer)}
 
 
+def describing(kind: str) -> Examples:
+    sent = {"lost_card": None, "refund": ["give me my money back", "Refund not showing up"]}
+    return {"two labels": (sent, {"n_learned": 6, "left_out": []})}
+
+
 def teaching(kind: str) -> Examples:
     return {"one message": ({"number": 17, "label": EXAMPLES[kind][1][0]}, {"n_given": 3})}

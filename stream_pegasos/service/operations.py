@@ -17,6 +17,7 @@ from stream_pegasos.service.labelling import Labelling
 from stream_pegasos.service.messages import (
     LONGEST_EXPLAINED,
     ClassesAsked,
+    Described,
     Explanation,
     LabelledMessage,
     Learned,
@@ -36,8 +37,9 @@ from stream_pegasos.service.messages import (
     with_content,
 )
 from stream_pegasos.service.metrics import Metrics
-from stream_pegasos.service.openapi import Operation, explaining, learning, predicting, teaching
+from stream_pegasos.service.openapi import Operation, describing, explaining, learning, predicting, teaching
 from stream_pegasos.service.work import EndingError, Service
+from stream_pegasos.streams import label_of
 
 LONGEST_FAULT = 500  # characters
 
@@ -153,7 +155,20 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
             raise HTTPException(413, f"only texts of up to {LONGEST_EXPLAINED:,} characters are explained")
         label = None if message.label is UNSET else label_as_read(message.label, known=service.model.classes)
         with refusing(unknown=422):
-            return as_json(service.explain(x, label))
+            return as_json(await service.explain(x, label))
+
+    @operation(
+        "POST /describe",
+        "Say what labels mean: a text for each, or several, or null for its name; each text is learned twice",
+        takes=dict[str, str | list[str] | None],
+        answers=Described,
+        examples=describing,
+        refusals=OF_BODIES,
+    )
+    async def describe(sent: Any) -> Response:
+        descriptions = {label_of(name): description for name, description in sent.items()}
+        with refusing(kept="what is learned cannot be kept"):
+            return as_json(await service.describe_labels(descriptions))
 
     @operation(
         "GET /asked",

@@ -15,6 +15,7 @@ from stream_pegasos import __version__
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.features.message import Message, size_of
+from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.labels import Label
 from stream_pegasos.operation.active_learning import ActiveLearning
@@ -27,6 +28,7 @@ from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.service.bodies import Bodies
+from stream_pegasos.service.encoding import Encoding
 from stream_pegasos.service.label_checks import LabelChecks
 from stream_pegasos.service.limits import Limits
 from stream_pegasos.service.micro_batching import MicroBatching
@@ -112,6 +114,7 @@ class Service:
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
         self.learning_lock, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._predictions = MicroBatching(self._predict, SLICE)
+        self._encoding = Encoding(lambda X: self.model.features.refusals(X))
         self._ending = False
         self.n_learned_again = 0
         if checkpoints is None:
@@ -207,11 +210,17 @@ class Service:
 
     async def predict(self, X: list[Message], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
         """The answer to each message, as `answers_of` has them. People are asked to label those whose ids are new."""
+        await self._encode(X)
         answers: list[dict[str, Any]] = []
         messages = [*zip(X, [None] * len(X) if ids is None else ids, strict=True)]
         for part in slices(messages, lambda message: size_of(message[0])):
             answers += await self._predictions.answers(part, sum(A_MESSAGE + size_of(x) for x, _ in part))
         return answers
+
+    async def _encode(self, X: Sequence[Message]) -> None:
+        """Have the model's encoder read the messages, if it has one, while other requests are answered."""
+        if self.model.features.encoder is not None:
+            await self._encoding.encode(X)
 
     def _predict(self, messages: list[tuple[Message, Id | None]]) -> list[dict[str, Any]]:
         X, ids = [x for x, _ in messages], [id for _, id in messages]
@@ -247,6 +256,19 @@ class Service:
         await self.sync()
         return answers
 
+    async def describe_labels(self, descriptions: Descriptions) -> dict[str, Any]:
+        """Learn what labels mean, as `TextClassifier.describe` does. Returns how many texts were learned, and which labels
+        are left out.
+
+        Raises
+        ------
+        ValueError, TypeError, OSError, EndingError, RuntimeError
+            As `learn` does; also if a description is no text.
+        """
+        lessons = self.model.lessons_of(descriptions)
+        await self.learn([*zip(lessons.X, lessons.y, strict=True)])
+        return {"n_learned": len(lessons.X), "left_out": lessons.left_out}
+
     def _check_learns(self) -> None:
         if not self.learns:
             raise ValueError("the model learns from a stream, not from here")
@@ -260,6 +282,7 @@ class Service:
     ) -> list[dict[str, Any]]:
         """Learn all these messages; `given` is the number of the message whose label waited until now, if any."""
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
+        await self._encode(X)
         self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels()))
         outcomes = self._learning.ids.compared(ids, labels)
         superseded = self.active_learning.superseded(X, ids)
@@ -314,6 +337,7 @@ class Service:
         self._check_learns()
         async with self.learning_lock:
             self._check_runs()
+            await self._encode(X)
             predict_block(self.model, [*X], [])  # which raises where a message would be refused
             entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
             with self._lock:
@@ -363,8 +387,9 @@ class Service:
         with self._lock:
             return self._learning.ids.ids()
 
-    def explain(self, x: Message, label: Any = None) -> dict[str, Any]:
+    async def explain(self, x: Message, label: Any = None) -> dict[str, Any]:
         """The answer to a message and its explanation: see `explained`."""
+        await self._encode([x])
         with self._lock:
             return shown_answer(explained(self.model, x, label))
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import validate_data
 
 from stream_pegasos.features.base import Features
@@ -14,6 +15,7 @@ from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.sklearn.protocol import ClassifierFace, new_classifier
 from stream_pegasos.sklearn.texts import texts_of
@@ -48,6 +50,9 @@ class OnlineTextClassifier(ClassifierFace):
         well in its order. `False` for a stream, whose order matters. `partial_fit` never shuffles.
     random_state
         What shuffles: an int, for the same model every time, a NumPy `RandomState`, or `None`.
+    descriptions
+        What labels mean, learned before the first example, as `TextClassifier.describe` takes it: a mapping of labels
+        to a text, several, or `None` for the name. These labels are classes from the beginning.
 
     Attributes
     ----------
@@ -88,11 +93,12 @@ class OnlineTextClassifier(ClassifierFace):
         passes: int = 1,
         shuffle: bool = True,
         random_state: Any = 0,
+        descriptions: Descriptions | None = None,
     ) -> None:
         super().__init__(
             classifier, class_weight=class_weight, passes=passes, shuffle=shuffle, random_state=random_state
         )
-        self.features = features
+        self.features, self.descriptions = features, descriptions
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -104,7 +110,13 @@ class OnlineTextClassifier(ClassifierFace):
         return list_of_examples(X) if isinstance(features, Features) and not features.takes_text else texts_of(X)
 
     def _new_model(self) -> Classifier:
-        return TextClassifier(self.part("features"), new_classifier(self))
+        model = TextClassifier(self.part("features"), new_classifier(self))
+        if self.descriptions is not None:
+            model.describe(self.descriptions)
+        return model
+
+    def _with_described(self, labels: Any) -> Any:
+        return unique_labels(labels, [*self.descriptions]) if self.descriptions else labels
 
 
 class OnlineClassifier(ClassifierFace):

@@ -146,7 +146,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         check_bool("shuffle", self.shuffle)
         new = copy.copy(self)
         examples, labels, weights = new._checked(X, y, sample_weight, is_new=True)
-        new.classes_, new.model_, new._are_fixed = np.unique(labels), new._new_model(), False
+        new.classes_, new.model_, new._are_fixed = new._with_described(np.unique(labels)), new._new_model(), False
         new._check_classes()
         rows = np.flatnonzero(weights)
         chance = check_random_state(self.random_state)
@@ -182,7 +182,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         examples, labels, weights = new._checked(X, y, sample_weight, is_new)
         if is_new:
             new.model_, new._are_fixed = new._new_model(), classes is not None
-        new.classes_ = new._known(np.unique(labels), None if classes is None else np.unique(column_or_1d(classes)))
+        met = new._with_described(np.unique(labels))
+        new.classes_ = new._known(met, None if classes is None else np.unique(column_or_1d(classes)))
         new._check_classes()
         try:
             learn(new.model_, examples, labels, weights, np.flatnonzero(weights))
@@ -211,6 +212,10 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         if not weights.any():
             raise ValueError("there is nothing to learn: there are no examples, or the weight of each is zero")
         return examples, labels, weights
+
+    def _with_described(self, labels: Labels) -> Labels:
+        """These labels, and those that are described."""
+        return labels
 
     def _known(self, labels: Labels, classes: Labels | None) -> Labels:
         """The classes once these labels are learned."""

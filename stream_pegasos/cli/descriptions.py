@@ -1,0 +1,81 @@
+"""The options of what labels mean, which a model learns before its messages."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stream_pegasos.cli.console import Failure, naming, note
+from stream_pegasos.cli.models import labels_known
+from stream_pegasos.cli.options import model_field
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.labels import AllowedLabels
+
+
+@dataclass(frozen=True)
+class DescriptionOptions:
+    describe: Path | None = model_field(
+        "--describe FILE",
+        "What labels mean, learned before the messages: a line with a label, a tab and a text, or a JSON object of "
+        "labels with a text, a list of texts, or null for their name.",
+    )
+    describe_names: bool = model_field(
+        "--describe-names",
+        "Learn the names of the labels before the messages, as texts: those of --labels, or those of the loaded model.",
+        default=False,
+    )
+
+    def learn(self, model: Any, allowed: "AllowedLabels | None") -> None:
+        """Have a model learn what labels mean, if any option is given."""
+        descriptions: dict[Any, Any] = {}
+        if self.describe_names:
+            labels = labels_known(model) if allowed is None else allowed.labels
+            if not labels:
+                raise click.BadParameter(
+                    "the labels are not known: name them by --labels", param_hint="--describe-names"
+                )
+            descriptions = dict.fromkeys(labels)
+        if self.describe is not None:
+            with naming(self.describe):
+                descriptions |= read_descriptions(self.describe)
+        if not descriptions:
+            return
+        try:
+            lessons = model.lessons_of(descriptions)
+            model.learn_many(lessons.X, lessons.y)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise Failure(f"{self.describe or '--describe-names'}: {error}") from None
+        if lessons.warning is not None:
+            note(lessons.warning)
+
+
+def read_descriptions(path: Path) -> dict[Any, Any]:
+    """The texts of each label in a file; `None` where its name is meant.
+
+    Raises
+    ------
+    OSError, ValueError
+        If it cannot be read, or is neither lines of labels and texts nor a JSON object.
+    """
+    import orjson
+
+    from stream_pegasos.streams import label_of
+
+    content = path.read_bytes()
+    if content.lstrip().startswith(b"{"):
+        found = orjson.loads(content)
+        return {label_of(name): texts for name, texts in found.items()}
+    descriptions: dict[Any, Any] = {}
+    for number, line in enumerate(content.decode().splitlines(), 1):
+        name, _, text = line.partition("\t")
+        label = label_of(name)
+        if label is None:
+            if line.strip():
+                raise ValueError(f"line {number} has no label before its first tab")
+            continue
+        texts = descriptions.setdefault(label, [])
+        if text.strip():
+            texts.append(text)
+    return {label: texts or None for label, texts in descriptions.items()}
