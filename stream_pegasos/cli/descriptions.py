@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli.console import Failure, naming, note
-from stream_pegasos.cli.models import labels_known
+from stream_pegasos.cli.models import labels_known, takes_text
 from stream_pegasos.cli.options import model_field
 
 if TYPE_CHECKING:
@@ -42,10 +42,12 @@ class DescriptionOptions:
                 descriptions |= read_descriptions(self.describe)
         if not descriptions:
             return
+        if not takes_text(model):
+            raise Failure("labels are described by texts, and the model learns from features, not of texts")
         try:
             lessons = model.lessons_of(descriptions)
             model.learn_many(lessons.X, lessons.y)
-        except (AttributeError, TypeError, ValueError) as error:
+        except (TypeError, ValueError) as error:
             raise Failure(f"{self.describe or '--describe-names'}: {error}") from None
         if lessons.warning is not None:
             note(lessons.warning)

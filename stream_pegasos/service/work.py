@@ -257,8 +257,8 @@ class Service:
         return answers
 
     async def describe_labels(self, descriptions: Descriptions) -> dict[str, Any]:
-        """Learn what labels mean, as `TextClassifier.describe` does. Returns how many texts were learned, and which labels
-        are left out.
+        """Learn what labels mean, as `TextClassifier.describe` does. Returns how many texts were learned, and which
+        labels are left out.
 
         Raises
         ------

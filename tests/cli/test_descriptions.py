@@ -1,0 +1,73 @@
+"""--describe and --describe-names: what labels mean is learned before the messages."""
+
+import json
+
+import pytest
+from commands import figures, process, write_jsonl
+
+from stream_pegasos import TextClassifier, load
+
+MESSAGES = [("where is my card", "lost_card"), ("give it back", "refund"), ("card gone", "lost_card")]
+DESCRIPTIONS = {"lost_card": None, "refund": ["money back", "Refund"], 7: "seven"}
+LINES = "lost_card\nrefund\tmoney back\n\nrefund\tRefund\n7\tseven\n"
+
+
+@pytest.fixture
+def stream(tmp_path):
+    write_jsonl(tmp_path / "stream.jsonl", MESSAGES)
+    return tmp_path / "stream.jsonl"
+
+
+def bits(model):
+    return model.snapshot().values, {name: array.tolist() for name, array in model.snapshot().arrays.items()}
+
+
+@pytest.mark.parametrize("content", [LINES, json.dumps(DESCRIPTIONS)])
+@pytest.mark.parametrize("has_messages", [True, False])
+def test_a_model_is_described_and_taught(content, has_messages, stream, tmp_path):
+    (tmp_path / "labels").write_text(content)
+    done = process("train", *[stream][:has_messages], "--describe", tmp_path / "labels", "--save", tmp_path / "model")
+    assert done.returncode == 0, done.stderr
+    expected = TextClassifier()
+    expected.describe(DESCRIPTIONS)
+    if has_messages:
+        expected.learn_many(*zip(*MESSAGES, strict=True))
+    assert bits(load(tmp_path / "model")) == bits(expected)
+
+
+def test_names_of_labels(stream, tmp_path):
+    options = "--labels", "lost_card,refund,9,a1,a2"
+    done = process("train", stream, *options, "--describe-names", "--save", tmp_path / "model")
+    assert "left out: 9, a1, a2" in done.stderr.decode()
+    expected = TextClassifier()
+    expected.describe(dict.fromkeys(["lost_card", "refund"]))
+    expected.learn_many(*zip(*MESSAGES, strict=True))
+    assert bits(load(tmp_path / "model")) == bits(expected)
+    done = process("train", "--load", tmp_path / "model", "--describe-names", "--save", tmp_path / "again")
+    expected.describe({"lost_card": None, "refund": None})
+    assert bits(load(tmp_path / "again")) == bits(expected)
+
+
+def test_an_evaluation_begins_with_it(stream):
+    without, described = (
+        figures(process("evaluate", stream, "--labels", "lost_card,refund", *more).stdout.decode())["accuracy"]
+        for more in ([], ["--describe-names"])
+    )
+    assert without < described
+
+
+@pytest.mark.parametrize(
+    "content, options, match",
+    [
+        ("a\tb", ["--describe-names"], "name them by --labels"),
+        ("\tno label", [], "line 1 has no label"),
+        ('{"a": 3}', [], "'a' is 3"),
+        ('{"a": ', [], "labels"),
+        ("a\t b", ["--ordered"], "label 'a'"),
+        ("a\tb", ["--format", "vw"], "not of texts"),
+    ],
+)
+def test_what_is_refused(content, options, match, stream, tmp_path):
+    (tmp_path / "labels").write_text(content)
+    done = process("train", stream, "--describe", tmp_path / "labels", *options, "--save", tmp_path / "model")
+    assert done.returncode and match in done.stderr.decode() and not (tmp_path / "model").exists()

@@ -1,0 +1,79 @@
+"""Texts are encoded together, in a thread; and labels are described."""
+
+import asyncio
+import threading
+
+from serving import asking, bits, learn, ok, predict, refused, send, serving
+
+from stream_pegasos import MultiLabelClassifier, TextClassifier, TextFeatures
+from stream_pegasos.service import Service
+
+
+class Slow:
+    """An encoder that waits with "slow" until it is told; it keeps the texts of its calls."""
+
+    def __init__(self):
+        self.calls, self.is_encoding, self.may_end = [], threading.Event(), threading.Event()
+
+    def encode(self, texts):
+        self.calls.append(sorted(texts))
+        if "slow" in texts:
+            self.is_encoding.set()
+            assert self.may_end.wait(60)
+        return [[len(text), 1.0] for text in texts]
+
+
+def test_others_are_answered_while_a_text_is_encoded_and_what_waits_is_encoded_together():
+    encoder = Slow()
+    service = Service(TextClassifier(TextFeatures(vectors=encoder)))
+    encoder.calls.clear()
+
+    async def ask():
+        async with asking(service) as client:
+            first = asyncio.create_task(client.post("/learn", json={"text": "slow", "label": "a"}))
+            await asyncio.to_thread(encoder.is_encoding.wait, 60)
+            others = [asyncio.create_task(client.post("/predict", json={"text": text})) for text in "bcd"]
+            assert (await client.get("/healthz")).status_code == 200 and not first.done()
+            while len(service._encoding._waiting) < 3:
+                await asyncio.sleep(0.01)
+            encoder.may_end.set()
+            return [response.status_code for response in await asyncio.gather(first, *others)]
+
+    assert asyncio.run(ask()) == [200] * 4
+    assert encoder.calls == [["slow"], ["b", "c", "d"]]
+    assert service.model.n_learned == 1
+
+
+def test_a_text_that_cannot_be_encoded_is_refused_alone():
+    def encode(texts):
+        return [[1.0 / ("wrong" not in text), len(text)] for text in texts]
+
+    with serving(Service(TextClassifier(TextFeatures(vectors=encode)))) as client:
+        refused(send(client, "/learn", {"text": "wrong", "label": 1}), 422, "the encoder failed")
+        learn(client, {"text": "right", "label": 1})
+        refused(send(client, "/predict", {"text": "wrong"}), 422, "the encoder failed")
+        assert predict(client, {"text": "right"})["label"] == 1
+
+
+def test_labels_are_described():
+    descriptions = {"lost_card": None, "refund": ["money back", "Refund"], "7": None, "8": "eight"}
+    for make, wrap in (
+        (TextClassifier, lambda label: label),
+        (lambda: TextClassifier(classifier=MultiLabelClassifier()), lambda label: [label]),
+    ):
+        alone, service = make(), Service(make())
+        texts = {"lost card": "lost_card", "money back": "refund", "Refund": "refund", "eight": 8}
+        for text, label in [*texts.items()] * 2:
+            alone.learn_one(text, wrap(label))
+        with serving(service) as client:
+            assert ok(send(client, "/describe", descriptions)) == {"n_learned": 8, "left_out": [7]}
+            assert bits(service.model) == bits(alone)
+            refused(send(client, "/describe", {"refund": " "}), 422, "blank")
+            refused(send(client, "/describe", {"refund": 3}), 422, "str")
+            refused(send(client, "/describe", ["refund"]), 422, "object")
+
+
+def test_only_labels_that_may_be_learned_are_described():
+    with serving(Service(TextClassifier(), labels=["spam", "ham"])) as client:
+        refused(send(client, "/describe", {"refund": None}), 422, "'refund' is none of")
+        ok(send(client, "/describe", {"spam": "win a prize"}))
