@@ -1,4 +1,4 @@
-"""Models with word vectors on Spark: workers find a table by its name, or are sent one that was a mapping."""
+"""Models with vectors on Spark: workers find a table or an encoder by its name, or are sent one that was a mapping."""
 
 import importlib.util
 import json
@@ -57,3 +57,13 @@ def test_a_stream(spark, tmp_path, begin):
     for number in range(2):
         model.learn_many(TEXTS[number::2], LABELS[number::2])
     assert state_of(learning.model) == state_of(model)
+
+
+def test_an_encoder_is_found_by_its_name(spark):
+    from stream_pegasos.spark import learn, score
+
+    frame = spark.createDataFrame(MESSAGES[:200], SCHEMA)
+    model = learn(frame, TextClassifier(TextFeatures(vectors="use")), parts=2).model
+    assert model.n_learned == 200 and model.vector_source.name == "use"
+    found = score(frame, model, probabilities=None).collect()
+    assert sum(row.prediction == row.label for row in found) > 180
