@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import accuracy
+import batch_peers
 import drift
 import figures
 import labels
@@ -63,8 +64,8 @@ def test_tools_that_read_files_get_words_only_or_marks_too_and_chinese_by_its_ch
     assert path.read_text(encoding="utf-8") == "1 | win prize 10 now\n-1 | \n2 | cole\n | see\n"
     peers.write_vowpal_wabbit(path, ["好吃。WiFi很快,3个|a:b", "Win a prize"], [1, -1], peers.CHARACTERS)
     assert path.read_text(encoding="utf-8") == "1 | 好 吃 wifi 很 快 3 个 a b\n-1 | win a prize\n"
-    peers.write_lines(tmp_path, ["Win a|b (10:30)\nnow", "", "好吃。WiFi很É”快"], ["1 |", "2 |", "|"])
-    peers.write_tokens(tmp_path, "[:upper:]:|", "[:lower:]  ")
+    batch_peers.write_lines(tmp_path, ["Win a|b (10:30)\nnow", "", "好吃。WiFi很É”快"], ["1 |", "2 |", "|"])
+    batch_peers.write_tokens(tmp_path, "[:upper:]:|", "[:lower:]  ")
     said = [" ".join(line.split()) for line in (tmp_path / "tokens.txt").read_text("utf-8").splitlines()]
     assert said == ["1 | win a b ( 10 30 ) now", "2 |", "| 好 吃 。 wifi 很 É ” 快"]
 
@@ -96,7 +97,7 @@ def test_nbsvm_is_that_of_the_paper(beta, tmp_path):
     svm = LinearSVC(C=1.0, tol=1e-6, max_iter=10_000).fit(F[:200] * r, is_spam)
     w = (1 - beta) * np.abs(svm.coef_).sum() / len(known) + beta * svm.coef_[0]
     margins = (F[200:] * r) @ w + svm.intercept_
-    said = np.array(peers.nbsvm(beta)(TEXTS[:200], IS_SPAM[:200], TEXTS[200:], tmp_path)())
+    said = np.array(batch_peers.nbsvm(beta)(TEXTS[:200], IS_SPAM[:200], TEXTS[200:], tmp_path)())
     clear = np.abs(margins) > 0.01
     np.testing.assert_array_equal(said[clear], margins[clear] > 0.0)
 

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.engine.pure.tokens import BEGIN, END
 from stream_pegasos.features.encoders import TextEncoder
 from stream_pegasos.features.frames import is_frame, values_of
-from stream_pegasos.features.message import Fields, Message, shown_message
+from stream_pegasos.features.message import Fields, Message, fields_of, shown_message
 from stream_pegasos.features.vectors import VectorSource, packed
 
 __all__ = ["SENTENCE", "FeatureUnion", "Features"]
@@ -439,38 +439,3 @@ def scanner_of(each: Sequence[Features]) -> Scanner:
 
 
 OF_COLUMNS = "n_features", "alternate_sign", "binary", "norm"
-
-
-def check_field(on: Any) -> None:
-    """Raise a TypeError if no field can be called so."""
-    try:
-        hash(on)
-    except TypeError:
-        raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
-
-
-def is_nothing(value: Any) -> bool:
-    """Whether a field has no value: `None` or, as in data frames, NaN."""
-    return value is None or (isinstance(value, float) and value != value)
-
-
-def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
-    """The message, if it has fields, of which one at least is read.
-
-    Raises
-    ------
-    TypeError
-        If it is no dict.
-    ValueError
-        If it has other fields alone.
-    """
-    if not isinstance(x, (dict, Mapping)):
-        wanted = ", ".join(map(str, names))
-        raise TypeError(f"a message must be a dict with the fields {wanted}, not {type(x).__name__}")
-    for name in names:
-        if name in x:
-            return x
-    if x:
-        wanted, has = (", ".join(map(str, some)) for some in (names, [*x][:20]))
-        raise ValueError(f"the message has none of the fields {wanted}; it has {has}")
-    return x

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.engine import Scanner
-from stream_pegasos.features.base import Features, check_field, is_nothing
+from stream_pegasos.features.base import Features
+from stream_pegasos.features.message import check_field, is_nothing
 
 __all__ = ["Category", "Number", "Time"]
 

@@ -12,8 +12,9 @@ from stream_pegasos.common.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure.scanner import checked_text, masked_digits
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
-from stream_pegasos.features.base import Features, check_field, is_nothing
+from stream_pegasos.features.base import Features
 from stream_pegasos.features.frames import is_frame
+from stream_pegasos.features.message import check_field, is_nothing
 
 __all__ = ["HashedBagOfWords"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from stream_pegasos.common.checks import check_bool
 from stream_pegasos.common.extras import missing
-from stream_pegasos.features.base import Features, check_field, is_nothing, scanner_of
+from stream_pegasos.features.base import Features, scanner_of
 from stream_pegasos.features.fields import SPACE, FieldFeatures
 from stream_pegasos.features.mail_parts import MailParts, mail_parts
-from stream_pegasos.features.message import Message
+from stream_pegasos.features.message import Message, check_field, is_nothing
 from stream_pegasos.features.text import TextFeatures
 
 __all__ = ["Mail", "MailFeatures"]

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-__all__ = ["Fields", "Message", "identity_of", "is_blank", "message_of", "shown_message", "size_of"]
+__all__ = [
+    "Fields",
+    "Message",
+    "check_field",
+    "fields_of",
+    "identity_of",
+    "is_blank",
+    "is_nothing",
+    "message_of",
+    "shown_message",
+    "size_of",
+]
 
 OF_A_NUMBER = 100  # characters that a value counts for which is no text
 
@@ -53,3 +65,38 @@ def shown_message(message: Message) -> str:
     if isinstance(message, str):
         return message
     return "\n".join(f"{name}: {value}" for name, value in message.items() if value is not None)
+
+
+def check_field(on: Any) -> None:
+    """Raise a TypeError if no field can be called so."""
+    try:
+        hash(on)
+    except TypeError:
+        raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a field has no value: `None` or, as in data frames, NaN."""
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
+    """The message, if it has fields, of which one at least is read.
+
+    Raises
+    ------
+    TypeError
+        If it is no dict.
+    ValueError
+        If it has other fields alone.
+    """
+    if not isinstance(x, (dict, Mapping)):
+        wanted = ", ".join(map(str, names))
+        raise TypeError(f"a message must be a dict with the fields {wanted}, not {type(x).__name__}")
+    for name in names:
+        if name in x:
+            return x
+    if x:
+        wanted, has = (", ".join(map(str, some)) for some in (names, [*x][:20]))
+        raise ValueError(f"the message has none of the fields {wanted}; it has {has}")
+    return x

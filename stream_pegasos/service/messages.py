@@ -110,6 +110,10 @@ class Prediction(Struct, kw_only=True):
     id: str | int | UnsetType = UNSET
 
 
+# Of each label a text, several, or null for its name.
+Descriptions = Annotated[dict[str, str | list[str] | None], Meta(min_length=1)]
+
+
 class Described(Struct, kw_only=True):
     """How many texts were learned, and the labels whose names describe nothing, as numbers, and were left out."""
 

@@ -18,6 +18,7 @@ from stream_pegasos.service.messages import (
     LONGEST_EXPLAINED,
     ClassesAsked,
     Described,
+    Descriptions,
     Explanation,
     LabelledMessage,
     Learned,
@@ -161,7 +162,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     @operation(
         "POST /describe",
         "Say what labels mean: a text for each, or several, or null for its name; each text is learned twice",
-        takes=dict[str, str | list[str] | None],
+        takes=Descriptions,
         answers=Described,
         examples=describing,
         refusals=OF_BODIES,

@@ -22,14 +22,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import batch_peers
 import corpora
 import numpy as np
 import peers
+from batch_peers import Model
 from corpora import Corpus, Kind
 from figures import HEADS, figures_of, share_right
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
-from peers import Answers, Model, is_chinese
+from peers import Answers, is_chinese
 from report import Table, arguments_of
 
 from stream_pegasos import (
@@ -186,7 +188,7 @@ OURS = "stream_pegasos, one pass"
 
 
 def learned_by(make: Callable[[], TextClassifier]) -> Model:
-    @peers.from_memory
+    @batch_peers.from_memory
     def answer(texts: list[str], labels: list[Any], later: list[str]) -> Sequence[Any]:
         model = make()
         model.learn_many(texts, labels)
@@ -209,8 +211,8 @@ def print_split(streams: list[Corpus]) -> dict[str, tuple[float, float]]:
     rows = {OURS: learned_by(TextClassifier)}
     if peers.has_word_vectors():
         rows[f"{OURS}, with word vectors"] = learned_by(partial(recipe, "classes", peers.WORDLLAMA))
-    rows |= peers.MODELS
-    for name, model in (rows | peers.MODELS_OF_CHINESE if any(chinese) else rows).items():
+    rows |= batch_peers.MODELS
+    for name, model in (rows | batch_peers.MODELS_OF_CHINESE if any(chinese) else rows).items():
         try:
             done = [
                 measured(model, corpus) if name in rows or of_chinese else None

@@ -8,10 +8,10 @@ import signal
 import numpy as np
 import pytest
 from contract import bits, for_each, of_texts
+from corpora import read_records
 from engines import compiled_engine, needs_compiled, same_state
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from peers import read_records
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, TextClassifier
 

@@ -120,7 +120,7 @@ def test_what_any_web_page_can_send_without_asking_is_refused(features, kind):
     app = create_app(service)
     with testclient.TestClient(app) as client:
         paths = [each.path for each in app.routes if "POST" in (each.methods or {"POST"})]
-        assert {"/predict", "/learn", "/explain", "/teach", "/take-back"} <= {*paths}
+        assert {"/predict", "/learn", "/describe", "/explain", "/teach", "/take-back"} <= {*paths}
         for path in paths:
             for body in (b'{"text": "a", "label": "b", "number": 1}', b"Subject: a\n\nb", b""):
                 headers = {} if kind is None else {"content-type": kind}
@@ -169,7 +169,7 @@ def test_a_wrong_token(given):
     with serving(Service(TextClassifier(), token="secret")) as client:
         headers = {} if given is None else {"authorization": given.encode()}
         for method, path in (
-            *(("POST", path) for path in ("/learn", "/predict", "/explain", "/teach", "/take-back")),
+            *(("POST", path) for path in ("/learn", "/predict", "/describe", "/explain", "/teach", "/take-back")),
             *(("GET", path) for path in ("/asked", "/learned", "/monitor", "/model", "/metrics", "/classes", "/words")),
             *(("GET", path) for path in ("/openapi.json", "/nothing")),
         ):
