@@ -46,7 +46,7 @@ class DescriptionOptions:
             raise Failure("labels are described by texts, and the model learns from features, not of texts")
         try:
             lessons = model.lessons_of(descriptions)
-            model.learn_many(lessons.X, lessons.y)
+            model.learn_many(lessons.X, lessons.y, lessons.w)
         except (TypeError, ValueError) as error:
             raise Failure(f"{self.describe or '--describe-names'}: {error}") from None
         if lessons.warning is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 __all__ = ["Descriptions", "Lessons", "lessons_of", "name_as_text"]
@@ -12,7 +12,10 @@ __all__ = ["Descriptions", "Lessons", "lessons_of", "name_as_text"]
 # Of each label texts, or one, or nothing where its name says enough.
 Descriptions = Mapping[Any, str | Iterable[str] | None]
 
-TIMES = 2  # that each text is taught: one is a little less, four are no better
+# How often each text is taught, and with what weight: once is a little less, four times no better. Where a message may
+# have several labels, a text says little of the others, and counts little.
+TIMES, WEIGHT = 2, 1.0
+TIMES_OF_SEVERAL, WEIGHT_OF_SEVERAL = 1, 0.1
 # Between the words of a name: underscores, hyphens and spaces; and before a capital, as in lostCard and HTTPError.
 BETWEEN_WORDS = re.compile(r"[_\-\s]+|(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\d_A-Z])")
 
@@ -36,10 +39,11 @@ def name_as_text(label: Any) -> str:
 
 
 class Lessons(NamedTuple):
-    """Messages and their labels, as they are to be learned, and labels that are not described by their names."""
+    """Messages, their labels and the weight of each, as they are to be learned; and labels whose names say nothing."""
 
     X: list[Any]
     y: list[Any]
+    w: float
     left_out: list[Any]
 
     @property
@@ -51,8 +55,8 @@ class Lessons(NamedTuple):
         return f"these names of labels describe nothing, so they are left out: {few}"
 
 
-def lessons_of(descriptions: Descriptions) -> Lessons:
-    """What is to be learned of descriptions, one round after the other.
+def lessons_of(descriptions: Descriptions, several: bool, message_of: Callable[[str], Any]) -> Lessons:
+    """What is to be learned of descriptions, one round after the other, where a message has one label or several.
 
     Names that are numbers, or that differ by their numbers alone, are left out.
 
@@ -83,5 +87,6 @@ def lessons_of(descriptions: Descriptions) -> Lessons:
             if not text.strip():
                 raise ValueError(f"a description of {label!r} is blank; None stands for the name of the label")
         lessons += [(text, label) for text in texts]
-    lessons *= TIMES
-    return Lessons([text for text, _ in lessons], [label for _, label in lessons], left_out)
+    lessons *= TIMES_OF_SEVERAL if several else TIMES
+    X, y = [message_of(text) for text, _ in lessons], [(label,) if several else label for _, label in lessons]
+    return Lessons(X, y, WEIGHT_OF_SEVERAL if several else WEIGHT, left_out)

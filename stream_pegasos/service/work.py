@@ -266,7 +266,7 @@ class Service:
             As `learn` does; also if a description is no text.
         """
         lessons = self.model.lessons_of(descriptions)
-        await self.learn([*zip(lessons.X, lessons.y, strict=True)])
+        await self.learn([(x, y, lessons.w) for x, y in zip(lessons.X, lessons.y, strict=True)])
         return {"n_learned": len(lessons.X), "left_out": lessons.left_out}
 
     def _check_learns(self) -> None:

@@ -34,10 +34,10 @@ def test_each_text_is_learned_twice(make):
     assert set(described.classes) == {"lost_card", "refund", 3}
 
 
-def test_of_several_labels_a_text_has_one():
+def test_of_several_labels_a_text_has_one_and_counts_little():
     described, taught = (TextClassifier(classifier=MultiLabelClassifier()) for _ in range(2))
     described.describe(DESCRIPTIONS)
-    taught.learn_many(*zip(*[(text, [label]) for text, label in TEXTS * 2], strict=True))
+    taught.learn_many(*zip(*[(text, [label]) for text, label in TEXTS], strict=True), w=0.1)
     assert state(described) == state(taught)
 
 
