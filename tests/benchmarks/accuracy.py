@@ -16,7 +16,8 @@ file, one a line, through sed, tr and paste; the others get them as they are, fr
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -53,9 +54,13 @@ CLASSIFIERS: dict[Kind, Callable[[], Any]] = {
 }
 
 
-def recipe(kind: Kind, vectors: Any = None) -> TextClassifier:
-    """The default text model for labels of a kind, with word vectors where a table is given."""
-    return TextClassifier(TextFeatures(vectors=vectors), CLASSIFIERS[kind]())
+def recipe(kind: Kind, vectors: Any = None, named: Iterable[Any] = ()) -> TextClassifier:
+    """The default text model for labels of a kind, with vectors where they are given, and labels described by name."""
+    model = TextClassifier(TextFeatures(vectors=vectors), CLASSIFIERS[kind]())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of names that say nothing
+        model.describe(dict.fromkeys(named))
+    return model
 
 
 def variant(features: dict[str, Any], classifier: dict[str, Any]) -> TextClassifier:

@@ -8,14 +8,14 @@ were asked for, so that it flatters whoever asks; the held out ones do not. Mean
 equally uncertain messages, and the range of the second.
 
     python tests/benchmarks/active_learning.py [--labels N] [--seeds N] [--limit N] [--only STREAM,...]
-                                        [--vectors NAME_OR_PATH]
+                                        [--vectors NAME_OR_PATH] [--names]
 """
 
 import random
 import re
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -50,19 +50,19 @@ Strategy = Callable[[Asking], int]
 
 
 def main() -> None:
-    arguments = arguments_of(__doc__, labels=500, seeds=5, limit=int, only=",".join(STREAMS), vectors=str)
+    arguments = arguments_of(__doc__, labels=500, seeds=5, limit=int, only=",".join(STREAMS), vectors=str, names=False)
     for corpus in of_classes(*arguments.only.split(",")):
         corpus = corpus.first(arguments.limit)
-        of_words = f" and the word vectors of {arguments.vectors}" if arguments.vectors else ""
+        of_words = f" and the vectors of {arguments.vectors}" * bool(arguments.vectors) + " and names" * arguments.names
         print(f"\n{corpus.name}: accuracy with {arguments.labels} labels{of_words}")
         columns = [f"{where}: {which}" for where in ("file", "stream") for which in ("rest", "held out", "range")]
         table = Table("labels asked for", *columns)
+        make = partial(recipe, "classes", arguments.vectors, corpus.met if arguments.names else ())
         for strategy in STRATEGIES:
             cells = []
             for passes in (False, True):
                 results = [
-                    taught(corpus, strategy, seed, passes, arguments.labels, arguments.vectors)
-                    for seed in range(arguments.seeds)
+                    taught(corpus, make(), strategy, seed, passes, arguments.labels) for seed in range(arguments.seeds)
                 ]
                 rest, held_out = zip(*results, strict=True)
                 spread = f"{min(held_out):.4f} to {max(held_out):.4f}"
@@ -71,12 +71,11 @@ def main() -> None:
 
 
 def taught(
-    corpus: Corpus, strategy: str, seed: int, passes: bool, n_labels: int, vectors: str | None
+    corpus: Corpus, model: TextClassifier, strategy: str, seed: int, passes: bool, n_labels: int
 ) -> tuple[float, float]:
-    """The accuracies on the rest and on what is held out, where so many labels were asked for by a strategy."""
+    """The accuracies of a new model on the rest and on what is held out, where so many labels were asked for by a strategy."""
     generator = random.Random(seed)
     asks = STRATEGIES[strategy]()
-    model = recipe("classes", vectors)
     pool = [i for i in range(len(corpus.texts)) if (i + 1) % HELD_OUT]
     coming = iter(pool)
     waiting: list[int] = []

@@ -16,7 +16,6 @@ SGDClassifier.partial_fit, which like ours takes one pass.
 """
 
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,11 +85,7 @@ def shuffled(corpus: Corpus, seed: int, n: int) -> Corpus:
 
 def scores(corpus: Corpus, vectors: Any, names: bool, ends: list[int]) -> Floats:
     """How good the answers are to the messages up to each end, in one pass."""
-    model = recipe(corpus.kind, vectors)
-    if names:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of names that say nothing
-            model.describe(dict.fromkeys(corpus.met))
+    model = recipe(corpus.kind, vectors, corpus.met if names else ())
     answers = model.predict_learn_many(corpus.texts, corpus.labels).labels.tolist()
     return np.array([score(answers[:end], corpus.first(end)) for end in ends])
 
