@@ -73,7 +73,7 @@ def main() -> None:
 def taught(
     corpus: Corpus, model: TextClassifier, strategy: str, seed: int, passes: bool, n_labels: int
 ) -> tuple[float, float]:
-    """The accuracies of a new model on the rest and on what is held out, where so many labels were asked for by a strategy."""
+    """The accuracies of a new model on the rest and on what is held out, once a strategy asked for so many labels."""
     generator = random.Random(seed)
     asks = STRATEGIES[strategy]()
     pool = [i for i in range(len(corpus.texts)) if (i + 1) % HELD_OUT]
