@@ -16,7 +16,16 @@ from stream_pegasos.evaluation.tallies import CLASSES, Score
 from stream_pegasos.learners.labels import PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError
 
-__all__ = ["REFUSALS", "Evaluation", "ExampleError", "OnRefused", "evaluate", "predict_block", "predict_learn"]
+__all__ = [
+    "REFUSALS",
+    "Evaluation",
+    "ExampleError",
+    "OnRefused",
+    "encode_ahead",
+    "evaluate",
+    "predict_block",
+    "predict_learn",
+]
 
 # What is told of an example that a model refuses: the example and the reason.
 OnRefused = Callable[[Labelled, str], None]
@@ -259,6 +268,7 @@ def _late(
         done.clear()
 
     for chunk in chunks:
+        encode_ahead(model, [example[0] for example in chunk])
         for example in chunk:
             try:
                 waiting.append((example, _predict_one(model, example)))
@@ -280,8 +290,18 @@ def predict_block(
     model: Any, X: list[Any], y: list[Any], examples: Sequence[Labelled] = (), threads: int = 1
 ) -> PredictedBlock:
     """What the model says of examples that are not learned now, together with the labels that it knows."""
+    encode_ahead(model, X)
     with model.lock:
         return PredictedBlock(model.predictions(X, threads=threads), model.classes, y, examples)
+
+
+def encode_ahead(model: Any, X: Sequence[Any]) -> None:
+    """Have the encoder of a model, if it has one, read examples together and without the model's lock, so that they are
+    predicted and learned at once.
+    """
+    features = getattr(model, "features", None)
+    if features is not None and features.encoder is not None:
+        features.refusals(X)
 
 
 def predict_learn(

@@ -10,7 +10,7 @@ from time import sleep
 from typing import Any, Protocol, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
-from stream_pegasos.evaluation.prequential import predict_learn
+from stream_pegasos.evaluation.prequential import encode_ahead, predict_learn
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answer, answers_to
 from stream_pegasos.operation.checkpoints import Checkpoints
@@ -244,6 +244,7 @@ class StreamRunner:
         n = sum(example.fault is None for example in batch.examples)
         if self._rest is not None:
             self._rest -= n
+        encode_ahead(self.model, [example.x for example in batch.examples if example.fault is None])
         with self._lock:
             self._torn = True
             for labelled, group in itertools.groupby(batch.examples, lambda example: example.y is not None):

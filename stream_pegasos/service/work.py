@@ -13,7 +13,7 @@ from typing import Any
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.predicted import Labelled
-from stream_pegasos.evaluation.prequential import predict_block
+from stream_pegasos.evaluation.prequential import encode_ahead, predict_block
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
@@ -114,7 +114,7 @@ class Service:
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
         self.learning_lock, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._predictions = MicroBatching(self._predict, SLICE)
-        self._encoding = Encoding(lambda X: self.model.features.refusals(X))
+        self._encoding = Encoding(lambda X: encode_ahead(self.model, X))
         self._ending = False
         self.n_learned_again = 0
         if checkpoints is None:

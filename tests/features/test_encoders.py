@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 
 import stream_pegasos
 from stream_pegasos import Category, MailFeatures, TextClassifier, TextFeatures
-from stream_pegasos.evaluation.prequential import evaluate
+from stream_pegasos.evaluation.prequential import evaluate, predict_block
 from stream_pegasos.features import encoders
 from stream_pegasos.features.encoders import LONGEST, EncoderError, text_encoder
 from stream_pegasos.features.vectors import packed, unpacked, vector_source
@@ -181,7 +181,17 @@ def test_what_is_no_encoder(encode, match):
         TextFeatures(vectors=encode)
 
 
-def test_other_threads_learn_while_a_text_is_encoded():
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda model: model.learn_one("slow", 1),
+        lambda model: model.learn_many(["slow"], [1]),
+        lambda model: predict_block(model, ["slow"], []),
+        lambda model: model.explain_one("slow"),
+    ],
+    ids=["learn_one", "learn_many", "predict_block", "explain_one"],
+)
+def test_other_threads_learn_while_a_text_is_encoded(read):
     is_encoding, may_end = threading.Event(), threading.Event()
 
     def encode(texts):
@@ -191,14 +201,15 @@ def test_other_threads_learn_while_a_text_is_encoded():
         return counted(texts)
 
     model = TextClassifier(TextFeatures(vectors=encode))
-    thread = threading.Thread(target=model.learn_one, args=("slow", 1))
+    thread = threading.Thread(target=read, args=(model,))
     thread.start()
     assert is_encoding.wait(60)
-    model.learn_one("fast", 0)
+    learning = threading.Thread(target=model.learn_one, args=("fast", 0))
+    learning.start()
+    learning.join(60)
     assert model.n_learned == 1 and thread.is_alive()
     may_end.set()
     thread.join()
-    assert model.n_learned == 2
 
 
 def test_a_file_names_the_encoder(tmp_path):

@@ -11,7 +11,7 @@ from outcomes import predictions_of
 from running import bits, wait
 from scripts import WORDS, Run, Script, learned, message
 
-from stream_pegasos import TextClassifier
+from stream_pegasos import TextClassifier, TextFeatures
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.streams import Example, StreamError
@@ -42,6 +42,22 @@ def test_each_message_is_answered_then_learned(which, size):
     assert run.source.closed.is_set()
     assert not run.bad
     assert not run.events
+
+
+@pytest.mark.parametrize("delay", [False, True])
+def test_a_batch_is_encoded_together_and_each_message_once(delay):
+    """Also where some have no label."""
+    calls = []
+
+    def encode(texts):
+        calls.append(sorted(texts))
+        return [[len(text), 1.0] for text in texts]
+
+    model = TextClassifier(TextFeatures(vectors=encode))
+    calls.clear()
+    examples = [Example(f"{i:02} {WORDS[i % 7]}", None if delay and i < 15 else i % 2, 1.0, i, i) for i in range(30)]
+    Run(Script(examples, [10]), model).run()
+    assert calls == [[example.x for example in examples[i : i + 10]] for i in (0, 10, 20)]
 
 
 def test_a_label_that_is_refused_is_answered_and_passed_over():
