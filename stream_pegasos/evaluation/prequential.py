@@ -290,18 +290,18 @@ def predict_block(
     model: Any, X: list[Any], y: list[Any], examples: Sequence[Labelled] = (), threads: int = 1
 ) -> PredictedBlock:
     """What the model says of examples that are not learned now, together with the labels that it knows."""
-    encode_ahead(model, X)
+    encode_ahead(model, X, threads)
     with model.lock:
         return PredictedBlock(model.predictions(X, threads=threads), model.classes, y, examples)
 
 
-def encode_ahead(model: Any, X: Sequence[Any]) -> None:
+def encode_ahead(model: Any, X: Sequence[Any], threads: int = 1) -> None:
     """Have the encoder of a model, if it has one, read examples together and without the model's lock, so that they are
     predicted and learned at once.
     """
     features = getattr(model, "features", None)
     if features is not None and features.encoder is not None:
-        features.refusals(X)
+        features.refusals(X, threads)
 
 
 def predict_learn(

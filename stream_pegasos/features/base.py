@@ -107,11 +107,11 @@ class Features(base.MiniBatchTransformer):
         """What the scanner takes of the field, a tuple if there are several in `each`; `None` stands for nothing."""
         raise NotImplementedError
 
-    def encoded(self, messages: list[Any]) -> list[Any]:
+    def encoded(self, messages: list[Any], threads: int = 1) -> list[Any]:
         """What the scanner takes of messages that were read."""
         if self.encoder is None:
             return messages
-        vectors = self.encoder.vectors([message[-1] for message in messages])
+        vectors = self.encoder.vectors([message[-1] for message in messages], threads)
         return [(*message[:-1], vector) for message, vector in zip(messages, vectors, strict=True)]
 
     def name_of(self, token: str) -> str:
@@ -142,8 +142,8 @@ class Features(base.MiniBatchTransformer):
         made.scanner = Scanner(*dataclasses.replace(self.specification, norm=None).arguments)
         return made
 
-    def prepare_many(self, X: Any) -> list[Any]:
-        """What the scanner takes of several messages."""
+    def prepare_many(self, X: Any, threads: int = 1) -> list[Any]:
+        """What the scanner takes of several messages, which so many threads may encode."""
         if isinstance(X, (str, bytes, dict)):
             raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
         if is_frame(X):
@@ -156,14 +156,14 @@ class Features(base.MiniBatchTransformer):
                 )
             rows = zip(*(values_of(X[name]) for name in names), strict=True)
             X = [dict(zip(names, row, strict=True)) for row in rows]
-        return self.encoded([self.read(x) for x in X])
+        return self.encoded([self.read(x) for x in X], threads)
 
-    def refusals(self, X: Sequence[Any]) -> list[str | None]:
-        """Why each message cannot be read; `None` for one that can."""
+    def refusals(self, X: Sequence[Any], threads: int = 1) -> list[str | None]:
+        """Why each message cannot be read; `None` for one that can. Those that can are encoded together."""
         reasons: list[str | None] = []
         if self.encoder is not None:
             with contextlib.suppress(TypeError, ValueError):
-                self.prepare_many(X)  # which encodes all together
+                self.prepare_many(X, threads)
         for x in X:
             try:
                 self.prepare(x)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import importlib
 import itertools
+import math
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -62,6 +65,8 @@ class TextEncoder:
         Where the encoder is from: `"use"`, the path as given, or `"encoder"`.
     encode
         The function.
+    in_threads
+        Whether several threads that call it at once are faster than one.
 
     Attributes
     ----------
@@ -93,8 +98,8 @@ class TextEncoder:
     size = 0  # it has no words
     kept: tuple[NDArray[Any], ...] = ()  # nor any that a file could hold
 
-    def __init__(self, name: str, encode: Callable[[list[str]], Any]) -> None:
-        self.name, self._encode = name, encode
+    def __init__(self, name: str, encode: Callable[[list[str]], Any], in_threads: bool = False) -> None:
+        self.name, self._encode, self._in_threads = name, encode, in_threads
         self._newest: dict[bytes, Vectors] = {}
         self._lock = Lock()
         self.n_dimensions = 0  # as yet
@@ -110,8 +115,15 @@ class TextEncoder:
     def _what(self) -> str:
         return "the encoder" if self.name == OBJECT else f"the encoder {self.name!r}"
 
-    def vectors(self, texts: Sequence[str]) -> Vectors:
+    def vectors(self, texts: Sequence[str], threads: int = 1) -> Vectors:
         """The vectors of texts, a row each.
+
+        Parameters
+        ----------
+        texts
+            The texts.
+        threads
+            How many threads may encode them, where the encoder can be called by several.
 
         Raises
         ------
@@ -130,13 +142,20 @@ class TextEncoder:
                 missing.setdefault(key, []).append(row)
         # Texts of about one length go together, as encoders fill up shorter ones.
         order = sorted(missing, key=lambda key: len(texts[missing[key][0]]))
-        for begin in range(0, len(order), BLOCK):
-            block = order[begin : begin + BLOCK]
-            vectors = self._encoded([texts[missing[key][0]] for key in block])
+        threads = threads if self._in_threads else 1
+        size = max(1, min(BLOCK, math.ceil(len(order) / threads)))
+        blocks = [order[begin : begin + size] for begin in range(0, len(order), size)]
+        rows = [[texts[missing[key][0]] for key in block] for block in blocks]
+        encoded = map(self._encoded, rows) if threads == 1 or len(rows) < 2 else self._encoded_in_threads(rows, threads)
+        for block, vectors in zip(blocks, encoded, strict=True):
             for key, vector in zip(block, vectors, strict=True):
                 found[missing[key]] = vector
             self._keep(block, vectors)
         return found
+
+    def _encoded_in_threads(self, blocks: list[list[str]], threads: int) -> list[Vectors]:
+        with _one_thread_each(), ThreadPoolExecutor(threads) as pool:
+            return [*pool.map(self._encoded, blocks)]
 
     def _keep(self, keys: list[bytes], vectors: Vectors) -> None:
         with self._lock:
@@ -178,6 +197,16 @@ class TextEncoder:
 
     def __reduce__(self) -> Any:
         return (TextEncoder, (OBJECT, self._encode)) if self.name == OBJECT else (text_encoder, (self.name,))
+
+
+def _one_thread_each() -> AbstractContextManager[Any]:
+    """While this is held, NumPy multiplies matrices by one thread, so that those which encode do not wait for it."""
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
+    except ModuleNotFoundError:
+        return nullcontext()
+    limited: AbstractContextManager[Any] = threadpool_limits(1)
+    return limited
 
 
 def is_encoder(source: Any) -> bool:
@@ -226,7 +255,7 @@ def text_encoder(source: Any) -> TextEncoder:
     key = name if name == USE else os.path.realpath(name)
     with _loading:
         if key not in _loaded:
-            _loaded[key] = TextEncoder(name, _encode_of(name))
+            _loaded[key] = TextEncoder(name, _encode_of(name), in_threads=name == USE)
         return _loaded[key]
 
 

@@ -295,9 +295,9 @@ class HashedBagOfWords(Features):
             return self._ngrams(text)
         return self._preprocess(text) if self._in_python else text
 
-    def prepare_many(self, X: Any) -> list[Any]:
+    def prepare_many(self, X: Any, threads: int = 1) -> list[Any]:
         if not self._as_it_is or isinstance(X, (str, bytes, dict)) or is_frame(X):
-            return super().prepare_many(X)
+            return super().prepare_many(X, threads)
         return X if isinstance(X, list) else list(X)
 
 

