@@ -25,7 +25,7 @@ from stream_pegasos.features.tables import MOST
 __all__ = ["OBJECT", "USE", "EncoderError", "TextEncoder", "is_encoder", "text_encoder"]
 
 USE, OBJECT, EXTRA = "use", "encoder", "encoders"
-LONGEST = 4096  # characters of a text that are encoded; encoders of sentences read no more, or all of them as one mean
+LONGEST = 1024  # characters of a text that are encoded: more take time, and tell nothing more of mail and news
 BLOCK = 256  # texts that are encoded in one call
 NEWEST = 1 << 14  # texts whose vectors are kept, so that what was predicted is not encoded again to be learned
 # What an encoder gives for these tells it from any other.
@@ -52,7 +52,7 @@ class EncoderError(ValueError):
 class TextEncoder:
     """What gives each text a vector, by `encode`, a function from a list of texts to an array with a row each.
 
-    `text_encoder` makes one. Vectors are divided by their norm. A text is read up to its character 4,096; one without
+    `text_encoder` makes one. Vectors are divided by their norm. A text is read up to its character 1,024; one without
     any has no vector. The vectors of the newest 16,384 texts are kept, by a hash of the text, so that a message which
     is predicted and then learned is encoded once. Several threads may call it at once.
 

@@ -16,7 +16,7 @@ SGDClassifier.partial_fit, which like ours takes one pass.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import corpora
@@ -31,7 +31,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
-from stream_pegasos.features.encoders import TextEncoder, text_encoder
+from stream_pegasos.features.encoders import TextEncoder, is_encoder, text_encoder
 from stream_pegasos.streams import StreamError
 
 AFTER = (200, 500, 1_000, 2_000)  # messages
@@ -47,13 +47,26 @@ def main() -> None:
         if arguments.held_out:
             print_held_out([*corpora.chosen(arguments)], text_encoder(arguments.vectors))
             return
+        vectors = remembering(arguments.vectors) if is_encoder(arguments.vectors) else arguments.vectors
         print(f"\nwithout vectors → with those of {arguments.vectors}{' → and names' * arguments.names}")
         table = Table("", *(f"after {n:,}" for n in AFTER), "whole stream")
         for corpus in corpora.chosen(arguments):
             name = corpus.name + WHAT.get(corpus.kind, "")
-            table.row(name, *cells(corpus, arguments.vectors, arguments.names, arguments.orders))
+            table.row(name, *cells(corpus, vectors, arguments.names, arguments.orders))
     except (ImportError, OSError, ValueError, StreamError) as error:
         sys.exit(f"{error}")
+
+
+def remembering(name: str) -> Callable[[list[str]], Floats]:
+    """An encoder that encodes a text once, however many other ones come between."""
+    encoder, known = text_encoder(name), dict[str, Floats]()
+
+    def encode(texts: list[str]) -> Floats:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update(zip(new, encoder.vectors(new), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return encode
 
 
 def cells(corpus: Corpus, vectors: Any, names: bool, n_orders: int) -> list[str]:
