@@ -143,7 +143,7 @@ def word_vectors(source: Any) -> WordVectors:
     name = os.fspath(source) if isinstance(source, os.PathLike) else source
     if not isinstance(name, str):
         raise TypeError(
-            f"vectors is of type {type(source).__name__}, which is no name, path or mapping of words to arrays"
+            f"vectors is of type {type(source).__name__}, which is no name, path, mapping of words to arrays or encoder"
         )
     if "\0" in name:
         raise ValueError(f"vectors is {name!r}, which is no name of a file")

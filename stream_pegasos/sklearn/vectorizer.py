@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from stream_pegasos.features.text import TextFeatures
-from stream_pegasos.features.vectors import WordVectors
 from stream_pegasos.sklearn.texts import texts_of
 
 __all__ = ["TextVectorizer"]
@@ -60,9 +58,9 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         Whether n-grams include the ends of the text. `None` is `True` for words, and `False` for n-grams of characters,
         which do not.
     vectors
-        Word vectors, as for `TextFeatures`: the numbers of the vector of a text stand in columns behind the others. A
-        mapping is turned into a table in each call; what `stream_pegasos.features.vectors.word_vectors` makes of it is
-        one.
+        Word vectors or an encoder, as for `TextFeatures`: the numbers of the vector of a text stand in columns behind
+        the others. A mapping is turned into a table in each call; what `stream_pegasos.features.vectors.word_vectors`
+        makes of it is one.
 
     Examples
     --------
@@ -95,7 +93,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     mask_digits: bool = True
     prefix_length: int | None = None
     boundaries: bool | None = None
-    vectors: str | os.PathLike[str] | Mapping[str, Any] | WordVectors | None = None
+    vectors: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
