@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-# With l2 and the weights of examples inside these limits every sum stays finite, whatever the stream brings.
+# With l2 and the weights of examples inside these limits every sum stays finite.
 SMALLEST_L2, LARGEST_L2, LARGEST_WEIGHT = 1e-30, 1e30, 1e30
-LARGEST_COUNT = 1 << 62  # so far from the end of 64 bits that no counter comes there
+LARGEST_COUNT = 1 << 62  # far enough below 2^63 that no counter overflows
 
 
 def check_number(name: str, value: Any, low: float, high: float) -> None:
@@ -51,7 +51,7 @@ def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
 def step_arguments(
     l2: Any, batch_size: Any, t0: Any, project: Any, fit_intercept: Any, intercept_scaling: Any
 ) -> tuple[float, int, float, bool, float]:
-    """The parameters of Pegasos's step, checked, as its learner takes them."""
+    """The parameters of a Pegasos step, checked and converted for `PegasosLearner`."""
     check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
     check_integer("batch_size", batch_size, 1, 1 << 31)
     check_number("t0", t0, 0.0, 1e100)

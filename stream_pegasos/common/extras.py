@@ -1,4 +1,4 @@
-"""What only some uses need, and how to install it."""
+"""Optional dependencies, and how to install them."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ from typing import Any
 
 __all__ = ["Lock", "heed_forks"]
 
-PATIENCE = 0.1  # seconds to wait for one lock with others in hand, for which its owner may wait
+PATIENCE = 0.1  # seconds to wait for a lock while holding others, for which its owner may be waiting
 
-_known: set[weakref.ref[Any]] = set()  # all that is done to it is done at once
+_known: set[weakref.ref[Any]] = set()  # only atomic operations change it
 _forking = threading.local()
 
 
 class Lock(RLock):  # type: ignore[misc]
-    """A reentrant lock. In a copy or a pickle of its owner stands a new one."""
+    """A reentrant lock. A copy or a pickle of its owner gets a new one."""
 
     def __init__(self) -> None:
         heed_forks(self)
@@ -27,9 +27,7 @@ class Lock(RLock):  # type: ignore[misc]
 
 
 def heed_forks(lock: Any) -> None:
-    """Let a fork wait until nobody but its own thread has the lock: a child has no other thread to let go of it, nor to
-    finish what it guards.
-    """
+    """Make a fork wait while another thread holds the lock: in the child no such thread exists to release it."""
     _known.add(weakref.ref(lock, _known.discard))
 
 
@@ -37,7 +35,7 @@ def _take_all() -> None:
     _forking.held = []
     while (busy := next((lock for lock in _alive() if not _take(lock, PATIENCE)), None)) is not None:
         _let_go()
-        _take(busy)  # with no other in hand, so that its owner may take these
+        _take(busy)  # while holding no other, so that its owner may take them
 
 
 def _alive() -> list[Any]:

@@ -15,7 +15,7 @@ import orjson
 from numpy.typing import NDArray
 from river import base
 
-# The names of features: all their JSON texts, and where each begins and ends.
+# The arrays that hold the names of features: their JSON texts, joined, and the offsets between these.
 NAMES, NAME_OFFSETS = "names", "name_offsets"
 
 
@@ -25,7 +25,7 @@ def pack(value: Any) -> Any:
     Raises
     ------
     ValueError
-        If the value cannot be written down, as a function cannot.
+        If the value has no form in JSON, as a function has none.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -98,7 +98,7 @@ def drift_detector_class(name: str) -> Any:
 
 
 def parameters_of(estimator: Any) -> dict[str, Any]:
-    """What an object of River's protocol was made with, by parameter."""
+    """The parameters that an object of River's protocol was made with."""
     kind: Any = type(estimator)
     return {name: getattr(estimator, name) for name in parameter_names(kind)}
 
@@ -109,12 +109,12 @@ def parameter_names(kind: Any) -> tuple[str, ...]:
 
 
 def pack_parameters(estimator: base.Base) -> dict[str, Any]:
-    """The same, packed."""
+    """The parameters of an estimator, packed."""
     return {name: pack(value) for name, value in parameters_of(estimator).items()}
 
 
 def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:
-    """What `pack_parameters` packed. Objects of River's are made for the parameters that take them."""
+    """What `pack_parameters` packed, with River's initializers and drift detectors made anew."""
     parameters = {}
     for name, value in packed.items():
         if name in RIVER_OBJECTS and isinstance(value, dict):
@@ -134,7 +134,7 @@ def _initializer(name: str, parameters: dict[str, Any]) -> Any:
 
 
 def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:
-    """River checks few parameters, and some of its detectors end the process over a size."""
+    """A detector that was tried: River checks few parameters, and a wrong size makes some detectors end the process."""
     for parameter in SIZES_OF_DETECTORS & parameters.keys():
         size = parameters[parameter]
         if not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE:
@@ -152,7 +152,7 @@ LARGEST_SIZE = 100_000
 
 
 def look_up(name: str) -> None:
-    """See to it that the module is imported of which a public name is, as a file has it."""
+    """Import the module that defines a public name, which a model file gave."""
     getattr(importlib.import_module("stream_pegasos"), name, None)
 
 
@@ -165,7 +165,7 @@ def is_unicode(text: str) -> bool:
 
 
 def pack_names(names: list[Any]) -> dict[str, NDArray[Any]]:
-    """Names of features as arrays: their JSON texts, one behind the other, and their ends."""
+    """Names of features as two arrays: their JSON texts, joined, and the offsets between these."""
     texts = [orjson.dumps(pack(name)) for name in names]
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     return {NAMES: np.frombuffer(b"".join(texts), np.uint8), NAME_OFFSETS: offsets}
@@ -174,8 +174,7 @@ def pack_names(names: list[Any]) -> dict[str, NDArray[Any]]:
 def unpack_names(texts: NDArray[Any], offsets: NDArray[Any]) -> list[Any]:
     """What `pack_names` packed."""
     content, ends = texts.tobytes(), offsets.tolist()
-    if texts.dtype != np.uint8 or offsets.dtype != np.int64 or offsets.ndim != 1 or ends[:1] != [0]:
-        raise ValueError("the feature names are not as they were written")
-    if ends[-1] != len(content) or (np.diff(offsets) < 0).any():
+    has_types = texts.dtype == np.uint8 and offsets.dtype == np.int64 and offsets.ndim == 1
+    if not has_types or ends[:1] != [0] or ends[-1] != len(content) or (np.diff(offsets) < 0).any():
         raise ValueError("the feature names are not as they were written")
     return [unpack(orjson.loads(content[begin:end])) for begin, end in itertools.pairwise(ends)]

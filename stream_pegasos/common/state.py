@@ -13,16 +13,15 @@ from stream_pegasos.common.checks import LARGEST_COUNT, check_integer, check_num
 
 State = dict[str, Any]
 
-# The dimensions of arrays: a number for each of these. Features have `n_taught` columns each that are taught, which
-# stand one after the other.
+# The dimensions of arrays. One that is `TAUGHT` joins the taught columns of all features: `n_taught` for each feature.
 FEATURES, COLUMNS, BUFFERED, TAUGHT, DIMENSIONS = "features", "columns", "buffered", "taught", "dimensions"
 
-# A sum of squares in a state, and whatever else grows with them, may be this large.
+# The largest sum of squares in a state, and of whatever grows with such a sum.
 LARGEST_SUM = 1e307
 
 Limit = float | Callable[[State], float]
 
-# Numbers of 32 bits, of which any is right, so that none is read to see that.
+# A type of 32 bits, every value of which is valid; a check need not read them.
 WORD = np.uint32
 
 
@@ -30,7 +29,7 @@ WORD = np.uint32
 class Field:
     """One part of a state: a number or, with dimensions, an array of numbers; a dimension has one size in all fields.
 
-    The limits are those of each number, or of its size where it is `signed`; a function makes them of the whole state.
+    `low` and `high` bound each number or, if it is `signed`, its absolute value. A limit may depend on the whole state.
     """
 
     name: str
@@ -39,7 +38,7 @@ class Field:
     shape: tuple[str, ...] = ()
     signed: bool = False
     of_type: type = float  # int, or `WORD` in arrays
-    size: int | None = None  # of an array that has one dimension, of its own
+    size: int | None = None  # fixed, of an array with one dimension
 
     def check(self, state: Mapping[str, Any], sizes: dict[str, int]) -> None:
         low, high = (limit(dict(state)) if callable(limit) else limit for limit in (self.low, self.high))
@@ -69,16 +68,13 @@ def count(name: str, *shape: str, high: Limit = LARGEST_COUNT) -> Field:
 
 
 def keys(name: str, dimension: str) -> Field:
-    """Keys of features."""
     return Field(name, -(1 << 63), (1 << 63) - 1, (dimension,), of_type=int)
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """All fields of a state, and what else is true of it: pairs of a fault, and of a function that says there is none.
-
-    Fields with the dimension `FEATURES`, the field `keys` among them, hold what is known of each feature. A state has
-    all of the optional fields or none.
+    """All fields of a state, and its conditions: pairs of a fault and a function that returns whether the state is free
+    of it. A state has all of the optional fields or none.
     """
 
     fields: tuple[Field, ...]
@@ -86,11 +82,11 @@ class Declaration:
     optional: tuple[Field, ...] = ()
 
     def fields_of(self, state: Mapping[str, Any]) -> tuple[Field, ...]:
-        """Those that a state has, or should have."""
+        """The fields of a state, the optional ones included if it has any of them."""
         return self.fields + (self.optional if any(field.name in state for field in self.optional) else ())
 
     def check(self, state: Mapping[str, Any], **sizes: int) -> None:
-        """Raise a ValueError or a TypeError if no learner can have been in this state."""
+        """Raise a ValueError or a TypeError if no learner can be in this state."""
         for field in self.fields_of(state):
             field.check(state, sizes)
         for fault, holds in self.conditions:
@@ -98,13 +94,13 @@ class Declaration:
                 raise ValueError(fault)
 
     def selected(self, state: Mapping[str, Any], kept: NDArray[np.bool_]) -> State:
-        """The state without some of the features."""
+        """The state with only the features that are kept."""
         return self.taken(state, np.flatnonzero(kept))
 
     def taken(
         self, state: Mapping[str, Any], places: NDArray[np.intp], starts: NDArray[np.int64] | None = None
     ) -> State:
-        """The state with the features in these places alone, in their order; `starts` as `starts_of` gives them."""
+        """The state with only the features at these places, in this order. `starts` saves a call of `starts_of`."""
         taken_of: dict[str, NDArray[np.intp]] = {FEATURES: places}
         if "n_taught" in state:
             starts, n = self.starts_of(state) if starts is None else starts, state["n_taught"][places]
