@@ -1,14 +1,13 @@
-"""How a frozen model keeps the part of an adaptive rule that predicts: in a few bytes a feature, for any number of
-processes.
+"""The layout of a frozen model: what an adaptive rule needs to predict, in a few bytes a feature.
 
-A feature has a scale and weights, in half precision; the weights are in `unit`. An entry of the table is two words of
-32 bits: the hash of a key, and its record. Entries are in the order of their hashes, each at the home place of its hash
-or fewer than `longest` places after it. With two classes, the second word has the weight and, in its higher half, the
-scale. Otherwise it is a place in `records`. There, the first word has the scale and, in its higher half, the number of
-columns; then follow as many words, each with a column and, in its higher half, the weight.
+A feature has a scale and weights in half precision; the weights are multiples of `unit`. An entry of the table is two
+words of 32 bits: the hash of a key, and its record. Entries are sorted by hash; each stands at the home place of its
+hash or fewer than `longest` places after it. With two classes, the second word has the weight and, in its higher half,
+the scale. Otherwise it is a place in `records`. There, the first word has the scale and, in its higher half, the number
+of columns; a word for each column follows, with its number and, in the higher half, the weight.
 
-The table and the records may be parts of a file that nobody has checked. So no number in them can do harm: an index
-outside of the memory counts as a feature that is not known.
+The table and the records may come from a file that nobody has checked, so that none of their numbers may do harm: a
+feature whose index is outside of the memory is unknown.
 """
 
 from __future__ import annotations
@@ -35,17 +34,16 @@ from stream_pegasos.engine.pure.weights import MULTIPLIER
 BITS = 32
 HIGHER = np.uint32(16)  # the place of the higher half of a word
 GAP = 2**BITS - 1
-# How many of the places that hashes are at home at are taken.
-LOAD = 0.82
-# So many hashes are at home together, since so many entries make a line of the cache.
+LOAD = 0.82  # of the home places of hashes
+# The entries that share a home place, and the bytes of the cache line that they fill.
 TOGETHER, LINE = 8, 64
-# So many places from home on are looked at, at most: were it more, keys would be hashed anew.
+# The most places from home on that are probed; a table that would need more hashes its keys by another multiplier.
 LONGEST = 1024
 # The number of a column takes 16 bits.
 MOST_COLUMNS = 2**16 - 1
-# No weight is written with an exponent above this, of those that half precision has.
+# In `unit`, weights are below two to this power, well inside half precision.
 LARGEST_EXPONENT = 14
-# Weights of several columns below this change no margin that shows.
+# With several columns smaller weights are left out, as no margin visibly changes.
 LEAST_WEIGHT = 1e-3
 
 FROZEN = (
@@ -94,7 +92,7 @@ def refuse() -> NoReturn:
 
 
 def half(bits: Any) -> Any:
-    """The numbers of half precision that the lower 16 bits are. There are none that are not finite."""
+    """The numbers of half precision in the lower 16 bits; every pattern is a finite number."""
     exponents, mantissas = bits >> 10 & 31, bits & 1023
     sizes = np.ldexp(mantissas + 1024.0 * (exponents > 0), np.maximum(exponents, 1).astype(np.int64) - 25)
     return np.where(bits & 0x8000, -sizes, sizes)
@@ -124,7 +122,7 @@ def nothing_of(reduction: str) -> State:
 
 
 def frozen_rest(learner: Learner, state: State) -> State:
-    """What is not of features, in the state of the learner."""
+    """The part of a frozen state that is not about features, made from the learner's state."""
     smoothing = learner.arguments[3]
     prior = 0.0 if learner.several else state["intercept_log_ratio"]
     unknown_scale = halves(np.array(LEAST_SCALE + abs(prior) if smoothing else 1.0))
@@ -139,7 +137,7 @@ def frozen_rest(learner: Learner, state: State) -> State:
 
 
 def frozen_features(learner: Learner, state: State) -> State:
-    """What is known of features, in the state of the learner.
+    """The part of a frozen state that is about features, made from the learner's state.
 
     Raises
     ------
@@ -177,7 +175,7 @@ def records_of(
     weights: NDArray[np.float64],
     unit: float,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Where the record of each feature stands, and all records, without weights that change nothing."""
+    """The place of each feature's record, and all records, without weights that change nothing."""
     matters = np.abs(weights) >= LEAST_WEIGHT
     ends = np.concatenate([[0], np.cumsum(matters)])[np.cumsum(n_taught)]
     taught = columns[matters].astype(np.uint32) | halves(weights[matters] / unit) << HIGHER
@@ -187,8 +185,8 @@ def records_of(
 def shared_records(
     firsts: NDArray[np.uint32], taught: NDArray[np.uint32], ends: list[int]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Where the record of each feature stands, and all records: of each the first word, and those of its columns, which
-    end there. Features of which the same is known share one, as those do that only one message had.
+    """The place of each feature's record, and all records: the first word of each, and the words of its columns, which
+    end at `ends`. Features with equal records share one, as many do that only one message had.
     """
     places: dict[bytes, int] = {}
     known = []
@@ -205,7 +203,7 @@ def shared_records(
 
 
 def table_of(keys: NDArray[np.int64], known: NDArray[np.uint32]) -> State:
-    """The entries of keys."""
+    """A table with these keys, and what it says of them."""
     n_homes = max(math.ceil(len(keys) / LOAD / TOGETHER), 1)
     multiplier = MULTIPLIER % 2**BITS
     while True:

@@ -1,4 +1,4 @@
-"""From one column, which two classes share, to a column a class."""
+"""From a learner of two classes, which share a column, to one with a column for each class."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["from_two_classes", "grown"]
 
 
 def from_two_classes(state: State) -> State:
-    """The state of a learner of any number of classes that knows what one of two in this state knows."""
+    """The state of a learner of any number of classes, made from that of a learner of two classes."""
     return (pegasos_from_two_classes if "scale" in state else adaptive_from_two_classes)(state)
 
 
 def grown(learner: Learner) -> Learner:
-    """A learner of any number of classes that knows what this one knows of two."""
+    """A learner of any number of classes, made from a learner of two."""
     several: Learner = type(learner)(*learner.arguments[:-1], reduction="ovr")  # type: ignore[call-arg]
     several.set_state(from_two_classes(learner.get_state()))
     return several

@@ -32,9 +32,9 @@ Floats = NDArray[np.float64]
 NEGLIGIBLE = 1e-4
 # Sizes that differ by less than this share are the same.
 SAME = 1e-9
-# There is a dense copy of the matrix if at least one value in so many is stored.
+# A dense copy of the matrix is kept if at least one in this many of its values is stored.
 SPARSE = 8
-# With support vectors' coefficients inside their limits no margin overflows.
+# With this limit, and that of coefficients, no margin overflows.
 LARGEST_SIMILARITY = 1e200
 
 
@@ -89,11 +89,11 @@ ROW, SIZE, BETA, SQUARE, ITSELF = range(5)
 
 
 class SupportVectors:
-    """Vectors that have places, and behind them those that were written down and may yet take a place.
+    """The first `n` places of `numbers` are the support vectors; a vector that is written behind them may become one.
 
-    Features are in the rows of a matrix, which has others that were dropped, until all is stored anew, and free ones.
-    Where few of its values are 0 there is a dense copy, feature by feature, since its products take less time.
-    What has a place changes by one assignment, to `numbers` or to `n`: an interrupted step is whole, or not taken.
+    The features of a vector are a row of a sparse matrix, which also has free rows, and rows of vectors dropped since
+    it was last stored. A dense copy, if few of its values are 0, makes products faster. One assignment, to `numbers` or
+    to `n`, changes the support vectors: an interrupted step is whole, or not taken.
     """
 
     def __init__(self, keys: NDArray[np.int64], values: Floats, numbers: Floats, named: list[dict[Any, float]]) -> None:
@@ -103,7 +103,7 @@ class SupportVectors:
     def _store(
         self, keys: NDArray[np.int64], values: Floats, numbers: Floats, named: list[dict[Any, float]], n_more: int
     ) -> None:
-        """Store all with room for half as many again, and for one that has so many features."""
+        """Store all vectors, with room for half as many again and for one of `n_more` features."""
         from scipy.sparse import csr_array  # which takes long
 
         known, columns = np.unique(keys, return_inverse=True)
@@ -122,7 +122,7 @@ class SupportVectors:
         self.matrix, self.columns, self.keys = matrix, known_columns, of_columns
 
     def write(self, place: int, x: Example, beta: float) -> None:
-        """Write an example down behind those that have the places before this one."""
+        """Write an example at this place, behind the vectors that stay."""
         row, columns = self.n_written, x.columns
         begin = int(self.matrix.indptr[row])
         end = begin + len(x.keys)
@@ -147,7 +147,7 @@ class SupportVectors:
         self.numbers[:, place] = row, len(x.keys), beta, x.square, x.itself
 
     def named_of(self, n: int) -> list[dict[Any, float]]:
-        """The first n vectors for a kernel that is a function."""
+        """The first n vectors, as a kernel that is a function takes them."""
         return [self.named[int(row)] for row in self.numbers[ROW, :n]]
 
     def features(self, n: int) -> tuple[NDArray[np.int64], Floats]:
@@ -186,9 +186,9 @@ class KernelLearner(Learner):
     """Kernelised Pegasos (Shalev-Shwartz et al. 2011, section 4), with a budget for the support vectors.
 
     w = Σ β φ(x)/(λ(t + t0)) is never formed; β is the sum of the c·y of the steps at which x violated the margin.
-    Over the budget, if that is not 0, the support vector with the smallest ‖β φ(x)‖ is removed or, with `merge`, the
-    one with the smallest |β| merged with the one with which least is lost (Wang, Crammer and Vucetic 2012; RBF kernel
-    only).
+    Beyond the budget, unless that is 0, the support vector with the smallest ‖β φ(x)‖ is removed. With `merge` (RBF
+    kernel only), the one with the smallest |β| is merged with the one that makes the loss smallest (Wang, Crammer and
+    Vucetic 2012).
     """
 
     meets_unknown = True
@@ -267,7 +267,7 @@ class KernelLearner(Learner):
         return products
 
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
-        """Whether the example is among the support vectors from now on."""
+        """Learn an example, and return whether it became a support vector."""
         (margin,) = met.margins
         self.calibration.learn(margin, y)
         self._n_iterations += 1  # first, since there are never more support vectors than steps
@@ -293,12 +293,12 @@ class KernelLearner(Learner):
             vectors.n = n + 1
         elif not (self.merge and self._merge_two(n + 1)):
             sizes = vectors.numbers[BETA, : n + 1] ** 2 * vectors.numbers[ITSELF, : n + 1]
-            # Rounding decides nothing: of those that are as small the first.
+            # The first of the smallest ones, which are equal up to rounding.
             smallest = (sizes <= sizes[sizes.argmin()] * (1.0 + SAME)).argmax()
             vectors.numbers[:, smallest] = vectors.numbers[:, n]
 
     def _merge_two(self, n: int) -> bool:
-        """Merge the one of the first n with the smallest |β| with the best other one of its sign, if it has any."""
+        """Merge the vector with the smallest |β| of the first n with the best one of the same sign, if there is one."""
         vectors = self._vectors
         betas, squares = vectors.numbers[BETA, :n], vectors.numbers[SQUARE, :n]
         sizes = np.abs(betas)
@@ -317,7 +317,7 @@ class KernelLearner(Learner):
         mixed = mix(h, dict_of(keys, values), 1.0 - h, dict_of(*vectors.features_of(best)))
         values = np.array(list(mixed.values()))
         beta = math.copysign(totals[best] * value_of_mixture(h, share, similarity), betas[best])
-        # The last one takes the place of the one, which may be the last one itself, or that with which it is mixed.
+        # The mixture replaces `best`, and the last vector `one`; if `best` is the last, the mixture replaces both.
         columns, square = vectors.columns_of(list(mixed)), square_of(values)
         vectors.write(n, Example(list(mixed), values, columns, square, products, 1.0, {}), beta)
         vectors.numbers[:, [best, one]] = vectors.numbers[:, [n, n if best == n - 1 else n - 1]]
@@ -334,7 +334,7 @@ class KernelLearner(Learner):
             "keys": of_features,
             "values": values,
         }
-        if callable(self.kernel):  # which is not to be called again, since it may fail
+        if callable(self.kernel):  # loading does not call it again, as it may fail
             state |= {"named": vectors.named_of(n), "itself": vectors.numbers[ITSELF, :n].tolist()}
         return state
 
@@ -350,7 +350,7 @@ class KernelLearner(Learner):
 
 
 def restored(arguments: tuple[Any, ...], state: State) -> KernelLearner:
-    """A learner that was pickled."""
+    """A learner as it was pickled."""
     learner = KernelLearner(*arguments)
     learner.set_state(state)
     return learner
@@ -385,7 +385,7 @@ def check_similarity(similarity: Any) -> float:
 
 
 def mix(h: float, x: dict[int, float], rest: float, z: dict[int, float]) -> dict[int, float]:
-    """h x + rest z, first the features of z, without those that have become negligible."""
+    """h x + rest z, without negligible features; those of z come first."""
     mixed = {key: rest * value for key, value in z.items()}
     for key, value in x.items():
         mixed[key] = mixed.get(key, 0.0) + h * value
@@ -393,8 +393,8 @@ def mix(h: float, x: dict[int, float], rest: float, z: dict[int, float]) -> dict
     return {key: value for key, value in mixed.items() if abs(value) > least}
 
 
-# What is lost by merging two vectors depends on two numbers, the share m = |β|/(|β| + |β'|) of the smaller coefficient
-# and the similarity κ of the two; so it is tabulated (Glasmachers and Qaadan 2018).
+# The loss of merging two vectors depends on two numbers, the share m = |β|/(|β| + |β'|) of the smaller coefficient and
+# the similarity κ of the vectors; so it is tabulated (Glasmachers and Qaadan 2018).
 
 
 def value_of_mixture(h: float, share: float, similarity: float) -> float:

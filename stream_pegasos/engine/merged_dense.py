@@ -10,11 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import State
-from stream_pegasos.engine.pure.adaptive_state import (
-    JOINT_PRECISION,
-    LARGEST_JOINT_WEIGHT,
-    OF_ONE_WEIGHT,
-)
+from stream_pegasos.engine.pure.adaptive_state import JOINT_PRECISION, LARGEST_JOINT_WEIGHT, OF_ONE_WEIGHT
 from stream_pegasos.engine.pure.dense import DenseBlock
 
 __all__ = ["merged_dense"]
@@ -23,8 +19,8 @@ Floats = NDArray[np.float64]
 
 
 class Known(NamedTuple):
-    """What a block knows, in examples of the last one learned, as it adds up: a precision beside that of the prior,
-    weights by which it is multiplied, counts of classes, and the number and the sum of vectors.
+    """What a block knows, as numbers that add up: the precision without the prior's, weights · precision, counts of
+    classes, and the number and the sum of vectors. An example learned now counts 1.
     """
 
     precision: Floats
@@ -42,11 +38,10 @@ def merged_dense(
     n_classes: int,
     kept: Sequence[float],
 ) -> State:
-    """The dense block of several parts that went on from the same one; nothing where no part has any.
+    """The merged dense block of several parts; empty if no part has one.
 
-    Precisions add up, and so do weights multiplied by them, as those of normal distributions do. Of the base and of
-    each part it is said which `numbers` its classes have among all; and of each part how much of what the base knew it
-    has `kept`.
+    Precisions add up, and so do weights · precisions, as for normal distributions. `numbers` maps the classes of the
+    base and of each part to numbers among all; each part has `kept` a share of the base's evidence.
     """
     states = [base, *parts]
     n_dimensions = max(len(state.get("vector_mean", ())) for state in states)
@@ -90,7 +85,7 @@ def known(block: DenseBlock, of: NDArray[np.int64], n_classes: int) -> Known:
 
 
 def merged_joint(blocks: Sequence[DenseBlock]) -> tuple[Floats, Floats]:
-    """The weights of margins, each part's by what it learned of them."""
+    """The mean of the parts' joint weights, each weighted by its information."""
     prior = np.diag(JOINT_PRECISION)
     of_parts = [(block.information + prior, block.joint) for block in blocks[1:]]
     information = np.sum([each for each, _ in of_parts], axis=0)

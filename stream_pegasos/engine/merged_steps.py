@@ -1,4 +1,4 @@
-"""How to merge weights that several parts moved from the same ones at the same time, by steps of AdaGrad."""
+"""Merging weights that several parts moved at the same time, from the same values, by steps of AdaGrad."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 ALL = slice(None)
-MOST = 1e6  # times faster, far beyond what can be told from at once
+MOST = 1e6  # the largest F of `Steps`, with which weights arrive at once
 
 
 def divided(x: Any, y: Any, otherwise: float = 0.0) -> Any:
@@ -41,7 +41,7 @@ class Messages:
         return [float(divided(counts[-1], self.counts[-1])) for _, counts in self._of_parts]
 
     def others(self, number: int, features: Places) -> Floats:
-        """The share of the messages of the other parts that have these features."""
+        """How large a share of the other parts' messages has each of these features."""
         at, counts = self._of_parts[number]
         others = self.counts.copy()
         others[at] -= counts
@@ -49,52 +49,51 @@ class Messages:
         return having
 
     def values(self, scales: Floats, of_intercept: float) -> Floats:
-        """What each feature is in a message: its scale, divided by the norm of messages."""
+        """The value of each feature in a message: its scale, divided by the root mean square of the messages' norms."""
         shares = divided(self.counts[:-1], self.counts[-1])
         norm = math.sqrt(float(shares @ (scales * scales)))
         return np.append(divided(scales, norm), of_intercept)
 
 
 class Step(NamedTuple):
-    """What a part did to weights."""
+    """What a part did to weights: s, d and q of `Steps`."""
 
     at: Places
-    change: Floats
-    added: Floats  # squared gradients
-    way: Floats
+    change: Floats  # d
+    added: Floats  # s
+    way: Floats  # q
 
 
 class Steps:
     """Weights that several parts moved by steps of AdaGrad at the same time.
 
-    AdaGrad moves a weight by η·g/√S with each gradient g, where S is the sum of all g². As a flow: a part that adds s
-    to S takes the weight a way q = 2η(√(S + s) − √S), and if it changes it by d, its gradients add up to
-    g = d(√(S + s) + √S)/2η. Below, Q is the way for the sum of s over all parts, and D the sum of d.
+    AdaGrad moves a weight by η·g/√S with each gradient g, where S is the sum of all g². Seen as a continuous flow, a
+    part that adds s to S moves the weight along a way of length q = 2η(√(S + s) − √S); if the weight changes by d, the
+    part's gradients add up to g = d(√(S + s) + √S)/2η. Below, Q is the way for the sum of s, and D the sum of d.
 
-    *Contraction.* After a way q a weight has gone the share 1 − exp(−Fq) of the distance to where its examples draw it.
-    All parts together go 1 − exp(−FQ) of it. So the merged change is aD, with
+    *Contraction.* On a way q a weight covers the share 1 − exp(−Fq) of the distance to the optimum of its examples. All
+    parts together cover 1 − exp(−FQ) of it. So the merged change is aD, with
 
         a = (1 − exp(−FQ)) / Σ over parts of (1 − exp(−Fq)),
 
-    which is 1 where one part alone moved the weight. F says how much faster weights get there because all features of a
-    message move together. The mean of FQ, by s, is Σ g·D / 4 Σ s over all weights and parts: Σ g·D is how far the
-    changes of all parts move the margins of the messages, each times the slope of its loss, 1/4 the largest curvature
-    of the loss, and Σ s the sum of the squared slopes, so that this is the share of the slopes that is lost. F is at
-    least 1, that of a weight alone: where probabilities are right, the mean of the squared slopes is the mean curvature
-    (Fisher's information).
+    which is 1 if one part alone moved the weight. F says how much faster weights get there because all features of a
+    message move together. The mean of FQ, weighted by s, is Σ g·D / 4 Σ s over all weights and parts. In it, Σ g·D is
+    the movement of the messages' margins, each times the slope of its loss; 1/4 is the largest curvature of the loss;
+    Σ s is the sum of the squared slopes. The quotient is the share of the slopes that is lost. F is at least 1, that of
+    a weight alone: if probabilities are right, the mean squared slope is the mean curvature (Fisher's information).
 
-    *Mean message.* A part does not see what the others do to weights beside its own. So it is asked how far parts move
-    the margin of a message that the others have. Of the mean message of the other parts, p is the share of messages
-    that have a feature, and v the value of the feature in them. With Σ the sum over features, a part moves the margin
-    of this message by Σ pvd on a way Σ pq, and all parts on a way W, the sum of their Σ pq·(Q / sum of q). Together
-    they are to move it by
+    *Mean message.* A part does not see how the others move weights beside its own. So each part is measured by how far
+    it moves the margin of the mean message of the others. In that message, p is the share of messages that have a
+    feature, and v is the feature's value. With Σ the sum over features, a part moves the margin by Σ pvd on a way Σ pq.
+    All parts have the way W, the sum of their Σ pq·(Q / sum of q), and should together move the margin by
 
         t = mean of Σ pvd · (1 − exp(−W)) / mean of (1 − exp(−Σ pq)),
 
-    means over parts by their messages. After the contraction they move it by the sum of their Σ pvad. The difference is
-    added to the weights that several parts moved, in proportion to m/√S, an AdaGrad step on the mean message m of all.
+    where means are over parts, weighted by their messages. After the contraction they move it by the sum of their
+    Σ pvad. The weights that several parts moved make up the difference, in proportion to m/√S: an AdaGrad step on the
+    mean message m of all parts.
 
-    There may be several columns of weights, each with a margin of its own; the last weights are the intercepts.
+    Each column of weights has a margin of its own; the last weights are the intercepts.
     """
 
     def __init__(
@@ -109,7 +108,7 @@ class Steps:
         self.added = np.zeros(len(weights))
 
     def add(self, at: Places, weights: Floats, added: Floats) -> None:
-        """Take in a part: its weights at these places, and the squared gradients that it added there."""
+        """Add a part: its weights at these places, and the squared gradients that it added there."""
         change = weights - self._weights[at]
         moved = (change != 0.0) | (added > 0.0)
         at, change, added = at[moved], change[moved], added[moved]
@@ -120,7 +119,7 @@ class Steps:
         self._n_moved[at] += added > 0.0
 
     def weights(self, messages: Messages, features: Places, values: Floats) -> Floats:
-        """The merged weights, given which of the features of the messages each weight is of, and their values."""
+        """The merged weights. `features` has the feature of each weight, and `values` is that of `Messages.values`."""
         way = self._way(ALL, self.added)
         share = self._contraction(self._faster(way), way)
         merged: Floats = self._weights + share * self._changes
@@ -147,7 +146,7 @@ class Steps:
         return faster
 
     def _contraction(self, faster: Floats, way: Floats) -> Floats:
-        """The share a of each weight."""
+        """The factor a of each weight."""
         gone = np.zeros(len(self._weights))
         for step in self._steps:
             gone[step.at] -= np.expm1(-faster[self._columns[step.at]] * step.way)
@@ -157,7 +156,7 @@ class Steps:
     def _of_mean_message(
         self, messages: Messages, features: Places, values: Floats, way: Floats, share: Floats
     ) -> Floats:
-        """What is added so that the margin of the mean message moves as far as it is to."""
+        """The changes that make up the difference between t and the sum of Σ pvad."""
         alone, gone, moved, all_ways = (np.zeros(self._n_columns) for _ in range(4))
         shortened = divided(way, self._ways)
         for number, (of_part, (at, change, _, own_way)) in enumerate(zip(messages.shares, self._steps, strict=True)):

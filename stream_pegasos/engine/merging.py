@@ -1,6 +1,6 @@
-"""How each rule combines states that went on from the same one, each over examples of its own, into one state.
+"""How each rule merges the states of parts, which all continued from one base, each with examples of its own.
 
-The state of a part may lack features: those have not changed.
+A feature that the state of a part lacks is as it was in the base.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = ["Rule", "is_changed", "merged_adaptive", "merged_newest", "merged_peg
 
 SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127
 RESCALED_AT_BITS = round(math.log2(RESCALED_AT))
-# Of a feature that is learned at least one of these changes.
+# Learning a feature changes at least one of these.
 CHANGING = {"counts", "positives", "negatives"}
 
 
 def union(keys: Places, of_parts: Sequence[Places]) -> tuple[Places, Places, list[Places]]:
-    """All keys, in order, and the places among them of those of the base and of each part."""
+    """All keys, sorted, and the positions in them of the base's keys and of each part's keys."""
     every, places = np.unique(np.concatenate([keys, *of_parts]), return_inverse=True)
     ends = np.cumsum([len(each) for each in (keys, *of_parts)])
     of_base, *rest = np.split(places, ends[:-1])
@@ -53,7 +53,7 @@ def union(keys: Places, of_parts: Sequence[Places]) -> tuple[Places, Places, lis
 
 
 def as_kept(of_features: State) -> State:
-    """What is known of features, as the engine in use keeps it: the compiled one in single precision."""
+    """Numbers of features, rounded as the engine in use stores them: the compiled engine has single precision."""
     if NAME == "pure":
         return of_features
     made = {}
@@ -64,17 +64,17 @@ def as_kept(of_features: State) -> State:
 
 
 class Clock:
-    """How much evidence counts after the examples of all parts, which came at the same time.
+    """How evidence ages when parts are merged, as if their examples had come evenly mixed.
 
-    An example counts half as much as one that comes `half_life` examples later; 0 for always as much. All that was
-    known before is older by the examples of all parts, and the examples of all parts are taken as evenly mixed.
+    An example counts half as much as one that comes `half_life` examples later; with 0, evidence does not age. The
+    evidence of the base ages by the examples of all parts.
     """
 
     def __init__(self, base: State, parts: Sequence[State], half_life: float) -> None:
         before, self._evidence = int(base["n_iterations"]), float(base["evidence"])
         self.n_learned = [int(part["n_iterations"]) - before for part in parts]
         self.n_iterations = before + sum(self.n_learned)
-        self._rate = 1.0 / half_life if half_life else 0.0  # how often evidence halves an example
+        self._rate = 1.0 / half_life if half_life else 0.0  # halvings at each example
         self._of_parts = [float(part["evidence"]) for part in parts]
         self.kept = [2.0 ** -(self._rate * n) for n in self.n_learned]
         n = self.n_iterations - before
@@ -85,32 +85,32 @@ class Clock:
         self._spread = [mean_kept(self._rate * n) / mean_kept(self._rate * own) for own in self.n_learned]
 
     def added(self, number: int, now: Any, before: Any) -> Any:
-        """What a part added to evidence, in examples of now; none where it is as it was."""
+        """The evidence that a part added, where an example learned now counts 1; 0 where the part changed nothing."""
         new = now / self._of_parts[number] - before * (self.kept[number] / self._evidence)
         is_old = now == before * RESCALED_AT ** -self.n_rescalings(number)
         return np.where(is_old, 0.0, np.maximum(new, 0.0) * self._spread[number])
 
     def n_rescalings(self, number: int) -> int:
-        """How often a part has written its evidence anew."""
+        """How often a part has divided its evidence by `RESCALED_AT`."""
         bits = math.log2(self._evidence) + self._rate * self.n_learned[number]
         return round((bits - math.log2(self._of_parts[number])) / RESCALED_AT_BITS)
 
     def together(self, before: Any, added: Any) -> Any:
-        """The evidence once all is added."""
+        """The merged evidence: the base's, rescaled, and what the parts added."""
         return before * RESCALED_AT**-self._n_rescalings + added * self.evidence
 
     def in_examples(self, evidence: Any) -> Any:
-        """What evidence of the base counts, in examples of now."""
+        """The base's evidence, where an example learned now counts 1."""
         return evidence * (self._kept_of_base / self._evidence)
 
 
 def mean_kept(halvings: float) -> float:
-    """What is kept on average of what came evenly over so many half-lives."""
+    """The mean weight of examples that came evenly over this many half-lives."""
     return -math.expm1(-halvings * math.log(2.0)) / (halvings * math.log(2.0)) if halvings else 1.0
 
 
 class Rule(NamedTuple):
-    """The parameters of an adaptive learner that say how parts of it become one; as the learner has them."""
+    """The parameters of an `AdaptiveLearner` that merging needs."""
 
     learning_rate: float
     smoothing: float
@@ -127,11 +127,11 @@ def merged_adaptive(
     n_classes: int,
     order: Places,
 ) -> State:
-    """The state of an `AdaptiveLearner`. Of the base and of each part it is said which `numbers` its classes have among
-    all `n_classes`, and of ordered ones in which `order` these are.
+    """The merged state of an `AdaptiveLearner`. `numbers` maps the classes of the base and of each part to numbers
+    among all `n_classes`; `order` sorts these numbers if the classes are ordered.
 
-    Counts and squared gradients add up, as `Clock` says; weights move as `Steps` says. Two classes are two columns of
-    counts beside one of weights.
+    `Clock` adds up counts and squared gradients; `Steps` merges weights. Two classes have two columns of counts, and
+    one of weights.
     """
     is_two = reduction == "two"
     one_weight, is_ordinal = reduction in OF_ONE_WEIGHT, reduction == "ordinal"
@@ -150,8 +150,8 @@ def merged_adaptive(
     counts = clock.together(counts, messages.counts[:n])
     n_examples = float(clock.together(states[0]["n_examples"], messages.counts[n]))
 
-    # What is known of a feature and a class has the place feature · classes + class. Where all classes share a weight,
-    # it has column 0, whichever class that is; no other column has a weight, so that nothing is lost.
+    # A pair of a feature and a class has the place feature · width + class. A weight that all classes share stands in
+    # column 0, whichever class that is: no other column then has a weight.
     values, squares, taught_counts = OF_COLUMN
     rows = [np.repeat(at, state["n_taught"]) * width for state, at in zip(states, (place, *places), strict=True)]
     columns = [state["taught_columns"] for state in states]
@@ -242,7 +242,7 @@ def merged_adaptive(
 def largest_ratios(
     counts: Floats, feature: Places, column: Places, of_class: Floats, class_counts: Floats, n: float, few: float
 ) -> Floats:
-    """Of each feature the largest log-count ratio that it has for a class; 0 where it has none above."""
+    """The largest log-count ratio of each feature over the classes, or 0 if none is above 0."""
     others, n_others = np.maximum(counts[feature] - of_class, 0.0), np.maximum(n - class_counts, 0.0)
     odds = (of_class + few) / (others + few) * ((n_others + few) / (class_counts + few))[column]
     largest = np.ones(len(counts))
@@ -260,7 +260,7 @@ def ordinal_ratios(
     order: Places,
     few: float,
 ) -> Floats:
-    """Of each feature the mean size of its log-count ratios of the classes above each problem to those below."""
+    """The mean absolute log-count ratio of each feature over the problems: of the classes above to those below."""
     total, above, n_above = np.zeros(len(counts)), np.zeros(len(counts)), 0.0
     for number in order[:0:-1].tolist():
         of_this = column == number
@@ -272,7 +272,7 @@ def ordinal_ratios(
 
 
 def problems_of_classes(state: State, of: Places, n_classes: int, is_two: bool) -> Floats:
-    """The problems of all classes, those that a state does not know as they begin; of two classes there is one."""
+    """The problem of each class, zeros for a class that the state does not know. Two classes have one problem."""
     known = np.array([state[name] for name in OF_PROBLEM])
     if is_two:
         return known
@@ -288,7 +288,7 @@ def counts_of_classes(state: State, of: Places, n_classes: int) -> Floats:
 
 
 def ordered_problems(state: State, of: Places, order: list[int]) -> Floats:
-    """The problems between all classes; one that a state does not know begins as the one that it stands beside."""
+    """The problems between all ordered classes; one that the state does not know is a copy of its neighbour."""
     problems = np.array([state[name] for name in OF_PROBLEM])
     met = of[state["order"]].tolist()
     for number in order:
@@ -298,12 +298,12 @@ def ordered_problems(state: State, of: Places, order: list[int]) -> Floats:
 
 
 def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
-    """Which features of a part are not as they were in the base."""
+    """Which features of a part differ from the base."""
     keys, place, (of_part,) = union(base["keys"], [part["keys"]])
     n_rescaled = Clock(base, [part], half_life).n_rescalings(0)
     result = np.zeros(len(part["keys"]), bool)
     for name in CHANGING & part.keys():
-        before = np.full(len(keys), -1.0)  # of those that are new
+        before = np.full(len(keys), -1.0)  # which no new feature has
         before[place] = base[name] * RESCALED_AT**-n_rescaled
         result |= before[of_part] != part[name]
     return result
@@ -319,7 +319,7 @@ OF_SIGNS = (
 
 
 def negated(state: State) -> State:
-    """A state of two classes with these exchanged."""
+    """The state of a learner of two classes, with these exchanged."""
     made = dict(state)
     for name in SIGNED:
         if name in state:
@@ -331,13 +331,13 @@ def negated(state: State) -> State:
 
 
 def mean_of_parts(values: Sequence[Any], n_learned: Sequence[int]) -> Any:
-    """The mean, each part by its examples."""
+    """The mean over the parts, weighted by their numbers of examples."""
     shares = np.array(n_learned if sum(n_learned) else [1] * len(values), float)
     return (shares / shares.sum()) @ np.array(values, float)
 
 
 def merged_calibration(parts: Sequence[State], n_learned: Sequence[int]) -> State:
-    """What makes probabilities of margins."""
+    """The mean over the parts of what turns margins into probabilities."""
     fields = CALIBRATION + (CONFIDENCE if CONFIDENCE[0].name in parts[0] else ())
     return {field.name: float(mean_of_parts([part[field.name] for part in parts], n_learned)) for field in fields}
 
@@ -345,7 +345,7 @@ def merged_calibration(parts: Sequence[State], n_learned: Sequence[int]) -> Stat
 def merged_newest(
     base: State, parts: Sequence[State], totals: Sequence[str], of_totals: Sequence[str], most: float
 ) -> State:
-    """Counts of newest examples, which are halved when a total reaches `most`: what each part added is added."""
+    """The base's counts of recent examples and what each part added; all are halved when a total reaches `most`."""
     made: State = {}
     for total, of_total in zip(totals, of_totals, strict=True):
         halvings = [n_halvings(base[total], part[total]) for part in parts]
@@ -361,13 +361,13 @@ def merged_newest(
 
 
 def n_halvings(before: float, now: float) -> int:
-    """How often a total was halved that is not what it was and more; as far as can be told."""
+    """How often a total was halved, as far as its values before and now tell."""
     return math.ceil(math.log2(before / now)) if before > now > 0.0 else 0
 
 
 def merged_pegasos(base: State, parts: Sequence[State], batch_size: int) -> State:
-    """The state of a `PegasosLearner` whose mini-batch buffer holds what those of the parts do: sums of subgradients,
-    all taken with the weights of the base.
+    """The state of a `PegasosLearner` whose mini-batch buffer joins the buffers of the parts: subgradients, all taken
+    at the weights of the base.
 
     Raises
     ------
@@ -395,7 +395,7 @@ def merged_pegasos(base: State, parts: Sequence[State], batch_size: int) -> Stat
 
 
 def is_new(base: State, part: State) -> NDArray[np.bool_]:
-    """Which entries of a part's buffer come, in their column, after those of the base."""
+    """Which entries of a part's buffer were added to their column after those of the base."""
     columns = part["buffer_columns"]
     before = np.bincount(base["buffer_columns"], minlength=len(part["n_buffered"]))
     by_column = np.argsort(columns, kind="stable")

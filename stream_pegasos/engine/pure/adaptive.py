@@ -46,9 +46,8 @@ from stream_pegasos.engine.pure.weights import Row
 
 @dataclass(slots=True)
 class Feature:
-    """The log-count ratio that a feature is scaled by, the number of examples that had it, and the classes of which it
-    was taught anything, with what is known of each: in three rows the weights, the sums of their squared gradients and
-    the numbers of examples of the class that had the feature.
+    """The log-count ratio that scales a feature, the number of examples that had it, and its taught classes. `known`
+    has a column for each of these, and three rows: weights, sums of squared gradients, and numbers of examples.
     """
 
     log_ratio: float
@@ -60,8 +59,8 @@ class Feature:
 @dataclass(eq=False, repr=False)
 class AdaptiveLearner(ScaledLearner):
     """Steps of AdaGrad on rows whose values are scaled and then divided by their norm, for examples whose y · margin is
-    below `largest_margin`. Evidence halves over `half_life` examples, if that is not 0: instead of shrinking the old,
-    each example counts more than the one before.
+    below `largest_margin`. Evidence halves over `half_life` examples, unless that is 0: instead of shrinking the old
+    evidence, each example counts more than the one before.
 
     The `reduction` says what y is, and which problems there are. "two": y is −1 or 1, in the only problem. "ovr": y is
     the number of a class; each class is learned against all others. "multilabel": y is the number of a set among
@@ -70,18 +69,17 @@ class AdaptiveLearner(ScaledLearner):
     those below (proportional odds, McCullagh 1980). All problems share the weights, which are in column 0, and the
     margins are the logarithms of the classes' probabilities.
 
-    The scale of a feature is `LEAST_SCALE` plus the size of its log-count ratio: how much more often positive than
-    negative examples have it, each count with `smoothing` added, beside how many there are of both; 1 for all if
-    `smoothing` is 0. It is the largest ratio that the feature has for a class or, with ordered classes, the mean size
-    of its ratios over the problems. The ratio of a feature is that of the last time it was learned. The intercept is
-    the weight of a feature with the value `intercept_scaling` that every example has; with two classes its ratio, that
-    of all examples, is taken off the others only when they are met.
+    The scale of a feature is `LEAST_SCALE` plus the absolute value of its log-count ratio, or 1 if `smoothing` is 0.
+    The ratio compares the share of positive examples that have the feature with that of negative ones, each count with
+    `smoothing` added. With several classes it is the largest ratio for a class; with ordered classes, the mean absolute
+    ratio over the problems. It is computed when the feature is learned. The intercept is the weight of a feature with
+    the value `intercept_scaling` that every example has; with two classes its ratio, that of all examples, is
+    subtracted from the features' ratios when an example is scored.
 
     With "ovr" and "multilabel" the margin of each of K classes begins at −log(K − 1), so that each class begins with a
-    probability of 1/K. `learning_rate` is then for a slope of the probabilities of 1/2, as for two classes with the
-    margins m and −m. The larger the slope, the larger the steps: it is large where margins are too small for how often
-    they are right. Each of several problems also has an offset, learned like the slope; it moves the margins that
-    predict.
+    probability of 1/K. Several problems take larger steps when the slope is larger, which shows that margins are too
+    small for how often they are right; at a slope of 1/2, that of two classes with the margins m and −m, the step size
+    is `learning_rate`. Each problem then also has an offset, learned like the slope; it moves the margins that predict.
     """
 
     learning_rate: float
@@ -105,7 +103,7 @@ class AdaptiveLearner(ScaledLearner):
         self._problem_scaling = 1.0 if self._is_ordinal else self.intercept_scaling
         n = 0 if self.several else 2  # two classes have both columns from the first on
         self._unknown = Feature(0.0, 0.0, np.arange(n), np.zeros((3, n)))
-        # Of problems intercepts and offsets, with the sums of squared gradients.
+        # A column for each problem: intercept and offset, each with its sum of squared gradients.
         self._problems = np.zeros((len(OF_PROBLEM), 0 if self.several else 1))
         self._class_counts = np.zeros(n)
         self._met_order = [] if self.several else [0, 1]  # the classes met
@@ -133,9 +131,7 @@ class AdaptiveLearner(ScaledLearner):
         return 0.0 if self._shares_weights else -math.log(max(self.n_columns - 1, 1))
 
     def mistakes(self) -> State:
-        """Of two classes, how the margins of the newest examples on the wrong side are spread, and among how many
-        examples.
-        """
+        """With two classes, the histogram of the newest margins on the wrong side, and the number of examples."""
         return self._mistakes.get_state()
 
     def _found(self, keys: Iterable[int]) -> tuple[list[Feature], Floats]:
@@ -155,7 +151,7 @@ class AdaptiveLearner(ScaledLearner):
         return scales, weights[:, :1] if self._shares_weights else weights
 
     def _log_ratios(self, totals: Floats, counts: Floats) -> Floats:
-        """Of each feature, given how many examples had it, and how many of each class."""
+        """The log-count ratio of each feature, given the number of examples that had it, in all and by class."""
         smoothing = self.smoothing * self._evidence
         if not smoothing or not self._problems.size:
             return np.zeros(len(totals))
@@ -168,7 +164,6 @@ class AdaptiveLearner(ScaledLearner):
         odds = (counts + smoothing) / (np.maximum(totals[:, np.newaxis] - counts, 0.0) + smoothing)
         n_odds = (n_above + smoothing) / (np.maximum(self._n_examples - n_above, 0.0) + smoothing)
         ratios = np.log(odds / n_odds)
-        # Of one class, how much more often at most; of ordered ones, how much more or less often on average.
         found = np.abs(ratios).mean(axis=1) if self._is_ordinal else np.where(counts > 0.0, ratios, 0.0).max(axis=1)
         return np.array(found.clip(0.0, LARGEST_LOG_RATIO))
 
@@ -183,7 +178,7 @@ class AdaptiveLearner(ScaledLearner):
         return max(self.n_columns, int(largest) + 1)
 
     def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
-        """The values that the weights meet, and the margins of the problems before they predict."""
+        """Score an example; its `values` are the scaled values and the margins without offsets and vectors."""
         values, weights = self._values_and_weights(row)
         margins = (values[:, np.newaxis] * weights).sum(axis=0) + self._base + self._problem_scaling * self._problems[0]
         return ScoredExample(row, self._joined(row, margins), (values, margins))
@@ -193,7 +188,7 @@ class AdaptiveLearner(ScaledLearner):
         return margins + offsets
 
     def _joined(self, row: Row, margins: Floats) -> list[float]:
-        """The margins that predict; of ordered classes the logarithms of their probabilities."""
+        """The margins that predict: with offsets and vectors; for ordered classes, the logarithms of probabilities."""
         slope, offsets = self.calibration.slope, self._problems[2]
         if self._dense is not None:
             log_odds = self._dense.joined(
@@ -205,7 +200,7 @@ class AdaptiveLearner(ScaledLearner):
         return logarithms(log_odds.tolist(), self._met_order) if self._is_ordinal else predicting.tolist()
 
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
-        """Whether there was a step."""
+        """Learn an example, and return whether there was a step."""
         values, margins = met.values
         n_known, classes = self._problems.shape[1], self._classes_of(y)
         for number in range(len(self._class_counts), max(classes, default=-1) + 1):
@@ -239,7 +234,7 @@ class AdaptiveLearner(ScaledLearner):
         return numbers[starts[int(y)] : starts[int(y) + 1]].tolist()  # type: ignore[no-any-return]
 
     def _add_class(self, number: int, margins: Floats) -> Floats:
-        """Make room for a class."""
+        """Add a class, and return the margins with one for its problem."""
         before = self._base
         self._class_counts = np.append(self._class_counts, 0.0)
         if not self._is_ordinal:
@@ -250,7 +245,7 @@ class AdaptiveLearner(ScaledLearner):
         return rows[-1]  # type: ignore[no-any-return]
 
     def _holds(self, classes: list[int]) -> NDArray[np.bool_]:
-        """Of each problem whether the example is a positive one."""
+        """Whether the example is positive in each problem."""
         if self._shares_weights:
             return np.arange(self._problems.shape[1]) < self._met_order.index(classes[0])
         return np.isin(np.arange(self.n_columns), classes)
@@ -264,13 +259,13 @@ class AdaptiveLearner(ScaledLearner):
     def _learn_vector(
         self, vector: Floats, margins: Floats, holds: NDArray[np.bool_], n_known: int, weight: float
     ) -> Floats | None:
-        """Learn what the vector of a message tells, of which the first problems were known before; the joined log-odds
-        that the problems had, `None` without vectors.
+        """Learn from the vector of a message, and return the joined log-odds from before; `None` without vectors. The
+        first `n_known` problems were known before this example.
         """
         if self._dense is None and len(vector) and weight > 0.0:
             self._dense = DenseBlock.of(self.reduction, len(vector), len(self._class_counts))
             if not self.several:
-                self.calibration.slope = 1.0  # from now on the weights of margins make log-odds of them
+                self.calibration.slope = 1.0  # from now on joint weights turn margins into log-odds
         if self._dense is None:
             return None
         dense, of_features = self._dense, self._predicting(margins)
@@ -287,8 +282,8 @@ class AdaptiveLearner(ScaledLearner):
         return joined
 
     def _calibrate(self, margins: Floats, holds: NDArray[np.bool_], classes: list[int], joined: Floats | None) -> None:
-        """One step on the log loss of what the example is: of its class, or of each problem. The log-odds that predict
-        are the joined ones, if there are any.
+        """Take one step on the log loss of the example's class, or of each problem. With vectors, the `joined` log-odds
+        are those that predict.
         """
         if not self.several:
             (margin,), y = (margins if joined is None else joined).tolist(), 1.0 if holds[0] else -1.0
@@ -341,7 +336,7 @@ class AdaptiveLearner(ScaledLearner):
         self._keep(keys, self._log_ratios(totals, counts), totals, np.stack([weights, squares, counts], axis=1))
 
     def _keep(self, keys: Iterable[int], log_ratios: Floats, totals: Floats, known: Floats) -> None:
-        """What is known of some features from now on, without the columns of which nothing is."""
+        """Store what is known of features, without columns that are all 0."""
         for key, log_ratio, total, of_feature in zip(keys, log_ratios.tolist(), totals.tolist(), known, strict=True):
             if self.several:
                 classes = np.flatnonzero(of_feature.any(axis=0))
@@ -363,9 +358,7 @@ class AdaptiveLearner(ScaledLearner):
         self._keep([*self._features], 0.0 - ratios, totals, known)
 
     def forget(self, share: float) -> None:
-        """Keep that share of all evidence so far and, as weights grow with its root, that of the weights; from then on
-        both move faster.
-        """
+        """Keep this share of the evidence, and its root of the weights, which grow with the root of evidence."""
         evidence, self._evidence = self._evidence / share, 1.0
         self._weaken(evidence)
         self._find_prior()
@@ -378,7 +371,7 @@ class AdaptiveLearner(ScaledLearner):
             (feature.log_ratio,) = self._log_ratios(np.array([feature.count]), counts).tolist()
 
     def _weaken(self, factor: float) -> None:
-        """Write all evidence down as what it counts now."""
+        """Divide all evidence by a factor."""
         self._n_examples /= factor
         self._class_counts /= factor
         self._problems[1] /= factor
@@ -446,5 +439,5 @@ class AdaptiveLearner(ScaledLearner):
         self._class_counts, self._n_examples = state["class_counts"].copy(), state["n_examples"]
         if self._is_ordinal:
             self._met_order = state["order"].tolist()
-            if len(self.order) < len(self._met_order):  # or it knows of classes to come
+            if len(self.order) < len(self._met_order):  # a longer one has classes to come
                 self.order = np.array(self._met_order, np.int64)

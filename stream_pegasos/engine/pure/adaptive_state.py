@@ -27,36 +27,34 @@ from stream_pegasos.engine.pure.weights import INTERCEPT
 
 Floats = NDArray[np.float64]
 
-# How classes become problems, each of which tells two things apart.
+# How several classes become problems of two classes.
 REDUCTIONS = ("two", "ovr", "multilabel", "ordinal")
-# Those in which all problems share the weights.
+# Reductions whose problems share the weights.
 OF_ONE_WEIGHT = ("two", "ordinal")
 
-# What every feature is scaled by, however little its presence tells of the label: it may tell more beside others.
+# The scale of a feature that alone tells nothing of the label: beside others it may.
 LEAST_SCALE = 0.3
-# The newest evidence may weigh this much more than the oldest before all is written down anew, at its weight of now. A
-# power of two, so that this rounds nothing.
+# All evidence is divided by this once an example counts as much; a power of two, so that nothing is rounded.
 RESCALED_AT = 2.0**16
-# No example counts more than this, so that all that is known of features remains in the range of single precision.
+# No example counts more than this, so that the numbers of features remain in the range of single precision.
 LARGEST_EXAMPLE = 1e15
-# Squared gradients of a feature that are smaller are none: its weight then stays.
+# Smaller sums of squared gradients count as 0, and the weight does not move.
 LEAST_SQUARES = 2.0**-126
-ROUNDED_UP = 2.0  # a count may be, addition by addition, yet by less than this factor
+ROUNDED_UP = 2.0  # rounding, addition by addition, raises a count by less than this factor
 
 # As many examples as can be counted, each with the largest weight of its own and the largest of its class.
 LARGEST_COEFFICIENT = 2.0 * LARGEST_COUNT * LARGEST_WEIGHT * LARGEST_WEIGHT
-# No step is much larger than the learning rate, of up to 1e30, and none are more than 2⁶³; with smoothing from 1e-30 no
-# count ratio is beyond 2⁶³ · 1e90.
+# No step is much larger than the learning rate, which is at most 1e30, and there are at most 2⁶³ steps; smoothing is at
+# least 1e-30, so that no count ratio exceeds 2⁶³ · 1e90.
 LARGEST_ADAPTIVE_WEIGHT, LARGEST_LOG_RATIO = 1e60, 300.0
 
-# Most classes are not that of an example: they are taught so only up to this share of the largest margin.
+# The share of the largest margin up to which classes other than the example's learn from it.
 SHARE_OF_REST = 0.6
-# What the squared gradients of a weight begin with, so that the first steps of rare features are not the largest of
-# all.
+# The first value of a weight's squared gradients, lest the first steps of rare features are the largest of all.
 FIRST_SQUARES = 0.001
 # The slope of the probabilities makes steps larger or smaller within these limits.
 LEAST_SLOPE, MOST_SLOPE = 0.25, 4.0
-# The size of the steps of an offset, and what its squared gradients begin with; the same where classes are ordered.
+# The step size of an offset, and the first value of its squared gradients; the same two for ordered classes.
 OFFSET_RATE, OFFSET_SQUARES = 0.1, 20.0
 ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES = 1.0, 1.0
 # How much larger the steps of an intercept are where classes are ordered.
@@ -76,12 +74,12 @@ LARGEST_VECTOR_EXAMPLE, LEAST_SPREAD, LARGEST_VECTOR_WEIGHT = 1e3, 1e-6, 1e30
 OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
 OF_DENSE = ("vector_mean", "vector_covariance", "vector_weights", "joint_weights", "joint_information")
 OF_COLUMN = ("values", "gradient_squares", "taught_counts")
-# What is known of features that counts less as it gets older.
+# The fields of features that are evidence, which counts less as it ages.
 EVIDENCE_OF_FEATURE = ("gradient_squares", "positives", "negatives", "counts", "taught_counts")
 
 
 def numbers_of(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
-    """What is known of a feature, under these names."""
+    """The fields of a feature, or of the intercept, under these names."""
     weight, log_ratio, squares, positives, negatives = names
 
     def most(of: str) -> Callable[[State], float]:
@@ -98,9 +96,8 @@ def numbers_of(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
 
 OF_FEATURE = ("values", "log_ratios", "gradient_squares", "positives", "negatives")
 OF_INTERCEPT = ("intercept", "intercept_log_ratio", "intercept_squares", "n_positives", "n_negatives")
-# How much an example counts that is learned now.
-EVIDENCE = Field("evidence", 1.0, RESCALED_AT)
-# What is true of the keys of features.
+EVIDENCE = Field("evidence", 1.0, RESCALED_AT)  # how much an example learned now counts
+# The conditions of the keys of features.
 OF_KEYS: tuple[tuple[str, Callable[[State], bool]], ...] = (
     ("a feature has two weights", lambda state: are_unique(state["keys"])),
     ("the intercept stands among the features", lambda state: not (state["keys"] == INTERCEPT).any()),
@@ -108,7 +105,7 @@ OF_KEYS: tuple[tuple[str, Callable[[State], bool]], ...] = (
 
 
 def dense_fields(reduction: str) -> tuple[Field, ...]:
-    """What is known where messages have vectors; the covariance is the lower half of a matrix, row by row."""
+    """The fields of messages' vectors; the covariance is the lower half of a matrix, row by row."""
     shape = (DIMENSIONS,) if reduction in OF_ONE_WEIGHT else (COLUMNS, DIMENSIONS)
     counts = (Field("vector_counts", 0.0, LARGEST_SUM, (COLUMNS,)),) if reduction in ("multilabel", "ordinal") else ()
     return (
@@ -152,7 +149,7 @@ OF_TWO_CLASSES = Declaration(
 )
 
 
-# What is true where classes are ordered.
+# The conditions of ordered classes.
 ORDERED: tuple[tuple[str, Callable[[State], bool]], ...] = (
     ("the classes have no order", lambda state: are_unique(state["order"])),
     (
@@ -213,9 +210,7 @@ def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bo
 
 
 def with_class(problems: Floats, met: list[int], order: list[int], number: int) -> Floats:
-    """The problems between ordered classes, once this one is among those met; the new one is as that which it stands
-    beside.
-    """
+    """The problems between ordered classes after one more class was met; the new problem is a copy of its neighbour."""
     rank = sum(order.index(each) < order.index(number) for each in met)
     met.insert(rank, number)
     if len(met) == 1:
@@ -225,7 +220,7 @@ def with_class(problems: Floats, met: list[int], order: list[int], number: int) 
 
 
 def in_columns(state: State, signs: Floats) -> State:
-    """A state of two classes by column, with the weight times these signs: the negative class is in column 0."""
+    """A state of two classes with a column for each, the negative one first; `signs` multiply the weight in each."""
     n, squares = len(state["keys"]), signs * signs
     class_counts = np.array([state["n_negatives"], state["n_positives"]])
     return state | {

@@ -22,10 +22,8 @@ def targets_of(y: list[Any], targets: Mapping[Any, float]) -> NDArray[np.float64
     return None if None in found else np.array(found, np.float64)
 
 
-# The size of the first steps of the logarithm of the slope.
-CALIBRATION_RATE = 0.5
-# How much of the sum of their squares is left at each new one.
-CALIBRATION_MEMORY = 1.0 - 1.0 / 1000.0
+CALIBRATION_RATE = 0.5  # the size of the first steps of the logarithm of the slope
+CALIBRATION_MEMORY = 1.0 - 1.0 / 1000.0  # the share of squared gradients that remains at each new one
 # Inside these limits squares of gradients and slopes stay in the range of a float64.
 SMALLEST_GRADIENT, LARGEST_GRADIENT = 1e-100, 1e100
 SMALLEST_SLOPE, LARGEST_SLOPE = 1e-200, 1e200
@@ -96,9 +94,9 @@ class Calibration:
         moved: list[float] | None = None,
         predicting: NDArray[np.float64] | None = None,
     ) -> list[float]:
-        """One step on the log loss of class y, whose probability is the softmax of s · margins; these probabilities.
-        Only the margins in `moved`, where they are given, grow with the slope. The confidence is that of the softmax of
-        s · margins, or of `predicting`.
+        """Take one step on the log loss of class y, and return the probabilities, the softmax of s · margins. If given,
+        `moved` is the part of the margins that grows with the slope, and the softmax of `predicting` decides the
+        confidence.
         """
         largest = max(margins)
         probabilities = softmax([self.slope * (margin - largest) for margin in margins])
@@ -161,7 +159,7 @@ class ScoredExample:
 
 
 class ForkedCopy:
-    """What `get_state` gives within it is whole once `wait` was called."""
+    """A context in which the arrays that `get_state` returns are complete after `wait`."""
 
     def __enter__(self) -> ForkedCopy:
         return self
@@ -177,15 +175,15 @@ class Learner:
     """A rule and its driver. The rule is a subclass: it says what is kept for a feature, how an example is scored and
     how it is learned.
 
-    y is the number of a class, or what else `reduction` says. A rule of one column is for two classes: the column is
-    that of class 1, and its mirror that of class 0.
+    y is the number of a class, unless `reduction` says otherwise. A rule of one column is for two classes: the margin
+    is that of class 1, and its negative that of class 0.
     """
 
     kinds: ClassVar[dict[str, type[Learner]]] = {}  # all learners, by name
-    meets_unknown: ClassVar[bool] = False  # whether features never learned count, so that names are to be told apart
+    meets_unknown: ClassVar[bool] = False  # whether unknown features count, so that a prediction numbers their names
     declaration: Declaration
     max_features: int  # 0 for no limit
-    several = False  # columns, rather than one, for which the rule takes y as −1 and 1
+    several = False  # whether there are several columns; a rule of one column takes y as −1 or 1
 
     def __init_subclass__(cls, is_rule: bool = True) -> None:
         if is_rule:
@@ -208,7 +206,7 @@ class Learner:
 
     @property
     def n_iterations(self) -> int:
-        """The number of steps taken or, where every example is one, of examples; the most of any column."""
+        """The number of steps taken, the largest over the columns."""
         raise NotImplementedError
 
     @property
@@ -217,11 +215,11 @@ class Learner:
 
     @property
     def n_held(self) -> int:
-        """The number of features that something is kept of, or a little more."""
+        """The number of features that take memory, or a little more."""
         return len(self)
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Keys of features, and what they weigh, with a row each."""
+        """Keys of features, and their weights, a row for each key."""
         raise NotImplementedError
 
     @property
@@ -230,35 +228,35 @@ class Learner:
         raise NotImplementedError
 
     def contributions(self, encoder: Encoder, x: Any, column: int = 0) -> dict[int, float]:
-        """What each feature of an example that is known adds to the margin of a column."""
+        """What each known feature of an example adds to the margin of a column."""
         raise NotImplementedError
 
     def of_vector(self, encoder: Encoder, x: Any, column: int = 0) -> tuple[float, NDArray[np.float64], float]:
-        """How often the margin of the features of an example counts in that which predicts; what each number of the
-        vector of its message is multiplied by, to be added to that; and what else is added.
+        """How the predicting margin of a column is composed: a factor of the features' margin, a weight for each number
+        of the message's vector, and a constant.
         """
         return 1.0, NO_VECTOR, 0.0
 
     def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What some features weigh, with a row each; 0 for those that are not known."""
+        """The weights of features, a row for each key; 0 for unknown ones."""
         raise NotImplementedError
 
     def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         raise NotImplementedError
 
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
-        """Take the example in; whether anything is kept of its features."""
+        """Learn the example, and return whether its features are kept."""
         raise NotImplementedError
 
     def forked_copy(self) -> ForkedCopy:
-        """Within it `get_state` may leave its arrays to be written while this process goes on."""
+        """A context in which `get_state` may fill its arrays in a forked process while this one goes on."""
         return ForkedCopy()
 
     def flush(self) -> None:
-        """Take the steps that wait for more examples; where every example is a step there are none."""
+        """Take the steps that wait for more examples, if the rule has mini-batches."""
 
     def negate(self) -> None:
-        """Exchange the two classes: what has been learned stays, with the opposite sign."""
+        """Exchange the two classes: weights get the opposite sign."""
         raise NotImplementedError
 
     def get_state(self) -> State:
@@ -275,8 +273,8 @@ class Learner:
         return (self.calibration.slope, *self.calibration.confidence)
 
     def calibrated_for(self, margins: Sequence[float] | NDArray[np.float64]) -> tuple[float, ...]:
-        """What makes probabilities of the margins of an example: the slope, and a and b of the confidence; of one
-        column the probability of class 1 itself.
+        """What turns the margins of an example into probabilities: `calibrated` or, with one column, the probability of
+        class 1 itself.
         """
         return self.calibrated if self.several else (self.calibration.probability(margins[1]),)
 
@@ -297,7 +295,7 @@ class Learner:
         return met.margins if self.several else [0.0 - met.margins[0], met.margins[0]]
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
-        """Take in one example; whether names are to be forgotten."""
+        """Learn one example, and return whether the encoder should forget names."""
         row = encoder.row(x, True)
         with self._alone():
             self._learn_met(encoder, self._met(encoder, row), y, weight)
@@ -310,9 +308,9 @@ class Learner:
         y: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The margins of each example, in turn, before it is learned, −inf for classes to come; and what calibrates
-        them, as `calibrated_for` says. Without y nothing is learned. It ends with an example that brings in a feature
-        beyond `max_features`, or with which names are to be forgotten.
+        """The margins of each example before it is learned, −inf for classes to come, and what `calibrated_for` gives
+        for them. Without y nothing is learned. The call ends early after an example that exceeds `max_features` or
+        crowds the encoder.
         """
         n_columns = self._n_columns_for(y) if self.several else 2
         margins: list[list[float]] = []
@@ -338,7 +336,7 @@ class Learner:
         )
 
     def _met(self, encoder: Encoder, row: Row) -> ScoredExample:
-        """The example; where a rule fails at it, nothing is kept of its names."""
+        """The scored example; if the rule fails, the encoder forgets the example's new names."""
         try:
             return self._meet(encoder, row)
         except BaseException:
@@ -360,7 +358,7 @@ class Learner:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """A kernel or an initializer is Python, and must not come back to where it came from."""
+        """Refuse a call from within a call, as a kernel or an initializer, which is Python code, might make."""
         if self._is_busy:
             raise RuntimeError("the model is in the middle of a call of this very thread")
         self._is_busy = True
@@ -371,7 +369,7 @@ class Learner:
 
 
 def with_intercept(row: Row, scaling: float) -> Row:
-    """The row with the constant feature of that value; as it is for 0."""
+    """The row with a constant feature of this value, unless the value is 0."""
     if not scaling:
         return row
     return Row([*row.keys, INTERCEPT], [*row.values, scaling / row.factor], row.factor)

@@ -10,7 +10,7 @@ from stream_pegasos.common.state import Field, State
 
 # Sizes of margins, an eighth of a power of 2 apart, from 2^-9 on.
 N_MISTAKES, SMALLEST, SIZES_IN_OCTAVE = 128, -8, 8
-# When there are so many examples of a class all of its counts are halved.
+# The counts of a class are halved when it has this many examples.
 MOST_NEWEST = 1 << 15
 
 MISTAKES = (
@@ -23,8 +23,8 @@ COUNTS = tuple(field.name for field in MISTAKES)
 
 
 class Mistakes:
-    """Counts of the newest examples of either class, and of the sizes of their margins where these were on the wrong
-    side. A size between two places counts at both, in parts, so that no rounding decides; one below the smallest counts
+    """Counts of the newest examples of either class, and a histogram of the sizes of their margins on the wrong side. A
+    size between two bins counts in both, in parts, so that rounding decides nothing; one below the smallest bin counts
     less, in proportion.
     """
 

@@ -10,14 +10,14 @@ from stream_pegasos.engine.pure.encoders import Vocabulary
 
 
 class OneByOne:
-    """What an estimator over feature dicts inherits. It holds the parts, and says what is to be done in other cases."""
+    """The base of estimators over feature dicts, which hold the parts and handle examples that are not direct."""
 
     lock: Lock
     _learner: Learner
     _vocabulary: Vocabulary
-    _labels: Any  # with the `targets` of those met, and as `choices` what is predicted, by number, the last for none
+    _labels: Any  # `targets` has the number of each label, `choices` what is predicted for it, the last for no class
     _is_direct: bool  # whether an example may go straight to the learner
-    _by_margin: bool  # whether the largest margin decides which label is predicted
+    _by_margin: bool  # whether the label with the largest margin is predicted
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn from one example.

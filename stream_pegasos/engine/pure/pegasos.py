@@ -24,13 +24,13 @@ from stream_pegasos.engine.pure.driver import (
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, WeightDict
 
-# How several classes become columns, each of which tells two things apart.
+# How several classes become columns, each of which separates two classes or sets of classes.
 REDUCTIONS = ("two", "ovr", "crammer_singer", "pairs")
-# Those in which each class has one.
+# Reductions in which each class has a column.
 OF_CLASSES = ("ovr", "crammer_singer")
-# What columns have alike that make one vector.
+# The numbers that are equal in columns that together are one vector.
 JOINED = ("n_iterations", "n_buffered")
-# What each column has one of.
+# The numbers of each column.
 OF_COLUMN = ("scale", "squares", "sums_scale", "sums_weight", "n_iterations", "n_buffered", "n_violations")
 OF_BUFFER = ("buffer_keys", "buffer_columns", "buffer_values")
 
@@ -100,8 +100,8 @@ class PegasosLearner(Learner):
     The `reduction` says whether an example is positive, negative or nothing in each column. "two": y is the sign in the
     only column. "ovr": each class has a column, in which all others are negative; it begins with the first example of
     the class. "crammer_singer": each class has a column, too, but all columns form one vector, and the column of an
-    example's class should beat the best other one by 1 (Crammer and Singer 2001). "pairs": `signs` gives it, with a row
-    a class.
+    example's class should beat the best other one by 1 (Crammer and Singer 2001). "pairs": `signs` has the
+    sign in each column, a row for each class.
     """
 
     l2: float
@@ -213,7 +213,7 @@ class PegasosLearner(Learner):
         return True
 
     def _violated(self, row: Row, y: float) -> list[tuple[Column, float]]:
-        """The columns that the example is something to, with its sign where it violates the margin, 0 where not."""
+        """The columns in which the example has a sign, each with this sign if the margin is violated, else with 0."""
         margins = [column.dot(row) for column in self._columns]
         if self.reduction == "crammer_singer":
             signs, of_class = [0.0] * self.n_columns, int(y)
@@ -254,7 +254,7 @@ class PegasosLearner(Learner):
         self._known.update((key, None) for key, _ in sum_of_violating)
 
     def _initialize(self, encoder: Encoder, row: Row) -> None:
-        """Give features that are new what is left of their first weights, which are to lie in the ball."""
+        """Give new features their first weights, shrunk by all steps so far, and project these into the ball."""
         if self.initializer is None or self._initial_scale == 0.0:
             return
         items = zip(row.keys, row.values, strict=True)
@@ -312,7 +312,7 @@ class PegasosLearner(Learner):
 
 
 def matrix(keys: list[int], columns: list[dict[int, float]]) -> NDArray[np.float64]:
-    """Numbers of each feature, with a column for each of the dicts."""
+    """A row for each key, and a column for each dict."""
     rows = [[column.get(key, 0.0) for column in columns] for key in keys]
     return np.array(rows, np.float64).reshape(len(keys), len(columns))
 

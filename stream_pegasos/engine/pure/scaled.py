@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.engine.pure.adaptive_state import (
-    Floats,
-)
+from stream_pegasos.engine.pure.adaptive_state import Floats
 from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import Learner, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder
@@ -19,13 +17,11 @@ from stream_pegasos.engine.pure.weights import Row
 
 
 class ScaledLearner(Learner, is_rule=False):
-    """The values of a row are scaled by what is known of each feature, and then divided by their norm; these are what
-    the weights meet. So margin = Σ weight · scale · x / ‖scale · x‖ + intercept.
-    """
+    """Each feature has a scale; the margin is Σ weight · scale · x / ‖scale · x‖ + intercept."""
 
     meets_unknown = True
     _features: dict[int, Any]
-    _dense: DenseBlock | None = None  # from the first vector on that is learned
+    _dense: DenseBlock | None = None  # made when the first vector is learned
 
     def __len__(self) -> int:
         return len(self._features)
@@ -53,7 +49,7 @@ class ScaledLearner(Learner, is_rule=False):
         return self._dense.attribution(vector, column, self.calibration.slope)
 
     def _scales_and_weights(self, keys: Sequence[int]) -> tuple[Floats, Floats]:
-        """Of each feature the scale and, in a row, the weights."""
+        """The scale of each feature, and its weights, a row for each feature."""
         raise NotImplementedError
 
     def _values_and_weights(self, row: Row) -> tuple[Floats, Floats]:
@@ -65,8 +61,8 @@ class ScaledLearner(Learner, is_rule=False):
 
 
 def logarithms(log_odds: list[float], order: Sequence[int]) -> list[float]:
-    """Of the probability of each of some ordered classes, given the log-odds of a higher one than each of them but the
-    last. None can have more above it than the one before.
+    """The logarithms of the probabilities of ordered classes. `log_odds` has, for each class but the last, the log-odds
+    of a higher one; the probability of a higher one never rises along the order.
     """
     result = [0.0] * len(order)
     above = 1.0
