@@ -1,4 +1,4 @@
-"""What is found in fields of a message that hold no text: categories, numbers, times."""
+"""Features of the fields of a message that hold no text: categories, numbers, times."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from stream_pegasos.features.message import check_field, is_nothing
 
 __all__ = ["Category", "Number", "Time"]
 
-SPACE = "\u2423"  # that of a name, since white space stands between names
+SPACE = "\u2423"  # stands for white space in a name, since white space separates names
 
 
 class FieldFeatures(Features, is_kind=False):
-    """Features of a field that each are there or not, and are called by what they say of its value.
+    """Features of a field, each present or absent, and named by what it says of the value.
 
-    Their columns are those of the text features that they are added to, or else those of `TextFeatures`.
+    They share the columns of the text features to which they are added, or else have those of `TextFeatures`.
     """
 
     def __init__(self, on: str) -> None:
@@ -113,12 +113,13 @@ class Category(FieldFeatures):
 
 
 class Number(FieldFeatures):
-    """A field with a number: which intervals it is in, from all positive ones down to a millionth of its size.
+    """A field with a number. Its features are the intervals that hold it, from all positive numbers down to a width of
+    a millionth of its size.
 
-    The ends of the intervals are made of powers of two: an interval holds the numbers with the same first bits. So
-    nothing has to be known of the numbers of the stream, the size of a number may span many powers of ten, and what a
-    classifier learns of a wide interval helps in the narrow ones within it. Beside bins at quantiles of the stream this
-    is as accurate, and there is nothing to keep; tests/benchmarks/fields.py compares them.
+    An interval holds the numbers with the same first bits, so its ends are made of powers of two. Nothing about the
+    stream's numbers has to be known or kept, numbers may span many powers of ten, and what a classifier learns of a
+    wide interval helps in the narrow ones within it. Bins at quantiles of the stream are no more accurate;
+    tests/benchmarks/fields.py compares them.
 
     Parameters
     ----------
@@ -172,17 +173,15 @@ class Number(FieldFeatures):
     def _number(self, value: Any) -> float:
         if type(value) in (int, float) and abs(value) < 1e300:
             return float(value)
-        if isinstance(value, str):
-            if "_" in value:  # which Python alone takes
-                raise ValueError(f"field {self.on!r} is {value[:50]!r}, which is no number")
-        elif isinstance(value, (bytes, bytearray)) or not hasattr(value, "__float__"):
+        is_text = isinstance(value, str)
+        if isinstance(value, (bytes, bytearray)) or not (is_text or hasattr(value, "__float__")):
             raise TypeError(f"field {self.on!r} is of type {type(value).__name__}, which is no number")
         try:
-            number = float(value)
+            number = math.nan if is_text and "_" in value else float(value)  # 1_000 is a number in Python alone
         except OverflowError:
             number = math.inf if value > 0 else -math.inf
         except ValueError:
-            raise ValueError(f"field {self.on!r} is {str(value)[:50]!r}, which is no number") from None
+            number = math.nan
         if math.isnan(number):
             raise ValueError(f"field {self.on!r} is {str(value)[:50]!r}, which is no number")
         return number

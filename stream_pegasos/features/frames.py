@@ -26,7 +26,7 @@ def list_of_examples(X: Any) -> list[Any]:
     Raises
     ------
     TypeError
-        If they are a single one, or a dense array.
+        If there is only a single example, or a dense array.
     """
     if is_frame(X):
         return frame_to_dicts(X)
@@ -48,7 +48,7 @@ def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
         from river.utils import dataframe
 
         frame = dataframe.into_frame(X)
-        # Elsewhere a str might pass for a number.
+        # NumPy might turn a str among other columns into a number.
         plain = all(dtype.is_numeric() or str(dtype) == "Boolean" for dtype in frame.schema.values())
         rows = dataframe.to_numpy(frame).tolist() if plain else frame.rows()
         return [dict(zip(names, row, strict=True)) for row in rows]
@@ -65,14 +65,14 @@ def values_of(column: Any) -> Any:
 
 
 def series_like(X: Any, values: NDArray[Any]) -> Any:
-    """A series of the library, and with the index, of the frame or series `X`."""
+    """A series of the same library, with the same index, as the frame or series `X`."""
     from river.utils import dataframe
 
     return dataframe.to_native_series(values, name=None, like=dataframe.into_frame(as_frame(X)))
 
 
 def frame_like(X: Any, columns: Mapping[Any, NDArray[Any]]) -> Any:
-    """A frame of the library, and with the index, of the frame or series `X`."""
+    """A frame of the same library, with the same index, as the frame or series `X`."""
     from river.utils import dataframe
 
     return dataframe.to_native_frame(columns, like=dataframe.into_frame(as_frame(X)))
@@ -83,7 +83,7 @@ def as_frame(X: Any) -> Any:
 
 
 def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]:
-    """indptr, indices and data of a CSR matrix, such that the engine may rely on them.
+    """indptr, indices and data of a CSR matrix, checked, so that the engine may rely on them.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np
 
 
 def without_duplicates(rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]], n_columns: int) -> Any:
-    """The arrays of a CSR matrix, with the values of one column in one row added up."""
+    """The arrays of a CSR matrix, with values that have the same row and column added up."""
     from scipy import sparse
 
     indptr, indices, data = rows

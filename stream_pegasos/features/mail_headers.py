@@ -1,4 +1,4 @@
-"""Tokens for what the headers of a mail say."""
+"""The headers of a mail: a text without names, the route, and tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_FIELDS = 150  # header fields that are looked at
 MAX_HOPS = 12
 MAX_HEADER_TEXT = 6_000  # characters
 
-# Fields that the receiving side writes, or that it alone decides whether to keep.
+# Fields that the receiving side writes, or decides whether to keep.
 OF_RECEIVER = frozenset(
     """
     delivered-to delivery-date return-path envelope-to x-envelope-to x-original-to x-original-date x-apparently-to
@@ -22,7 +22,7 @@ OF_RECEIVER = frozenset(
     x-envelope-from x-envelope-info
     """.split()  # noqa: SIM905
 )
-# Those that programs for mailing lists write: they tell which lists somebody reads.
+# Fields that programs for mailing lists write: they tell which lists somebody reads.
 OF_LISTS = frozenset(
     """
     sender errors-to precedence x-beenthere x-mailman-version x-mailing-list mailing-list x-loop x-list x-sequence
@@ -30,20 +30,13 @@ OF_LISTS = frozenset(
     """.split()  # noqa: SIM905
 )
 NOT_OF_SENDER = OF_RECEIVER | OF_LISTS
-# What lists, those who pass a mail on, and other filters add: these would tell the label that they gave.
-ADDED = (
-    "list-",
-    "resent-",
-    "x-spam",
-    "x-pegasos",
-    "x-ham",
-    "x-bogosity",
-    "x-rspam",
-    "x-dspam",
-    "x-crm114",
-    "x-ms-exchange-organization-scl",
+# Beginnings of fields that lists, forwarders and other filters add; a filter's field would tell its label.
+ADDED = tuple(
+    """
+    list- resent- x-spam x-pegasos x-ham x-bogosity x-rspam x-dspam x-crm114 x-ms-exchange-organization-scl
+    """.split()  # noqa: SIM905
 )
-# Those whose content has tokens of its own, or is a text of its own.
+# Fields whose content becomes tokens of their own, or another text.
 WITHOUT_TEXT = frozenset(["subject", "date", "to", "cc", "bcc"])
 COMMON = frozenset(
     """
@@ -58,13 +51,13 @@ CLASSES = bytes.maketrans(
 )
 REPEATED = re.compile(rb"(.)\1*", re.DOTALL)
 IN_BRACKETS = re.compile(r"<([^<>\s]{0,300})>")
-# In small letters: the end of what is before an @, a host, an IP address.
+# In lower-case text: a local part that ends where the @ was, a host, an IP address.
 LOCAL_PART = re.compile(r"(?<![\w.+=%$-])[\w.+=%$-]{1,200}+\Z")
 HOST = re.compile(r"(?<![\w.-])(?:(?:[\w-]{1,60}\.){1,8}[a-z]{2,20}\b|\d{1,3}(?:\.\d{1,3}){3}(?![\w.]))")
 IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 CAME_FROM = re.compile(r"\s*from\s+([^\s()]{1,200})(?:\s+\(([^()]{0,300}(?:\([^()]{0,100}\))?[^()]{0,100})\))?")
 OF_HOMES = re.compile(r"dsl|dhcp|dial|ppp|cable|pool|dyn|client|cust|modem|\d[-.]\d{1,3}[-.]\d")
-# A pattern that begins by a set is searched fast, hence no \b.
+# A pattern that begins with a set is searched fast, hence no \b.
 OF_THIS_MAIL = re.compile(r"[if](?<!\w.)(?:(?<=i)d|(?<=f)or)\s+[^\s;\0]{1,200}")
 HOP_NAMES = re.compile(
     r"[fbhe(](?:(?<!\w.)((?<=f)rom|(?<=b)y|(?<=h)elo|(?<=e)hlo)[ \n\t=]+[^\s()\[\];=]{1,200}|(?<=\()[\w-]{1,60}(?= \[))"
@@ -79,13 +72,13 @@ LIST_TAG = re.compile(r"\[[^\]]{1,25}\]\s*")
 
 
 def shape_of(text: str, longest: int = 24) -> str:
-    """Each run of capitals, of letters or of digits becomes A, a or 0; what is not ASCII becomes a question mark."""
+    """A text in which each run of capitals, small letters or digits is one A, a or 0; what is not ASCII becomes ?."""
     classes = text[:100].encode("ascii", "replace").translate(CLASSES)
     return b"".join(REPEATED.findall(classes)).decode("ascii")[:longest]
 
 
 def address_in(value: str) -> tuple[str, str]:
-    """The name and the address in a field with a single one, roughly: there is no end to how they are written."""
+    """The name and the address in a field with a single address, roughly: there is no end to how these are written."""
     if found := IN_BRACKETS.search(value):
         return value[: found.start()].strip(" \t\r\n\"'"), found[1]
     words = value.split()
@@ -151,7 +144,7 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> t
 
 
 def masked(text: str) -> str:
-    """A text in small letters without the names in it."""
+    """A lower-case text without the addresses and hosts in it."""
     *before, last = text.split("@")
     parts = [
         part[: found.start()] if (found := LOCAL_PART.search(part, max(0, len(part) - 200))) else part
@@ -161,13 +154,13 @@ def masked(text: str) -> str:
 
 
 def read_route(hops: list[str]) -> list[str]:
-    """What servers wrote as they took the mail in, newest first; not when, for whom, and under which number."""
+    """The lines that servers wrote, newest first, without time, recipient and number."""
     lines = "\0".join([hop[:400].partition(";")[0] for hop in hops[:MAX_HOPS]]).lower()
     return OF_THIS_MAIL.sub("", lines).split("\0")
 
 
 def route_tokens(hops: list[str]) -> Iterator[str]:
-    """Who set the mail on its way, as the first server saw him."""
+    """Tokens for the sender's machine, as the first server saw it."""
     if not hops or not (found := CAME_FROM.match(hops[-1][:600].lower())):
         return
     said, inside = found[1], found[2] or ""
@@ -308,7 +301,7 @@ def content_tokens(fields: dict[str, str]) -> Iterator[str]:
 
 
 def result_tokens(fields: dict[str, str]) -> Iterator[str]:
-    """What the receiving server, whose field is the first, found of SPF, DKIM and DMARC."""
+    """Tokens for what the receiving server, whose field is the first, found by SPF, DKIM and DMARC."""
     sender = site_of(host_of(address_in(fields.get("from", ""))[1]))
     for method, result in RESULTS.findall(fields.get("authentication-results", "")):
         yield f"auth:{method.lower()}={result.lower()[:12]}"

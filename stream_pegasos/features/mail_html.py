@@ -1,7 +1,7 @@
-"""What a reader sees of a mail in HTML, and what is hidden from him.
+"""What a reader sees of a mail in HTML, and what is hidden.
 
-lxml's parser hands tags and text on as it meets them: no tree is built, so that hostile markup costs no more than its
-length. (selectolax took 0.7 s for a tag of 20,000 attributes.)
+lxml's parser passes tags and text on as it meets them and builds no tree, so that the cost of hostile markup is
+proportional to its length. (selectolax took 0.7 s for a tag of 20,000 attributes.)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["MAX_TAGS", "Page", "read_html"]
 
 MAX_TAGS = 4_000  # tags of a mail that are read
 
-# Tags within a word, whose text belongs to it; any other ends the word.
+# Tags that may stand within a word; any other tag ends the word.
 INLINE = frozenset(
     """
     a abbr acronym b bdo big cite code del dfn em font i ins kbd label mark nobr o:p q s samp small span strike
@@ -25,14 +25,10 @@ INLINE = frozenset(
     """.split()  # noqa: SIM905
 )
 VOID = frozenset(
-    """
-    area base bgsound br col embed frame hr img input link meta param source track wbr
-    """.split()  # noqa: SIM905
+    "area base bgsound br col embed frame hr img input link meta param source track wbr".split()  # noqa: SIM905
 )
 UNSEEN = frozenset(
-    """
-    head script style title template noscript object applet select textarea
-    """.split()  # noqa: SIM905
+    "head script style title template noscript object applet select textarea".split()  # noqa: SIM905
 )
 
 HIDING_STYLE = re.compile(
@@ -57,7 +53,7 @@ def color_of(value: str) -> str:
 
 
 def is_close(color: str, background: str) -> bool:
-    """Whether text of that colour cannot be told from its background."""
+    """Whether text of that colour is invisible on its background."""
     if color == background:
         return True
     try:
@@ -73,9 +69,9 @@ class Page:
     Attributes
     ----------
     seen, hidden
-        The pieces of the text that a reader sees, and of that he does not.
+        The pieces of text that a reader sees, and those of hidden text.
     links
-        Pairs of an address and the text that stands for it.
+        Pairs of an address and the text of its link.
     images
         The addresses of images, with whether each is too small to be seen.
     tags
@@ -93,8 +89,8 @@ class Page:
         self.traits: set[str] = set()
         self._href = ""
         self._label: list[str] = []
-        self._open: list[tuple[str, str, str]] = []  # tag, why its text is hidden, and the background
-        self._why, self._background = "", "ffffff"
+        self._open: list[tuple[str, str, str]] = []  # tags, each with `_why` and `_background` from before it
+        self._why, self._background = "", "ffffff"  # why text is hidden here, "" if it is not, and the colour behind it
 
     # What lxml calls.
 
@@ -140,10 +136,11 @@ class Page:
         self._end_link()
         return self
 
-    # What they are made of.
-
     def _pieces(self) -> list[str]:
-        return self.hidden if self._why and self._why != "unseen" else [] if self._why else self.seen
+        """Where text goes at this point; that of `UNSEEN` tags is dropped."""
+        if self._why == "unseen":
+            return []
+        return self.hidden if self._why else self.seen
 
     def _end_link(self) -> None:
         if self._href:
@@ -151,7 +148,7 @@ class Page:
         self._href, self._label = "", []
 
     def _hides(self, tag: str, attributes: Mapping[str, str]) -> tuple[str, str]:
-        """Why the text in this tag is hidden, "" if it is not, and what colour stands behind it."""
+        """`_why` and `_background` within this tag."""
         why = self._why
         style = "".join(attributes.get("style", "")[:1_000].lower().split())
         background = attributes.get("bgcolor", "")

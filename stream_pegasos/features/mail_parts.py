@@ -43,7 +43,7 @@ INVISIBLE = re.compile(
 )
 # Codecs that are no charset of a mail, or whose time grows with the square of the length.
 NO_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7", "mbcs", "oem")
-# Charsets that are written for what is more than them.
+# Charsets whose name often stands for a larger one.
 WIDER = {"us-ascii": "cp1252", "ascii": "cp1252", "iso-8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
 
 # What the email package raises where a parameter (RFC 2231) names a codec such as idna, or is numbered wrongly.
@@ -59,18 +59,18 @@ class MailParts:
     subject
         The subject, decoded.
     text
-        What a reader sees of the body, decoded; of forwarded messages their subjects, too. Of a long text there are
-        its first 2,500 and its last 1,000 characters, lest it outweigh everything else.
+        What a reader sees of the body, decoded, and the subjects of forwarded messages. A long text is cut to its first
+        2,500 and its last 1,000 characters, lest it outweigh everything else.
     headers
-        Header fields and what servers wrote of the route, without the names of hosts, addresses and lists.
+        Header fields and the servers' lines on the route, without the names of hosts, addresses and lists.
     route
-        What servers wrote of the route, with the names of hosts. It tells by which servers one mailbox gets its mail,
+        The servers' lines on the route, with the names of hosts, which tell by which servers a mailbox gets its mail,
         and by which its spam.
     tokens
         Features of what stands beside the text, each of the form `"kind:what"`, in the order of the mail; none twice.
     left_out
         How much was left out because it was beyond a bound: `"bytes"` of the mail, `"characters"` of header fields, of
-        text or of markup, `"parts"` and `"tokens"`. What is 0 is not there.
+        text or of markup, `"parts"` and `"tokens"`.
     """
 
     subject: str
@@ -113,7 +113,7 @@ class Part(Message):
 
 
 def decode_bytes(data: bytes, charset: str = "") -> str:
-    """Bytes in a charset that may be missing, unknown or wrong."""
+    """The text of bytes whose charset may be missing, unknown or wrong."""
     if data.isascii() and not charset.lower().startswith(("iso-2022", "utf-16", "utf-32", "utf16", "hz", "utf-7")):
         return data.decode("ascii")
     charset = charset.strip(" \t\"'").lower()
@@ -205,7 +205,7 @@ class MailReader:
         self.tokens.update(dict.fromkeys(tokens))
 
     def _parse(self, message: bytes) -> Part:
-        """A mail as the email package reads it, of what is within the bounds."""
+        """The mail as the email package reads it, cut to the bounds."""
         parser = Parser(Part, policy=BoundedPolicy(left_out=self.left_out))  # type: ignore[arg-type, call-arg]
         found = [(at, len(blank)) for blank in (b"\n\n", b"\n\r\n", b"\r\r") if (at := message.find(blank)) >= 0]
         end, length = min(found, default=(len(message), 0))
@@ -219,7 +219,7 @@ class MailReader:
             except BAD_PARAMETER:  # no mail program finds its parts, either
                 mail.replace_header("Content-Type", "text/plain")
                 mail.fields["content-type"] = "text/plain"
-        rest = mail.get_payload()  # of headers that end without a blank line
+        rest = mail.get_payload()  # lines after the headers, if no blank line ended these
         mail.set_payload((rest if isinstance(rest, str) else "") + body.decode("latin-1"))
         return mail
 
@@ -229,7 +229,7 @@ class MailReader:
         return message[start : min(stop, start + most)]
 
     def _few_parts(self, body: bytes) -> bytes:
-        """A body of several parts up to where there are too many lines, parts, or parts within parts."""
+        """A body of several parts, cut where it exceeds the bound of lines, parts, or parts within parts."""
         stop = len(body)
         for i, found in enumerate(HAS_PARTS.finditer(body)):
             if i == MAX_DEPTH:
@@ -245,21 +245,19 @@ class MailReader:
         return body[:stop]
 
     def _read_part(self, part: Message) -> str:
-        """Take in a part and those within it. Its type is given back, with the types of the parts within it."""
+        """Read a part and the parts within it, and return its type, with theirs in brackets."""
         kind, payload = part.get_content_type()[:60], part.get_payload()
         if isinstance(payload, list):
-            return (
-                f"{kind}({','.join(self._read_parts(kind, [each for each in payload if isinstance(each, Message)]))})"
-            )
+            kinds = self._read_parts(kind, [each for each in payload if isinstance(each, Message)])
+            return f"{kind}({','.join(kinds)})"
         if isinstance(payload, str):
             disposition = part.get("Content-Disposition", "")
             name = file_name(part) if "name" in f"{disposition};{part.get('Content-Type', '')}".lower() else ""
             disposition = disposition.partition(";")[0].strip().lower()
-            if kind.startswith("text/") and disposition != "attachment" and kind != "text/calendar":
+            is_text = kind.startswith("text/") and disposition != "attachment" and kind != "text/calendar"
+            if is_text:
                 self._read_text(part, kind, payload)
-                if name:
-                    self._add(attachment_tokens(name, kind, disposition, len(payload)))
-            else:
+            if name or not is_text:
                 self._add(attachment_tokens(name, kind, disposition, len(payload)))
         return kind
 
@@ -276,7 +274,7 @@ class MailReader:
             kinds.append(self._read_part(part))
             texts.append(self.texts)
         if kind == "multipart/alternative" and len(texts) > 1:
-            # A reader is shown the last that has anything.
+            # Mail programs show the last one that is not empty.
             full = [joined for part_texts in texts if (joined := "\n".join(part_texts)).strip()]
             if len(full) > 1:
                 first, last = set(full[0][:5_000].split()), set(full[-1][:5_000].split())

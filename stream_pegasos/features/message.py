@@ -1,4 +1,4 @@
-"""What is learned from: a text, or named fields. Only features look into it."""
+"""A message is a text or named fields. Only features look into it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = [
     "size_of",
 ]
 
-OF_A_NUMBER = 100  # characters that a value counts for which is no text
+OF_A_NUMBER = 100  # characters as which a value counts that is no text
 
 
 class Fields(dict[str, Any]):
-    """A message of several fields, as a stream brings it. Unlike another dict it can be a key."""
+    """A message of several fields, as a stream brings it. Unlike other dicts it is hashable."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         plain = ((name, value) for name, value in self.items() if isinstance(value, (str, int, float)))
@@ -40,13 +40,13 @@ def message_of(value: Any) -> Any:
 
 
 def identity_of(message: Message) -> int:
-    """A number by which a message is known again. Unlike its hash it counts lists, and tells -1 from -2."""
+    """A number that identifies a message. Unlike the hash it depends on lists, too, and differs for -1 and -2."""
     text = message if isinstance(message, str) else json.dumps(message, sort_keys=True, default=repr)
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def size_of(message: Any) -> int:
-    """How large a message is, in characters; each value that is no text, as that of a feature, counts as 100."""
+    """How large a message is, in characters; each value that is no text counts as 100."""
     if isinstance(message, str):
         return len(message)
     if isinstance(message, dict):
@@ -55,13 +55,13 @@ def size_of(message: Any) -> int:
 
 
 def is_blank(message: Message) -> bool:
-    """Whether there is nothing in it that is not white space."""
+    """Whether all of its values are missing or white space."""
     values = [message] if isinstance(message, str) else [*message.values()]
     return all(value is None or (isinstance(value, str) and not value.strip()) for value in values)
 
 
 def shown_message(message: Message) -> str:
-    """A message as a person reads it: of several fields each behind its name."""
+    """A message as a person reads it: each of several fields on a line, behind its name."""
     if isinstance(message, str):
         return message
     return "\n".join(f"{name}: {value}" for name, value in message.items() if value is not None)
