@@ -40,7 +40,7 @@ from stream_pegasos.learners.stateful import Stateful
 
 __all__ = ["Classifier"]
 
-# So many rows are read again after features or names were forgotten: few, as most are when that comes often.
+# Rows that the engine gets in a call once features or names were forgotten; those after the next time are read again.
 READ_AGAIN = 128
 # No machine has more processors.
 MOST_THREADS = 1 << 20
@@ -49,8 +49,8 @@ MOST_THREADS = 1 << 20
 class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
     """River's protocol around a learner of the engine.
 
-    An estimator sets up the learner and the labels, and changes what is special to it. What turns examples into what
-    the learner takes is apart from the rest, which a model around this one uses, as the text model does.
+    An estimator sets up the learner and the labels, and overrides what is special to it. Encoding is apart from the
+    rest, so that a model around this one, such as the text model, may encode examples in its own way.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
     capabilities: frozenset[str] = frozenset()
     max_features: int | None = None
     n_drifts: int = 0
-    _linear = True  # whether values of one column that comes twice count as their sum does
+    _linear = True  # whether two values in one column count as their sum
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         model = super().__new__(cls)
@@ -93,7 +93,7 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
         self._set_ways(watched, by_margin)
 
     def _set_ways(self, watched: bool, by_margin: bool) -> None:
-        """Set what is left out where it is not needed, as `_set_up` says."""
+        """Choose the shortcuts that nothing forbids, as `_set_up` says."""
         # Whether an example may go straight to the learner, and with a weight of its own.
         self._is_direct = not self._class_weights.is_given and self.max_features is None and not watched
         self._is_direct_with_weight = self._class_weights.is_fixed and not watched
@@ -330,7 +330,7 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
         self.forget_least()
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
-        """Learn, and say what was found of each example before."""
+        """Learn examples, and return the scores that each had before it was learned."""
         y = y if isinstance(y, (list, np.ndarray)) else label_list(y)
         labels, targets = targets_many(self._labels, y)
         if self.has_one_margin and not isinstance(labels, SignedLabels):
@@ -357,13 +357,13 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
         return found
 
     def _exchange(self, is_due: bool) -> bool:
-        """Exchange two classes, if that is due; whether it was."""
+        """Exchange the two classes if that is due, and return whether it was."""
         if is_due:
             self._learner.negate()
         return is_due
 
     def _learn_across(self, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]) -> RawScores:
-        """Learn rows in the middle of which a third label comes; up to there two share one margin."""
+        """Learn rows that bring a third label; before it, two labels share one margin."""
         each = list(w) if isinstance(w, Iterable) else None  # one for all is checked, and read, much faster
         check_lengths("labels", len(y), n_rows(rows))
         check_lengths("weights", len(y) if each is None else len(each), len(y))
@@ -372,7 +372,7 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
         n = n_of_two(self._labels, y)
         encoder.check(rows)  # whatever is wrong has to show before the first is learned
         first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], w if each is None else each[:n])
-        # The one with the third label, too, is predicted with two.
+        # The row with the third label is still predicted with two.
         before = joined_scores([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))])
         of_two, kept = self._labels, dict(self.__dict__)
         self._grow()
@@ -391,7 +391,7 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
         return joined_scores([before.with_numbers(of_two.known, self._labels.targets), found.without_first()])
 
     def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
-        """What is found of each example."""
+        """The scores of each example."""
         return RawScores(*self._learner.predict_learn_many(encoder, rows))
 
     def predictions_of(self, found: RawScores) -> Predictions:
@@ -406,7 +406,7 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
     # What an estimator may change.
 
     def _name_features(self, rows: Any) -> None:
-        """Keep what features of learned rows stand for, where that is asked for."""
+        """Note what the features of learned rows stand for, if that is asked for."""
 
     def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
         """Take over another decision, where the model has any."""
@@ -422,11 +422,11 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
-        """Learn rows with the targets of these labels, which are taken over after."""
+        """Learn rows with the targets of these labels, which the model does not have yet."""
         return self._learn_blocks(encoder, rows, targets, weights)
 
     def _learn_blocks(self, encoder: Encoder, rows: Any, targets: Floats, weights: Floats | None) -> RawScores:
-        """Learn; what was found of each row before, −inf for classes to come."""
+        """Learn rows, and return the scores that each had before it was learned, −inf for classes to come."""
         done, n = 0, len(targets)
         end = n  # first all at once, since all are to be checked before any is learned
         parts: list[RawScores] = []
@@ -434,7 +434,7 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
             these, block = some_rows(rows, done, end), slice(done, end)
             block_weights = None if weights is None else weights[block]
             parts.append(RawScores(*self._learner.predict_learn_many(encoder, these, targets[block], block_weights)))
-            # The engine stops after an example with which there are too many features, or names.
+            # The engine stops after an example that brings too many features or names.
             self.forget_least()
             if encoder.is_crowded(self._learner.n_held):
                 self.forget_names()

@@ -1,4 +1,4 @@
-"""Decisions on margins that promise something of the classes."""
+"""Which class is predicted: thresholds, and limits of false positives."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = [
     "parameters_of_decisions",
 ]
 
-# A margin, and whatever else is kept of margins, may be this large.
+# No margin is larger, nor any sum of margins.
 LARGEST_MARGIN = 1e307
-# The cut aims at this share of the rate, as what comes may differ from what was met.
+# The cut aims at this share of the rate, as examples to come may differ from those met.
 AIM = 0.9
 # Nothing is flagged before this share of 1/rate negatives is known.
 FIRST = 0.05
@@ -65,8 +65,8 @@ class Decision:
     def changed(
         self, threshold: float | None, rate: float | None, negatives: Tail | None = None, is_new: bool = False
     ) -> Decision:
-        """The decision with another threshold, or another limit, whose cut is chosen from what is known of negatives,
-        by the limit that there was or else as it is given, unless the model is new; a rate of 1 is no limit.
+        """The decision with another threshold or another limit; a rate of 1 is no limit. Unless the model is new, the
+        cut is chosen from the negatives that the present limit knows or, without one, from those given.
 
         Raises
         ------
@@ -89,8 +89,8 @@ class Decision:
         return decision
 
     def allows(self, margins: Any, probabilities: Any, is_negative: NDArray[np.bool_] | None = None) -> Any:
-        """Whether the label is predicted, of one example or of each of several; never where the margin is −inf, as
-        nothing is decided there yet. With `is_negative` the limit learns each example once it is decided.
+        """Whether the label is predicted for one example or for each of several; never if the margin is −inf, as the
+        class is yet to come. With `is_negative` the limit learns each negative example after its decision.
         """
         allowed = (probabilities > self.threshold) & (margins > -math.inf)
         if self.limit is None:
@@ -110,19 +110,19 @@ class Decisions:
     its own is predicted if that allows it; if several are allowed, the most probable of them. Otherwise the most
     probable of all other classes is predicted.
 
-    What a limit of false positives looks at is half of how far the margin of its class is above the largest other one.
+    A limit of false positives looks at half the distance of its class's margin above the largest other one.
 
     Parameters
     ----------
     of_label
-        The decisions, by label; or one, by `None`, of the second of two labels, whichever that is.
+        The decisions by label; or, by `None`, that of the second of two labels, whichever that is.
     """
 
     def __init__(self, of_label: Mapping[Any, Decision]) -> None:
         self.of_label = of_label
 
     def _of_numbers(self, classes: tuple[Label | None, ...], n: int) -> dict[int, Decision]:
-        """The decisions by the numbers of classes, of which there are n columns."""
+        """The decisions by the numbers of their classes, the first n of which have columns."""
         if None in self.of_label:
             return {1: self.of_label[None]}
         there = classes[:n]
@@ -135,7 +135,7 @@ class Decisions:
         probabilities: Sequence[float],
         target: float | None = None,
     ) -> int:
-        """What `numbers` says, of one example, much faster."""
+        """What `numbers` gives for one example, much faster."""
         own = self._of_numbers(classes, len(margins))
         if len(own) == 1 and len(margins) == 2 and target is None and -math.inf not in margins:  # as in most filters
             ((number, one),) = own.items()
@@ -166,8 +166,8 @@ class Decisions:
         probabilities: Floats,
         targets: Floats | None = None,
     ) -> NDArray[np.intp]:
-        """The number of the class that is predicted of each of several examples, −1 for none; with `targets`, which are
-        learned one after the other.
+        """The number of the class that is predicted for each example, −1 for none. With `targets`, limits learn each
+        example after its decision.
         """
         known = np.isfinite(margins)
         allowed, others = np.zeros(margins.shape, bool), np.where(known, margins, -np.inf)
@@ -177,7 +177,7 @@ class Decisions:
             others[:, number] = -np.inf
         best = largest(others)
         found = np.where(allowed.any(axis=1), largest(np.where(allowed, probabilities, -np.inf)), best)
-        # Nothing is decided against nothing.
+        # A class with a decision needs another one to decide against.
         found[(best < 0) & (known.sum(axis=1) < 2)] = -1
         return found
 
@@ -205,7 +205,7 @@ class Decisions:
 def decisions_by_label(
     threshold: float | Mapping[Label, float], rate: float | Mapping[Label, float] | None
 ) -> dict[Label, Decision]:
-    """The decision of each label that has one of its own, none where neither is given by label.
+    """The decision of each label that has one of its own; empty if neither argument is by label.
 
     Raises
     ------
@@ -232,14 +232,14 @@ PerLabel = float | Mapping[Label, float] | None
 
 
 def none_if_empty(value: PerLabel) -> PerLabel:
-    """The same, `None` for a mapping that has no label."""
+    """The value, or `None` for an empty mapping."""
     return None if isinstance(value, Mapping) and not value else value
 
 
 def changed_by_label(
     decisions: Mapping[Label, Decision], threshold: PerLabel, rate: PerLabel, labels: Iterable[Label]
 ) -> dict[Label, Decision]:
-    """The decisions with those changed that are given by label or, as one number, for these labels."""
+    """The decisions after a change of those that `threshold` and `rate` name; a single number is for all `labels`."""
 
     def of_label(value: PerLabel) -> Mapping[Label, float]:
         if isinstance(value, Mapping):
@@ -254,7 +254,7 @@ def changed_by_label(
 
 
 def parameters_of_decisions(decisions: Mapping[Label, Decision]) -> dict[str, Any]:
-    """What a classifier is made with that has these decisions by label."""
+    """The parameters of a classifier that has these decisions by label."""
     return {
         "threshold": {label: decision.threshold for label, decision in decisions.items()},
         "max_false_positive_rate": {
@@ -270,14 +270,14 @@ def limited(decisions: Mapping[Label, Decision]) -> dict[Label, float]:
 
 
 def lead_of(margins: Sequence[float], number: int) -> float:
-    """What `leads` says, of one example."""
+    """What `leads` gives for one example."""
     best = max(*margins[:number], *margins[number + 1 :], -math.inf, -math.inf)
     return margins[number] if best == -math.inf else (margins[number] - best) / 2.0
 
 
 def leads(margins: Floats, number: int) -> Floats:
-    """Half of how far the margin of a class is above the largest other one, of each of several examples; with two that
-    are opposite the margin itself.
+    """Half the distance of a class's margin above the largest other one, for each example. If two margins are opposite,
+    this is the margin itself.
     """
     own, best = margins[:, number], np.delete(margins, number, axis=1).max(axis=1, initial=-np.inf)
     with np.errstate(invalid="ignore"):
@@ -285,8 +285,8 @@ def leads(margins: Floats, number: int) -> Floats:
 
 
 class Tail:
-    """How the margins of negative examples are spread, in 128 bins a power of 2; the newest 16,384 to 32,768 count, as
-    all counts are halved when there are that many.
+    """A histogram of the margins of negative examples, with 128 bins for each power of 2. All counts are halved when
+    they reach 32,768, so that the newest examples count most.
     """
 
     MOST = 1 << 15
@@ -300,8 +300,8 @@ class Tail:
 
     @classmethod
     def of_mistakes(cls, n: float, sizes: NDArray[np.float64]) -> Tail:
-        """Of `n` margins all that is known of those above 0: how many have each of the sizes that mistakes are counted
-        by. The others are taken for just below 0.
+        """The histogram of `n` margins, given how many of those above 0 are in each bin of `Mistakes`. The others are
+        taken to be just below 0.
         """
         tail = cls()
         step = tail.IN_OCTAVE // SIZES_IN_OCTAVE
@@ -312,7 +312,7 @@ class Tail:
         return tail
 
     def learn(self, margin: float) -> int:
-        """Count a margin; the number of its bin."""
+        """Count a margin, and return the number of its bin."""
         mantissa, exponent = math.frexp(margin)
         place = self.IN_OCTAVE * (exponent + self.SMALLEST) + int(self.IN_OCTAVE * (2.0 * abs(mantissa) - 1.0))
         place = min(max(place, 0), self.OF_SIGN - 1) if mantissa else 0
@@ -372,9 +372,9 @@ class Tail:
 class FalsePositiveLimit:
     """Keeps the share of negative examples that are flagged near a rate, and seldom far above it.
 
-    An example is flagged only above a cut-off: the lowest place above which at most 0.9 · rate of the margins lie that
-    negatives had before they were learned. So what is promised is what a quantile promises: of negatives like those
-    before, no larger share is expected above it. Nothing is flagged before 0.05/rate negatives are known.
+    An example is flagged only above a cut-off: the lowest one that at most a share of 0.9 · rate of the negatives
+    exceeded, by their margins before they were learned. The cut-off is a quantile: of negatives like those before, no
+    larger share is expected above it. Nothing is flagged before 0.05/rate negatives are known.
     """
 
     def __init__(self, rate: float, negatives: Tail | None = None) -> None:
@@ -399,7 +399,7 @@ class FalsePositiveLimit:
         self.cut = self.negatives.edge(self._lowest) if self.knows_enough else LARGEST_MARGIN
 
     def learn(self, margin: float) -> None:
-        """Take in the margin of a negative example. The cut moves with it, a few bins at a time."""
+        """Count the margin of a negative example, and move the cut, by a few bins."""
         before = self.negatives.n
         number = self.negatives.learn(margin)
         if self.negatives.n < before:  # all were halved

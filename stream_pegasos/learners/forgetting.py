@@ -1,4 +1,4 @@
-"""What a model forgets, so that memory stays bounded: the least of its features, and names that stand for nothing."""
+"""What a model forgets, so that memory stays bounded: its least important features, and names of no feature."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Forgetful(Inspectable):
         self._class_weights.forget(label)
 
     def _grow(self) -> None:
-        """From one margin for two labels to one for each of any number, without a label that was only named."""
+        """Replace the one margin of two labels by a margin for each label that was met."""
         labels, self._labels = self._labels, Labels().with_labels(self._labels.targets)
         self._learner = grown(self._learner)
         for number in (1, 0):
@@ -69,14 +69,14 @@ class Forgetful(Inspectable):
                 forget_column(self._learner, number)
 
     def forget_names(self) -> None:
-        """Forget the names that stand for no feature, and number the others anew."""
+        """Forget the names of no feature, and number the others anew."""
         with self.lock:
             self._learner.set_state(with_names_forgotten(self._learner.get_state(), self._vocabulary))
 
     def forget_least(self) -> None:
         """Forget features if there are more than `max_features`, or names if there are twice as many.
 
-        The least important ones go until three quarters of the limit are left.
+        The least important features are dropped first, until three quarters of the limit are left.
         """
         most, learner = self.max_features, self._learner
         if most is None or (len(learner) <= most and self._vocabulary.size() <= 2 * most):
@@ -91,18 +91,18 @@ class Forgetful(Inspectable):
         learner.set_state(with_names_forgotten(state, self._vocabulary))
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
-        """Of each feature in a state, where there is a `max_features`: the least are forgotten first."""
+        """The importance of each feature in a state; the least important are forgotten first."""
         raise NotImplementedError
 
 
 def most_important(
     importance: NDArray[np.float64], keys: NDArray[np.int64], names: Sequence[Any], n: int
 ) -> NDArray[np.bool_]:
-    """Which features are the `n` most important ones; of equal ones, to rounding, those are whose key is smaller or, as
-    names get their keys in the order in which they come, the hash of their name.
+    """Which features are the `n` most important ones. Among equals, up to rounding, smaller keys come first; a named
+    feature, whose key depends on the order of the stream, has the hash of its name instead.
     """
     of_features = without_rounding(importance)
-    most = np.partition(of_features, -n - 1)[-n - 1]  # of those that are not
+    most = np.partition(of_features, -n - 1)[-n - 1]  # of those that are forgotten
     kept: NDArray[np.bool_] = of_features > most
     equal = np.flatnonzero(of_features == most)
     ranks = keys[equal]
@@ -119,13 +119,13 @@ def hash_of(name: Any) -> int:
 
 
 def without_rounding(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """With 40 bits each: numbers that should be equal mostly are then."""
+    """Numbers rounded to 40 bits, so that those that should be equal mostly are."""
     mantissa, exponent = np.frexp(x)
     return np.ldexp(np.round(np.ldexp(mantissa, 40)), exponent - 40)  # type: ignore[no-any-return]
 
 
 def with_names_forgotten(state: State, vocabulary: Vocabulary) -> State:
-    """The state with the keys that names have once all are forgotten that it has no key of."""
+    """Forget the names that no key of the state stands for, and return the state with the new keys of the others."""
     of_keys = [name for name in ("keys", "buffer_keys") if name in state]
     used = np.unique(np.concatenate([state[name][state[name] >= FIRST_NAME] for name in of_keys]))
     names = vocabulary.names
@@ -138,6 +138,6 @@ def with_names_forgotten(state: State, vocabulary: Vocabulary) -> State:
 
 
 def forget_column(learner: Any, column: int) -> None:
-    """Remove a class from a learner of several; those after it get a number less."""
+    """Remove a class from a learner of several; the classes after it move up by a number."""
     learner.flush()
     learner.set_state(learner.declaration.without_column(learner.get_state(), column))

@@ -1,4 +1,4 @@
-"""Classifiers that learn no more, of which only what predicts is left."""
+"""Frozen classifiers, which only predict."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from stream_pegasos.learners.files import Arrays, Saveable, Snapshot
 
 __all__ = ["FEATURE_ARRAYS", "Freezable"]
 
-# What is known of features, in a file.
+# The arrays of features in a file of a frozen model.
 FEATURE_ARRAYS = tuple(field.name for field in FROZEN if field.shape)
 
 
 class Freezable(Saveable):
-    """Adds what a frozen classifier is made of: the classifier as it would be without features, with labels, decisions
-    and all that calibrates; and what predicts of the features.
+    """Adds freezing. A frozen classifier has two parts: the classifier without its features, which keeps labels,
+    decisions and calibration; and what a `FrozenLearner` knows of the features.
     """
 
     _learner: Learner
@@ -60,7 +60,7 @@ class Freezable(Saveable):
     def from_frozen_state(
         cls, arrays: Arrays, names: list[Any], values: Mapping[str, Any], known: Mapping[str, Any]
     ) -> Self:
-        """One that only predicts, given the state of the classifier without features, and what predicts of them.
+        """A frozen classifier, from the state of the classifier without features, and what is `known` of these.
 
         Raises
         ------
@@ -77,7 +77,7 @@ class Freezable(Saveable):
         return made
 
     def frozen_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arrays of one that only predicts, and the other values."""
+        """The arrays of a frozen classifier, and the other values."""
         arrays, values, known = self._frozen
         numbers = {name: value for name, value in known.items() if name not in FEATURE_ARRAYS}
         return {**arrays, **{name: known[name] for name in FEATURE_ARRAYS}}, {**values, "frozen": numbers}

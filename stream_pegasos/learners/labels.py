@@ -1,4 +1,4 @@
-"""The labels of a model: what number each has, and for which of two a single margin is positive."""
+"""The labels of a model, their numbers, and which of two labels is the positive one."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def label_of(text: str) -> Label | None:
 
 @dataclass
 class Labels:
-    """The labels of a model, numbered in the order in which they came; that with the largest margin is predicted."""
+    """The labels of a model, numbered in the order in which they came. The one with the largest margin is predicted."""
 
     known: tuple[Label | None, ...] = ()
     targets: dict[Any, float] = field(default_factory=dict)  # the number of each label met
-    choices: tuple[Label | None, ...] = field(init=False)  # what is predicted, by number, the last where nothing is
+    choices: tuple[Label | None, ...] = field(init=False)  # what to predict for each number, the last for −1
 
     def __post_init__(self) -> None:
         self.choices = (*self.known, None)
@@ -50,7 +50,7 @@ class Labels:
         return self.known
 
     def of_target(self, number: float) -> Label:
-        """The label of a number, which has been met."""
+        """The label that was met under this number."""
         return self.known[int(number)]  # type: ignore[return-value]
 
     def with_labels(self, y: Any) -> Labels:
@@ -67,7 +67,7 @@ class Labels:
         return self if len(targets) == len(self.targets) else type(self)(tuple(targets), targets)
 
     def without(self, label: Label) -> Labels:
-        """The others, of which those after it have a number less."""
+        """The other labels; those after this one move up by a number."""
         known = tuple(each for each in self.known if each != label)
         return type(self)(known, {each: float(number) for number, each in enumerate(known)})
 
@@ -76,7 +76,7 @@ class Labels:
         return self.choices[np.argmax(margins) if len(margins) else -1]
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
-        """The labels that are predicted, for margins or, where they do not say it, for the numbers decided."""
+        """The predicted labels: those with the numbers `decided` or, without these, with the largest margins."""
         numbers = largest(margins) if decided is None else decided
         choices = self.choices[:-1] if len(self.choices) > 1 and (numbers >= 0).all() else self.choices
         found: NDArray[Any] = label_array(choices)[numbers]
@@ -117,11 +117,11 @@ class Labels:
 
 @dataclass
 class SignedLabels(Labels):
-    """Labels that begin with one margin, which is positive for the second one, as in River and scikit-learn.
+    """Two labels with one margin, which is positive for the second label, as in River and scikit-learn.
 
-    The second, the positive one, is `True`, 1 beside 0 or −1, or "true" beside "false"; of other labels the second one
-    that comes. `pos_label` decides otherwise. With `needs_positive` one of the two has to, as a decision rests on it.
-    From a third label on these are plain `Labels`, unless the model cannot have them.
+    The second label, the positive one, is `pos_label`. Without that it is `True`, 1 beside 0 or −1, or "true" beside
+    "false"; of other labels the second one that comes, which `needs_positive` refuses, as a decision rests on it. A
+    third label turns these into plain `Labels`, unless the model is for two.
     """
 
     known: tuple[Label | None, ...] = (None, None)
@@ -130,8 +130,8 @@ class SignedLabels(Labels):
     limited: bool = False  # whether the positive one is predicted only once the negative one is known
     grows: bool = True  # whether there may be a third label
     met: bool = False  # whether any label has been met
-    only_named: bool = False  # whether the positive one is that of `pos_label`, which has not been met
-    n_exchanges: int = field(default=0, compare=False)  # how often the two have got each other's number
+    only_named: bool = False  # whether the positive one comes from `pos_label`, and was not met yet
+    n_exchanges: int = field(default=0, compare=False)  # how often the two exchanged their numbers
 
     def __post_init__(self) -> None:
         if self.pos_label is not None and self.positive is None:
@@ -145,7 +145,7 @@ class SignedLabels(Labels):
         return self.known[1]
 
     def _settle(self) -> None:
-        """Bring the rest in line with the labels known."""
+        """Set `targets` and `choices` from the known labels."""
         there = [label for label in self.known if label is not None]
         met = self.known[: 1 if self.only_named else 2] if self.met else ()
         self.targets = {label: float(number) for number, label in enumerate(met) if label is not None}
@@ -167,7 +167,7 @@ class SignedLabels(Labels):
         first, second, _ = self.choices
         if first != second:
             return {first: 1.0 - calibrated[0], second: calibrated[0]}
-        # Before anything is learned pos_label is as probable as what it will stand beside.
+        # Before anything is learned, pos_label and the label to come are equally probable.
         only = next((label for label in self.known if label is not None and self.met), None)
         return {None: 0.5, self.positive: 0.5} if only is None else of_only(only, n_learned)
 
@@ -196,16 +196,16 @@ class SignedLabels(Labels):
         self._settle()
 
     def with_labels(self, y: Any) -> Labels:
-        """Labels that know those in `y` too; two may have exchanged their numbers for it.
+        """Labels that know those in `y` too; the two may exchange their numbers.
 
         Raises
         ------
         TypeError
             If one is no bool, int or str.
         PositiveLabelError
-            If nothing says which is the positive one, and `needs_positive`.
+            If `needs_positive`, and nothing says which is the positive one.
         ThirdLabelError
-            If one is a third label, and there cannot be one.
+            If one is a third label, and the model is for two.
         """
         given = [check_label(label) for label in distinct(y)]
         new = copy.copy(self)
@@ -217,7 +217,7 @@ class SignedLabels(Labels):
         return new
 
     def _meet(self, label: Label) -> bool:
-        """Whether it is one of the two."""
+        """Take in a label unless it is a third one; whether it was taken in."""
         negative, positive = self.known
         is_given = self.pos_label is not None and not self.met
         if is_given and not (isinstance(self.pos_label, bool) and truth_of(label) is None and label != -1):
@@ -291,15 +291,13 @@ def are_clear(labels: Iterable[Label | None]) -> bool:
 
 
 def truth_of(label: Label | None) -> bool | None:
-    """What a label says that is a bool, 0 or 1, or the text of one of these; `None` for any other."""
+    """The truth value of a bool, of 0 or 1, or of the text of one of these; `None` for any other label."""
     text = str(label).lower()
     return None if text not in ("true", "1", "false", "0") else text in ("true", "1")
 
 
 def written_like(label: Label, other: Label | None) -> Label:
-    """A bool, 0 or 1, or the text of one of these, as it is written where others are written like `other`; any other
-    label as it is.
-    """
+    """A label with a truth value, written as `other` is: as a bool, a number or a text; any other label as it is."""
     truth = truth_of(label)
     if truth is None or isinstance(other, bool):
         return label if truth is None else truth
@@ -310,12 +308,12 @@ def written_like(label: Label, other: Label | None) -> Label:
 
 @dataclass
 class AllowedLabels:
-    """A fixed set of labels. Those that say true or false, as true, "true" and 1, are one label here, though not to a
-    model: all have to be written as the first one that came.
+    """A fixed set of labels. Those with the same truth value, as `True`, "true" and 1, are one label here; all labels
+    with a truth value must be written as the first of them that came.
     """
 
     labels: tuple[Label, ...]
-    first: Label | None = None  # that came, of those that are written in several ways
+    first: Label | None = None  # that came and has a truth value
 
     @property
     def written(self) -> tuple[Label, ...]:
@@ -323,7 +321,7 @@ class AllowedLabels:
         return tuple(written_like(label, self.first) for label in self.labels)
 
     def takes(self, label: Label) -> bool:
-        """Whether it is one of them, for a label that comes."""
+        """Whether a label that came is one of these; the first with a truth value is noted."""
         like = label if self.first is None else self.first
         if not any(written_like(known, like) == label for known in self.labels):
             return False
@@ -332,7 +330,7 @@ class AllowedLabels:
         return True
 
 
-FEW_LABELS = 16  # so few are looked for one by one
+FEW_LABELS = 16  # an array with no more is searched for each label in turn
 # The texts of false and true.
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 
@@ -363,7 +361,7 @@ def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
 
 
 def targets_of_few(known: Labels, y: NDArray[Any], numbers: range) -> tuple[Labels, Floats]:
-    """The same of an array that has but some of these numbers, without an object of Python for each."""
+    """What `targets_many` gives for an array of few numbers, without a Python object for each example."""
     holds = {int(each.argmax()): each for each in (y == number for number in numbers) if each.any()}
     firsts = sorted(holds)  # as they came
     known, of_each = targets_many(known, [y[first].item() for first in firsts])
@@ -374,7 +372,7 @@ def targets_of_few(known: Labels, y: NDArray[Any], numbers: range) -> tuple[Labe
 
 
 def n_of_two(known: Labels, y: list[Any]) -> int:
-    """How many come before the first third label, which there is."""
+    """How many labels come before the first third one; `y` must have one."""
     for label in distinct(y):
         known = known.with_labels([label])
         if not isinstance(known, SignedLabels):
@@ -383,7 +381,7 @@ def n_of_two(known: Labels, y: list[Any]) -> int:
 
 
 def are_exchanged(before: Labels, after: Labels) -> bool:
-    """Whether two have got each other's number, and what may be known of them has to go with it."""
+    """Whether two labels have exchanged their numbers, so that their classes in the learner must follow."""
     both = isinstance(before, SignedLabels) and isinstance(after, SignedLabels)
     return both and (after.n_exchanges - before.n_exchanges) % 2 == 1  # type: ignore[attr-defined]
 
@@ -421,7 +419,7 @@ def label_list(y: Any) -> list[Any]:
 def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
     """The labels as an array that holds them as they are."""
     array = np.array(labels)
-    # Where no dtype of NumPy's does; a float64 may stand for large integers.
+    # No dtype of NumPy's holds these as they are; float64, for one, rounds large integers.
     if array.tolist() != list(labels) or [*map(type, array.tolist())] != [*map(type, labels)]:
         return np.array(labels, object)
     return array

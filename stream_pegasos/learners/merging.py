@@ -1,4 +1,4 @@
-"""One model of several that went on from the same one, each with examples of its own."""
+"""Merging models that all continued from one base, each with examples of its own."""
 
 from __future__ import annotations
 
@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from stream_pegasos.common.packing import pack, unpack, unpack_parameters
 from stream_pegasos.common.state import Declaration, State
 from stream_pegasos.engine.growing import from_two_classes
-from stream_pegasos.engine.merging import (
-    Rule,
-    is_changed,
-    merged_adaptive,
-    merged_newest,
-    merged_pegasos,
-    negated,
-)
+from stream_pegasos.engine.merging import Rule, is_changed, merged_adaptive, merged_newest, merged_pegasos, negated
 from stream_pegasos.engine.pure.adaptive_state import declared
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.classifier import Classifier
@@ -34,25 +27,25 @@ __all__ = ["changes", "merge", "merged_snapshots", "model_of", "snapshot_of"]
 
 C = TypeVar("C", bound=Classifier)
 
-# How the classifiers whose counts and weights are merged make lines of classes.
+# The reductions of the classifiers whose counts and weights are merged.
 REDUCTIONS = {"AdaptiveClassifier": "ovr", "MultiLabelClassifier": "multilabel", "OrdinalClassifier": "ordinal"}
 MERGEABLE = (*REDUCTIONS, "PegasosClassifier")
-# What a limit of false positives knows that has met nothing.
+# The state of a limit of false positives that has met nothing.
 NO_TAIL = {"n": 0.0, "places": [], "counts": []}
 
 
 def merge(base: C, parts: Iterable[C]) -> C:
-    """Combine models that all went on from the same one, each with examples of its own, as on several machines.
+    """Combine models that all continued from one base, each with examples of its own, as on several machines.
 
     What the parts have learned is added up, and nothing is counted twice:
 
     - counts of examples and squared gradients: what each part added is added;
-    - weights: each moves by the sum of the parts' changes, times a share. The share is 1 where only one part moved the
-      weight. It is smaller the further several parts moved it, since parts that go the same way go it twice. The share
-      follows from the squared gradients that each part added, and from how far the changes of all parts together move
-      the margins of messages. Then weights that several parts moved are corrected, all along one direction, so that the
-      margin of the mean message moves as far as on one machine. There is nothing to set;
-    - the clock of the half-life: it goes on by the examples of all parts, as if these came evenly mixed;
+    - weights: each moves by the sum of the parts' changes, times a share. The share is 1 if only one part moved the
+      weight, and smaller the further several parts moved it, since these learned much of the same. It follows from the
+      squared gradients that each part added, and from how far the changes of all parts together move the margins of
+      messages. Then weights that several parts moved are corrected, all along one direction, so that the margin of the
+      mean message moves as far as on one machine. There is nothing to set;
+    - the half-life: evidence ages by the examples of all parts, as if these came evenly mixed;
     - calibration: the mean of the parts', weighted by how many examples each has learned;
     - limits of false positives: counts of examples and of flagged ones are added. The cut-off is the mean of those of
       the parts, weighted by their negatives. Parts do not know of each other's false positives, so together they may
@@ -71,7 +64,7 @@ def merge(base: C, parts: Iterable[C]) -> C:
     Parameters
     ----------
     base
-        The model that all parts went on from; this cannot be checked. It stays as it is.
+        The model from which all parts continued; this cannot be checked. It stays as it is.
     parts
         The models, at least one. They stay as they are.
 
@@ -117,7 +110,7 @@ def merge(base: C, parts: Iterable[C]) -> C:
 
 @dataclasses.dataclass
 class Known:
-    """What a snapshot says of its classifier."""
+    """The classifier of a snapshot."""
 
     kind: str
     parameters: dict[str, Any]  # packed
@@ -135,7 +128,7 @@ class Known:
         return cls(kind, values["parameters"], values["labels"], state, snapshot.names, rest)
 
     def snapshot(self, like: Snapshot) -> Snapshot:
-        """A snapshot of this, of a model that is otherwise like another."""
+        """A snapshot with this classifier, otherwise like another."""
         arrays = {name: value for name, value in self.state.items() if isinstance(value, np.ndarray)}
         learner = {name: value for name, value in self.state.items() if name not in arrays}
         values = {"parameters": self.parameters, "labels": self.labels, "learner": learner, **self.rest}
@@ -160,7 +153,7 @@ class Known:
         return declared("two" if self.is_of_two else REDUCTIONS[self.kind])
 
     def become_several(self, among: Sequence[Label]) -> None:
-        """Go on from two classes to any number; of labels that are not known two stand `among` all."""
+        """Give each of two classes a column; a label that is not known is one `among` those of all models."""
         negative, decided = unpack(self.labels["negative"]), unpack(self.labels["positive"])
         positive = None if self.labels["only_named"] and decided not in among else decided
         if negative is None:
@@ -186,8 +179,8 @@ def model_of(snapshot: Snapshot) -> Any:
 
 
 def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
-    """What `merge` does, of snapshots. Of several parts each may be without the features that are as they were, as
-    `changes` gives it.
+    """What `merge` does, for snapshots. If there are several parts, each may lack the features that `changes` leaves
+    out.
 
     Raises
     ------
@@ -232,7 +225,7 @@ def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
 
 
 def changes(base: Snapshot, part: Snapshot) -> Snapshot:
-    """A part without the features that are as they were in the base: small, as it is sent to where parts are merged."""
+    """A part without the features that are as in the base, so that little is sent to where parts are merged."""
     before, after = Known.of(base), Known.of(part)
     if after.names or before.is_of_two != after.is_of_two or after.kind not in REDUCTIONS:
         return part
@@ -242,7 +235,7 @@ def changes(base: Snapshot, part: Snapshot) -> Snapshot:
 
 
 def check_mergeable(model: Known) -> None:
-    """Raise a TypeError if such a model cannot be merged with others."""
+    """Raise a TypeError if a model of this kind cannot be merged."""
     if model.kind not in MERGEABLE or "frozen" in model.rest:
         raise TypeError(f"a model of {model.kind} cannot be merged; {', '.join(MERGEABLE)} can, unless they are frozen")
     parameters = unpack_parameters(model.parameters)
@@ -268,7 +261,7 @@ def check_parts(known: Sequence[Known], snapshots: Sequence[Snapshot]) -> None:
 
 
 def share_names(known: Sequence[Known]) -> None:
-    """Number the names of features in one way, those of the base first."""
+    """Number the names of features alike in all models, those of the base first."""
     numbers: dict[Any, int] = {}
     for each in known:
         own = np.array([FIRST_NAME + numbers.setdefault(name, len(numbers)) for name in each.names], np.int64)
@@ -281,8 +274,8 @@ def share_names(known: Sequence[Known]) -> None:
 
 
 def share_labels(known: Sequence[Known]) -> list[NDArray[np.int64]]:
-    """Bring all to two labels of which the same is positive or, from a third on, to any number. The base gets all
-    labels; the numbers that those of each have among them.
+    """Give the base all labels, and return the numbers that those of each model have among them. All models then have
+    the same positive label of two or, if there is a third, a column for each class.
     """
     base = known[0]
     every = list(dict.fromkeys(label for each in known for label in each.met))
@@ -322,7 +315,7 @@ def merged_decisions(known: Sequence[Known]) -> dict[str, Any]:
     if not any("decisions" in each.rest for each in known):
         return {}
     decisions = [each.rest.get("decisions", []) for each in known]
-    # One that had met nothing does not know which label its decision is for.
+    # A model that has met nothing does not know which label its decision is for.
     named = next((label for each in decisions for label, _ in each if label is not None), None)
     pairs = [[(named if label is None else label, limit) for label, limit in each] for each in decisions]
     of_labels = [{repr(label): (label, limit) for label, limit in each} for each in pairs]
@@ -336,7 +329,7 @@ def merged_decisions(known: Sequence[Known]) -> dict[str, Any]:
 
 
 def merged_limit(before: Mapping[str, Any], after: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a limit of false positives knows of negatives."""
+    """The merged state of a limit of false positives."""
     tails = [tail_arrays(each) for each in (before, *after)]
     counts = merged_newest(tails[0], tails[1:], ("n",), ("counts",), Tail.MOST)["counts"].tolist()
     there = {place: count for place, count in enumerate(counts) if count}

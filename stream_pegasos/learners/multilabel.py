@@ -16,13 +16,7 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
-from stream_pegasos.learners.decisions import (
-    Decision,
-    PerLabel,
-    changed_by_label,
-    limited,
-    parameters_of_decisions,
-)
+from stream_pegasos.learners.decisions import Decision, PerLabel, changed_by_label, limited, parameters_of_decisions
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.labels import Label, Labels, Margins, check_label, unknown_label
@@ -40,11 +34,11 @@ class LabelSets(Labels):
     """The labels of a model in the order in which they came; an example may have several of them."""
 
     def label(self, margins: Margins) -> Any:
-        """Whether each label holds, for margins or for whether it does."""
+        """Whether each label holds, given its margin or its decision."""
         return dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Those that hold, for margins or, where they do not say it, for whether each does."""
+        """The labels that hold: those `decided` or, without these, with a margin above 0."""
         found = np.empty(len(margins), object)
         found[:] = [()] * len(margins)
         rows, columns = np.nonzero(margins > 0.0 if decided is None else decided)
@@ -138,7 +132,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
                 raise ValueError(f"{name} is for one label an example; here an example may have several")
         self._drift = DriftWatch(self.classifier.drift_detector)
         self._decisions: dict[Label, Decision] = {}
-        # As y is no single label.
+        # Watched, as y is no single label.
         self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True, by_margin=False)
 
     def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
@@ -211,7 +205,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return said.labels
 
     def _known_with(self, sets: list[dict[Label, bool]]) -> tuple[tuple[Label, ...], dict[Any, float]]:
-        """The labels with those of some examples, and their numbers. Those that hold of none have no column yet."""
+        """The labels and those that hold for some of these examples, and their numbers."""
         targets = dict(self._labels.targets)
         for one in sets:
             for label, holds in one.items():

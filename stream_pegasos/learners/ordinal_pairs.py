@@ -1,4 +1,4 @@
-"""Ordered classes by a machine for each pair of neighbours."""
+"""Ordered classes by an SVM for each pair of neighbours."""
 
 from __future__ import annotations
 
@@ -21,13 +21,7 @@ from stream_pegasos.common.packing import pack, parameters_of, unpack
 from stream_pegasos.engine import Encoder, in_use
 from stream_pegasos.engine.pure import PegasosLearner
 from stream_pegasos.features.frames import n_rows, some_rows
-from stream_pegasos.learners.labels import (
-    Label,
-    Labels,
-    Margins,
-    label_array,
-    label_list,
-)
+from stream_pegasos.learners.labels import Label, Labels, Margins, label_array, label_list
 from stream_pegasos.learners.ordered import OrderedClassifier, check_integer_label, check_unused
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.predictions import Predictions, RawScores
@@ -97,7 +91,7 @@ class OrdinalPairsClassifier(OrderedClassifier):
         labels = [check_integer_label(label) for label in label_list(y)]
         check_lengths("labels", len(labels), n_rows(rows))
         weights, _ = self._class_weights.weights_many(np.array(labels), int, w)
-        # The machines change where a label is new; a piece of the rows goes up to there.
+        # A new label changes the pairs, so that each new label begins a piece of the rows.
         starts = [labels.index(label) for label in dict.fromkeys(labels) if label not in self._labels.targets]
         if starts:
             self.meet_rows(encoder, rows)  # whatever is wrong has to show before the first piece
@@ -108,7 +102,7 @@ class OrdinalPairsClassifier(OrderedClassifier):
         return self._found(blocks)
 
     def _learn_piece(self, encoder: Encoder, rows: Any, labels: list[int], weights: Floats | None) -> list[Piece]:
-        """Rows of which the first alone may have a new label."""
+        """Learn rows, of which only the first may have a new label."""
         blocks = []
         if labels and labels[0] not in self._labels.targets:
             margins, _ = self._learner.predict_learn_many(encoder, some_rows(rows, 0, 1))
@@ -128,7 +122,7 @@ class OrdinalPairsClassifier(OrderedClassifier):
         return [*blocks, block._replace(margins=margins[len(blocks) :, list(self._pairs.values())])]
 
     def _block(self, margins: Floats) -> Piece:
-        """What is found of rows of margins, by column."""
+        """The predictions for rows of margins."""
         block = Piece(self.classes, tuple(self._pairs), margins[:, list(self._pairs.values())], [], [])
         for row in margins:
             self._predict_into(block, pattern_of(row))
@@ -139,7 +133,7 @@ class OrdinalPairsClassifier(OrderedClassifier):
         block.probabilities.append(shares(self._counts(pattern)))
 
     def _found(self, blocks: list[Piece]) -> RawScores:
-        """The blocks as one, with a column for each of the classes and pairs that there are now."""
+        """The joined blocks, with a column for each of the present classes and pairs."""
         n = sum(len(block.predicted) for block in blocks)
         margins, probabilities = np.full((n, len(self._pairs)), -np.inf), np.zeros((n, len(self.classes)))
         places = {of: i for i, of in enumerate([*self._pairs])}
@@ -195,7 +189,7 @@ class OrdinalPairsClassifier(OrderedClassifier):
         return counts if counts and any(counts) else self._frequencies
 
     def _likeliest(self, counts: Counts) -> Any:
-        """The label that was met most often; of several the most frequent one, and of these the lowest."""
+        """The label with the largest count; of several the one that is most frequent overall, then the lowest."""
         if not counts:
             return None
         most = max(counts)
@@ -237,11 +231,11 @@ class OrdinalPairsClassifier(OrderedClassifier):
 
 
 def shares(counts: Counts) -> list[float]:
-    """The share of each label; as much of all where none was met with any weight."""
+    """The share of each label in the counts; equal shares if all counts are 0."""
     total = sum(counts)
     return [count / total if total else 1.0 / len(counts) for count in counts]
 
 
 def pattern_of(margins: Floats) -> Pattern:
-    """Which machines speak for the higher of their labels."""
+    """For which pairs the margin speaks for the higher label."""
     return tuple((margins > 0.0).tolist())

@@ -25,8 +25,8 @@ def of_classes(margins: Floats, calibrated: Floats) -> Floats:
     margins
         The margins of each example, with its classes in the last dimension; −inf for a class yet to come.
     calibrated
-        The slope, and the intercept and the slope of the confidence, in the last dimension. Where two classes share one
-        margin the probability of the second one itself, followed by NaN if anything.
+        The slope, and the intercept and the slope of the confidence, in the last dimension. If two classes share one
+        margin, the probability of the second class, alone or followed by NaN.
     """
     if not margins.shape[-1]:
         return margins
@@ -35,7 +35,7 @@ def of_classes(margins: Floats, calibrated: Floats) -> Floats:
             return np.concatenate((1.0 - calibrated, calibrated), axis=1)
         if np.isnan(calibrated[:, 1]).any():
             return with_shared(margins, calibrated)
-    # Before any class was there every margin is −inf, and no label has a probability.
+    # Before any class is known every margin is −inf, and no label has a probability.
     largest = margins.max(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore", over="ignore"):
         terms = np.exp(calibrated[..., :1] * (margins - largest))
@@ -45,14 +45,14 @@ def of_classes(margins: Floats, calibrated: Floats) -> Floats:
 
 
 def of_example(margins: Sequence[float] | Floats, calibrated: Sequence[float]) -> list[float]:
-    """The same of one example."""
+    """What `of_classes` gives for one example."""
     if len(calibrated) == 1:
         return [1.0 - calibrated[0], calibrated[0]]
     return of_classes(np.array(margins), np.array(calibrated)).tolist()  # type: ignore[no-any-return]
 
 
 def with_shared(margins: Floats, calibrated: Floats) -> Floats:
-    """The probabilities where two classes share one margin in some rows."""
+    """What `of_classes` gives if two classes share one margin in some rows."""
     probabilities = np.where(np.arange(margins.shape[1]) > 0, calibrated[:, :1], 1.0 - calibrated[:, :1])
     others = ~np.isnan(calibrated[:, 1])
     probabilities[others] = of_classes(margins[others], calibrated[others])
@@ -70,7 +70,7 @@ def with_confidence(probabilities: Floats, margins: Floats, calibrated: Floats) 
         log_odds = np.minimum(np.log(top / np.maximum(1.0 - top, 1e-300)), LARGEST_LOG_ODDS)
         confidence = sigmoid(calibrated[..., 1:2] + calibrated[..., 2:3] * log_odds)
         shares = np.where(total > 0.0, others / total, np.where(known & ~is_top, 1.0 / n_others, 0.0))
-        # The largest stays the largest, whatever is made of it.
+        # The calibrated probability stays the largest.
         second = shares.max(axis=-1, keepdims=True)
         confidence = np.maximum(confidence, second / (1.0 + second) + 2.0**-52)
         made: Floats = np.where(is_top, confidence, shares * (1.0 - confidence))
@@ -86,7 +86,7 @@ def of_each(margins: Floats, calibrated: Floats) -> Floats:
 
 
 def of_only(label: Any, n_learned: int) -> dict[Any, float]:
-    """Where all of n examples had one label: by Laplace's rule of succession, with room for others (`None`)."""
+    """The probabilities after n examples of one label, by Laplace's rule of succession; `None` is any other label."""
     probability = (n_learned + 1) / (n_learned + 2)
     return {label: probability, None: 1.0 - probability}
 
