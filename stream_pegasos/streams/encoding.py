@@ -12,17 +12,17 @@ from stream_pegasos.streams.example import StreamError
 
 ERRORS = ("windows-1252", "strict")
 
-# As browsers read it: the five bytes that Windows-1252 leaves open are the control characters of Latin-1.
+# As in browsers, the five bytes that Windows-1252 leaves undefined are the control characters of Latin-1.
 _WINDOWS_1252 = "".join(bytes([i]).decode("cp1252", "ignore") or chr(i) for i in range(256))
 _ASCII = bytes(range(128))
-# The longer marks first: that of UTF-32 begins as that of UTF-16. UTF-8 has neither 0xfe nor 0xff.
+# The longer marks first: one of UTF-32 begins with one of UTF-16. UTF-8 has neither 0xfe nor 0xff.
 _MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-# It stands for bytes that cannot be decoded; as it is invalid UTF-8, their line is then reported as bad.
+# Replaces bytes that cannot be decoded: encoded, it is invalid UTF-8, so that their line is reported as bad.
 _UNDECODABLE = "\udcff"
 _HANDLER = "stream_pegasos.undecodable"
 codecs.register_error(_HANDLER, lambda error: (_UNDECODABLE, error.end))  # type: ignore[attr-defined]
@@ -34,7 +34,7 @@ def marked_encoding(head: bytes) -> str | None:
 
 
 class Encoding:
-    """An encoding of text, and what is done with a record that is not in it.
+    """An encoding of text, with a rule for records that are not in it.
 
     Parameters
     ----------
@@ -140,6 +140,6 @@ def _transcoded(chunks: Chunks, codec: str, name: str) -> Iterator[bytes]:
     for chunk in chain(chunks, [b""]):
         try:
             text = decoder.decode(chunk, not chunk)
-        except UnicodeError as error:  # as where UTF-16 has no mark
+        except UnicodeError as error:  # as for UTF-16 without a mark
             raise StreamError(f"{name} cannot be read as {codec}: {error}") from None
         yield text.encode(errors="surrogatepass")

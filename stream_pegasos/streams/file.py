@@ -19,9 +19,9 @@ from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
 from stream_pegasos.streams.sources import Batch, RecordParser, Reporter, batched, stdin_hint
 
 _CHUNK = 1 << 20
-_HEAD = 1024  # the bytes by which a file is told from another with its inode
+_HEAD = 1024  # first bytes, which tell a file from another one with the same inode
 _INTERVAL = 0.1  # seconds between two looks at a file without news
-_GRACE = 1.0  # seconds of silence after which nobody writes any more to a file that was rotated away
+_GRACE = 1.0  # seconds without a write after which a rotated file is taken to be complete
 _COMPRESSED = (*EXTENSIONS, ".lz4", ".zip")
 # What rotation appends to a name: a number or a date. Other endings are of other files, as of a model.
 _is_rotation = re.compile(r"[._-]([0-9][0-9TZ:._+-]*|old|bak)").fullmatch
@@ -31,19 +31,13 @@ _rotations = re.compile(r"[._-]([0-9]{1,5})").fullmatch  # how often it was rota
 class FollowedFile:
     """A file with a record a line that others append to and rotate, by renaming it or by copying and emptying it.
 
-    A position names the file by its inode and by the checksum of its first bytes. The file is looked for among the
-    rotated ones, whose names have a number or a date appended. After it, those modified later are read, then the path
-    itself. Of files modified at the same time, those with the larger number or the earlier date come first.
+    A position identifies its file by the inode and by the checksum of the first bytes. The source finds this file under
+    the path or among the rotated files, whose names end in a number or a date. It goes on with the files modified
+    later, and last with the path. Of files modified at the same time, a larger number or an earlier date comes first.
     """
 
     def __init__(
-        self,
-        path: str,
-        position: Any,
-        parse: RecordParser,
-        follow: bool,
-        reporter: Reporter,
-        whole_lines: bool = False,
+        self, path: str, position: Any, parse: RecordParser, follow: bool, reporter: Reporter, whole_lines: bool = False
     ) -> None:
         self.name = os.path.abspath(path)  # whichever folder a resumed run starts in
         if path.lower().endswith(_COMPRESSED):
@@ -58,7 +52,7 @@ class FollowedFile:
         self._status: os.stat_result
         self._head = b""
         self._offset = self._line = 0  # after the last line handed out
-        self._rest: list[bytes] = []  # a line that has not ended yet
+        self._rest: list[bytes] = []  # pieces of a line that has not ended yet
         self._n_rest = 0
 
     def batches(self) -> Iterator[Batch]:
@@ -77,7 +71,7 @@ class FollowedFile:
                 if not chunk and self._follow and (successor is None or not self._is_done()):
                     time.sleep(_INTERVAL)
                     continue
-                # At the end of a file, its last line counts as a line though it has no end, unless that may still come.
+                # The last line of a file counts even without a line end, unless that may still come.
                 ends_line = not chunk and not (successor is None and self._whole_lines)
                 for batch in batched(self._examples(self._lines(chunk, ends_line)), self._position):
                     yield batch
@@ -154,7 +148,7 @@ class FollowedFile:
         }
 
     def _read(self, file: io.FileIO) -> bytes:
-        """Read on. If the file was emptied meanwhile, find the one in which what was read so far stands now."""
+        """Read on. If the file was emptied meanwhile, go on in the file that now holds what was read so far."""
         read_to = self._offset + self._n_rest
         file.seek(read_to)
         chunk = file.read(_CHUNK)
@@ -194,11 +188,11 @@ class FollowedFile:
         return self._file
 
     def _open(self, path: str, position: dict[str, Any] | None = None, by_inode: bool = False) -> bool:
-        """Open a file at its beginning, or at the position if the position is one in this file."""
+        """Open a file at its beginning or, if it is the file of a position, there; return whether it is open."""
         try:
             file = io.FileIO(path)
         except OSError:
-            # A rotated file may be moved on at any moment; then it is found when it is looked for again.
+            # A rotated file may be renamed at any moment; the next search finds it.
             if path == self.name and not (position is not None and not os.path.exists(path)):
                 raise
             return False
@@ -239,7 +233,7 @@ class FollowedFile:
         return status.st_mtime_ns, -int(rotations[1]) if rotations else 0, path
 
     def _successor(self) -> tuple[str, os.stat_result] | None:
-        """The file that follows the open one; `None` while it is empty, since the writer may not know of it yet."""
+        """The file that follows the open one; `None` while that is empty, as its writer may still use the old one."""
         assert self._file is not None
         try:
             current = os.stat(self.name)
@@ -278,7 +272,7 @@ class FollowedFile:
 
 
 def _is_in(position: dict[str, Any], status: os.stat_result, head: bytes, by_inode: bool) -> bool:
-    """Whether the file can be the one of the position: by its inode and its first bytes, or by these alone."""
+    """Whether a file can be that of a position, by its inode and first bytes or by its first bytes alone."""
     n, checksum = position["fingerprint"]
     same_inode = (status.st_ino, status.st_dev) == (position["inode"], position["device"])
     same_head = len(head) >= n and zlib.crc32(head[:n]) == checksum

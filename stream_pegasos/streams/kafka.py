@@ -36,7 +36,7 @@ except ModuleNotFoundError as error:
 _WAIT = 0.2  # seconds that the wait for a message may hold up `close`
 _REQUEST_TIMEOUT = 0.5  # seconds for the few other questions to the broker; each is asked again
 _METADATA_INTERVAL = 60.0  # seconds between two looks for new partitions
-_COMMIT_TIMEOUT = 5.0  # seconds for the last position, which nobody reads on after
+_COMMIT_TIMEOUT = 5.0  # seconds to store the last position
 
 _FATAL = {
     KafkaError._AUTHENTICATION,
@@ -73,7 +73,7 @@ class KafkaSource:
                 "group.id": self._group or "stream-pegasos",
                 "enable.auto.commit": False,
                 "enable.partition.eof": not follow,
-                # An offset that the broker has not is then reported, and the loss with it.
+                # The client then reports an offset that the broker no longer has, and with it the loss.
                 "auto.offset.reset": "error",
                 "error_cb": self._on_error,
                 "on_commit": self._on_commit,
@@ -111,7 +111,7 @@ class KafkaSource:
         _, offsets = _checked(position)
         if self._group is None or not offsets:
             return
-        # During `batches` the reading thread commits, since the client waits long for a broker that is away.
+        # During `batches` the reading thread commits, as the client waits long for a broker that cannot be reached.
         self._uncommitted = offsets
         if not self._is_over:
             return
@@ -238,7 +238,7 @@ class KafkaSource:
         if error.fatal() or error.code() in _FATAL:
             self._failure = error
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
-            reason = self._last_error or error  # the error before says more than that all brokers are down
+            reason = self._last_error or error  # the error before says why
             self._reporter.down("broker", f"{self.name}: the broker cannot be reached ({reason.str()})")
         else:
             self._last_error = error
@@ -259,7 +259,7 @@ class KafkaSource:
 
 
 class KafkaSink:
-    """Answers as JSON objects, each under the id of its message as key."""
+    """Answers as JSON objects, each with the id of its message as the key."""
 
     def __init__(self, address: Address) -> None:
         self.name = f"Kafka topic {address.path}"
@@ -284,7 +284,7 @@ class KafkaSink:
                     self._producer.poll(_WAIT)
                 except KafkaException as error:
                     raise OSError(f"{self.name}: {error.args[0].str()}") from None
-        # In short waits, between which a signal gets through.
+        # Signals are handled between short waits.
         while self._producer.flush(_WAIT):
             pass
         if failures:

@@ -1,4 +1,4 @@
-"""Folders of mail, Maildirs and mboxes, together in the order in which their mails arrived."""
+"""Reading folders of mail, Maildirs and mboxes together, in the order in which their mails arrived."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_mail_folders(
                 x, y, w, id = parse(index.mail(place))
             except OSError as error:
                 yield unreadable(ValueError(one_line(_fault(place.path, error))), number)
-            except ValueError as error:  # which may be of compressed data
+            except ValueError as error:  # also if compressed data is damaged
                 yield unreadable(ValueError(one_line(str(error))), number)
             else:
                 yield Example(x, y if place.label is None else place.label, w, number, id)
@@ -68,16 +68,16 @@ def _fault(path: str, error: OSError | str) -> str:
 
 
 class _Index:
-    """Where mails are."""
+    """The places of mails."""
 
     def __init__(self, copies: IO[bytes]) -> None:
         self._places: list[_Place] = []
-        self._copies = copies  # of mails from compressed mboxes and pipes, in which nobody can seek
+        self._copies = copies  # of mails from compressed mboxes and pipes, which cannot be read again at an offset
         self._n_files = 0
-        self.broken_off: list[StreamError] = []  # of compressed mboxes that are damaged behind their beginning
+        self.broken_off: list[StreamError] = []  # of compressed mboxes that are damaged after their first mails
 
     def in_order(self) -> list[_Place]:
-        """All places. In an mbox alone the order is the one of the file."""
+        """All places, sorted by arrival; those of a single mbox in the order of the file."""
         if self._n_files > 1:
             self._places.sort(key=lambda place: place[:4])
         return self._places
@@ -139,7 +139,7 @@ class _Index:
                 self._places.append(_Place(time, name, path, begin, length, is_copied, label))
 
     def _copied(self, mail: bytes) -> int:
-        """The offset of the copy of a mail."""
+        """Copy a mail, and return the offset of the copy."""
         offset = self._copies.seek(0, os.SEEK_END)
         self._copies.write(mail)
         return offset
@@ -186,8 +186,8 @@ def _files(folder: str) -> Iterator[tuple[str, OSError | None]]:
 
 
 def _arrived(head: bytes, modified: float) -> float:
-    """When a mail arrived: in an mbox as the line before it says, else as the newest header Received or as Date says,
-    else when its file was modified.
+    """When a mail arrived: by the line before it in an mbox, else by the newest header Received, else by the header
+    Date, else when its file was modified.
     """
     if head.startswith(FROM):
         line, _, head = head.partition(b"\n")

@@ -55,12 +55,12 @@ def open_source(
     follow
         Whether to wait for more at the end of what is there.
     labels
-        Whether each record has no text, but an id and the label of the message with this id.
+        Whether the records are labels, each with the id of its message.
     written
         How labels are written: `labels` of `read`.
     whole_lines
-        Whether the last line of a file waits for its end also where nothing is followed. Whoever goes on from the
-        position later wants this, since the rest of the line may be written by then.
+        Whether a last line without a line end is left unread, even without `follow`. A later run from the position then
+        reads the whole line.
     on_bad
         Called with the place (`line 3`, `offset 17 of partition 0`) and the reason for each record
         that cannot be read. Without it such a record raises.
@@ -103,13 +103,7 @@ def open_source(
 
 
 def open_as(
-    address: str,
-    position: Any,
-    options: ReadOptions,
-    reporter: Reporter,
-    follow: bool,
-    labels: bool,
-    whole_lines: bool,
+    address: str, position: Any, options: ReadOptions, reporter: Reporter, follow: bool, labels: bool, whole_lines: bool
 ) -> Source:
     """Open what `open_source` opens, with these options."""
     server = parse_address(address) if "://" in address else None

@@ -1,4 +1,4 @@
-"""Read labelled streams from files and pipes, one example at a time, in the format that they are in."""
+"""Reading labelled streams from files and pipes, one example at a time, in several formats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stream_pegasos.streams.lines import Parser, read_lines
 from stream_pegasos.streams.options import EXTENSIONS, FORMATS, ONE_LABEL, ReadKeywords, ReadOptions
 from stream_pegasos.streams.vw_svmlight import parse_svmlight, vw_parser
 
-PARQUET = b"PAR1\x15"  # what Parquet begins with, the first byte of a page or of the footer after its magic
+PARQUET = b"PAR1\x15"  # the magic of Parquet, and the first byte of a page or of the footer
 
 OnBadLine = Callable[[int, str], None]
 
@@ -104,7 +104,7 @@ def read(
     unlabelled
         Whether to yield examples without a label, with `y` as `None`. Otherwise these are bad lines.
     unreadable
-        Whether to yield an example also for what cannot be read, in its place: with its line, its `fault`
+        Whether to yield an example for each record that cannot be read, too: with its line, its `fault`
         and, if that could be read, its id.
     on_bad_line
         Called with the line number and the reason for each line that cannot be parsed or decoded,
@@ -281,8 +281,8 @@ def _stripped(head: bytes) -> bytes:
 
 
 def line_parser(options: ReadOptions, encoding: Encoding, labels_alone: bool = False) -> Parser:
-    """Make the parser of one line, in a format that has a record a line. With `labels_alone` a line of JSON holds no
-    text, but the label of the message with its `id`.
+    """Make the parser of one line, in a format that has a record a line. With `labels_alone` a line of JSON holds an id
+    and the label of the message with this id.
     """
     format, labels = options.format, options.labels
     parse: Callable[[bytes], Parsed | None] = parse_svmlight
@@ -322,7 +322,7 @@ def format_of(name: str) -> str:
     Raises
     ------
     StreamError
-        If that is none.
+        If it stands for no format.
 
     Examples
     --------
@@ -347,7 +347,7 @@ def format_of(name: str) -> str:
 
 
 def _is_pipe(name: str) -> bool:
-    """Whether it is no file but a named pipe, or one that a shell has made, as /dev/fd/63."""
+    """Whether it is a named pipe, or one that a shell has made, such as /dev/fd/63."""
     try:
         return name.startswith("/dev/") or stat.S_ISFIFO(os.stat(name).st_mode)
     except (OSError, ValueError):

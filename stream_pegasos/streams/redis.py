@@ -32,7 +32,7 @@ except ModuleNotFoundError as error:
     raise missing("a Redis stream", "redis", error) from error
 
 _BLOCK = 250  # milliseconds that the wait for an entry may hold up `close`
-_TIMEOUT = 5.0  # seconds after which a server that does not answer is taken for down
+_TIMEOUT = 5.0  # seconds after which a server that does not answer counts as down
 _LONGEST_PAUSE = 5.0  # seconds between two attempts to reach it
 _REPORT_INTERVAL = 60.0  # seconds between two reports of trimming
 _BYTES_A_READ = 1 << 22
@@ -43,16 +43,10 @@ _is_id = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
 
 
 class RedisSource:
-    """The entries of a stream, their fields being the record; a position is the server and the id of the last entry."""
+    """The entries of a stream, each a record with fields; a position is the server and the id of the last entry."""
 
     def __init__(
-        self,
-        address: Address,
-        position: Any,
-        options: ReadOptions,
-        labels: bool,
-        follow: bool,
-        reporter: Reporter,
+        self, address: Address, position: Any, options: ReadOptions, labels: bool, follow: bool, reporter: Reporter
     ) -> None:
         self.name = f"Redis stream {address.path}"
         server, self._id = _checked(position)
@@ -62,7 +56,7 @@ class RedisSource:
         self._count = 1  # entries a read, adapted to their size
         self._is_ready = self._is_behind = self._closed = False
         self._next_report = 0.0
-        # The pauses between attempts are made here, so that `close` need not wait for them.
+        # The client makes no pauses between attempts: `_wait` does, which `close` ends.
         self._client = _client(address, Retry(NoBackoff(), 0), "group")
         self._server = _server(self._client)
         check_server(self.name, server, self._server)
@@ -200,8 +194,8 @@ class RedisSource:
 
 
 class RedisSink:
-    """Answers as entries with the fields of an `Answer`: `None` is empty, several labels have commas between them, and
-    the probabilities of all are JSON.
+    """Answers as entries with the fields of an `Answer`. `None` is an empty field, several labels are separated by
+    commas, and a mapping of probabilities is JSON.
     """
 
     def __init__(self, address: Address) -> None:
@@ -237,10 +231,8 @@ def _client(address: Address, retry: Retry, *known: str) -> Any:
             socket_connect_timeout=_TIMEOUT,
             protocol=2,
         )
-        pool = client.connection_pool
-        pool.connection_class(
-            **pool.connection_kwargs
-        )  # it checks the options; the client does so only when it connects
+        # A connection checks the options at once, the client only when it connects.
+        client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
     except (ValueError, TypeError, redis.RedisError) as error:
         raise StreamError(f"the address of Redis: {error}") from None
     return client
@@ -278,5 +270,5 @@ def _text(value: Any) -> str:
 
 
 def _order(id: Any) -> tuple[int, ...]:
-    """An id as numbers, which have its order."""
+    """The two numbers of an id, in whose order ids are."""
     return tuple(map(int, (id.decode() if isinstance(id, bytes) else id).split("-")))

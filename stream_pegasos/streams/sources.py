@@ -41,12 +41,12 @@ class Batch(NamedTuple):
 
 
 def of_any_server(position: Any) -> Any:
-    """The position without the server that it was read from, for a stream that has moved."""
+    """The position without its server, for a stream that has moved to another one."""
     return {**position, "server": None} if isinstance(position, dict) and "server" in position else position
 
 
 def check_server(name: str, before: str | None, now: str | None) -> None:
-    """Refuse to go on at another server than the one that was read from; `None` is one that is not known."""
+    """Raise a StreamError unless both servers are the same, or one is not known (`None`)."""
     if before is not None and now is not None and before != now:
         raise StreamError(
             f"the position was read at {before}, and {name} is at {now}; if it has moved there, say so: --moved"
@@ -106,8 +106,8 @@ class Answer(NamedTuple):
     error: str | None = None
 
     def for_json(self) -> Answer:
-        """The same with probabilities by keys that JSON tells apart: a text that reads like a label of another type, as
-        `"true"` beside `True`, is in quotes.
+        """The answer with keys of probabilities that are different texts in JSON: a label that is a text and reads like
+        one of another type, as `"true"` beside `True`, is in quotes.
 
         >>> from stream_pegasos.streams import Answer
         >>> Answer(7, True, 0.75, {True: 0.75, "true": 0.25}).for_json().probabilities
@@ -119,7 +119,7 @@ class Answer(NamedTuple):
 
 def _by_name(probabilities: Mapping[Any, float]) -> Mapping[Any, float]:
     if len({type(label) is str for label in probabilities}) < 2:
-        return probabilities  # JSON spells them apart
+        return probabilities  # JSON spells labels of one type differently
     names: dict[str, Any] = {json.dumps(label): label for label in probabilities if type(label) is not str}
     for label in probabilities:
         if type(label) is str:
@@ -150,7 +150,7 @@ class Address(NamedTuple):
     options: dict[str, str]
 
     def settings(self, pattern: str, *known: str) -> dict[str, str]:
-        """The options beside the `known` ones, each of which must have a name that fits the pattern."""
+        """The options that are not `known`, whose names must match the pattern."""
         others = {name: value for name, value in self.options.items() if name not in known}
         for name in others:
             if not re.fullmatch(pattern, name):
@@ -165,7 +165,7 @@ class Address(NamedTuple):
 
 
 def parse_address(address: str) -> Address:
-    # Messages leave out what may be a password.
+    # Error messages leave out what may be a password.
     try:
         parts = urlsplit(address)
     except ValueError as error:
@@ -225,9 +225,9 @@ class Reporter:
 
 
 def record_parser(options: ReadOptions, labels: bool, what: str) -> RecordParser:
-    """Make the parser of a record, which takes its line and the id that it gets if it names none.
+    """Make the parser of records. It takes a record, its line, and the id to use if the record has none.
 
-    It returns `None` for a blank record; a ValueError says why if a record is bad.
+    The parser returns `None` for a blank record, and raises a ValueError for a bad one.
     """
     if labels and options.format != "jsonl":
         raise StreamError(f"labels come as jsonl, not as {options.format}")
@@ -257,7 +257,7 @@ def stdin_hint(path: str, format: str = "NAME") -> str:
 
 
 def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:
-    """Yield examples in batches, each with the position behind it; `None` counts as a record, and is not yielded."""
+    """Yield examples in batches, each with the position after it; `None` is a record without an example."""
     examples: list[Example] = []
     size = n_records = 0
     for example in records:
