@@ -1,4 +1,4 @@
-"""Rows at evenly spaced points of a stream, of which there are never too many."""
+"""A bounded number of rows at evenly spaced points of a stream."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MOST_ROWS = 200
 
 
 class Curve:
-    """What is seen of a score as it grows. When there are 200 rows, every second one is left out from then on.
+    """Rows of a score as it grows. At 200 rows, every second one is dropped, and the step is doubled.
 
     Attributes
     ----------
     rows
         The rows.
     step
-        How many examples there are between two of them.
+        The number of examples between two rows.
     """
 
     def __init__(self, step: int) -> None:
@@ -28,7 +28,7 @@ class Curve:
         self.step = step
 
     def update(self, score: Score, outcomes: PredictedExamples, row: Callable[[], Any]) -> None:
-        """Let the score take in outcomes, and keep a row wherever one is due."""
+        """Count outcomes in the score, and keep a row wherever one is due."""
         begin = 0
         while begin < outcomes.n:
             end = begin + self.step - score.n % self.step

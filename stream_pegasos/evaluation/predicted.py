@@ -1,4 +1,4 @@
-"""What was predicted of examples, before they were learned."""
+"""Predictions for examples, made before these were learned."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_PROBABLE = 10
 
 
 class Prediction(NamedTuple):
-    """What a model says of an example.
+    """The prediction of a model for an example.
 
     Parameters
     ----------
@@ -51,12 +51,12 @@ class Prediction(NamedTuple):
 
 @dataclass(slots=True)
 class PredictedBlock:
-    """Examples that were predicted and, where there are labels `y`, learned after; `classes` were known before."""
+    """Examples that were predicted and, if there are labels `y`, then learned; the model knew `classes` before."""
 
     predictions: Predictions
     classes: tuple[Label | None, ...]
     y: list[Any]
-    examples: Sequence[Labelled] = ()  # where `evaluate` or `predict_learn` gave the block
+    examples: Sequence[Labelled] = ()  # if `evaluate` or `predict_learn` gave the block
     _each: list[Prediction] | None = field(default=None, init=False)  # once it was asked for
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class PredictedBlock:
         ]
 
     def _of_one(self, labels: list[Label | None], places: list[int]) -> list[Prediction]:
-        """Where a place is −1, too little was known."""
+        """The predictions, given the column of each label; −1 if the model had no answer."""
         said = self.predictions
         probabilities = numbers_at(said.probabilities, places) if said.classes else [None] * len(labels)
         margins: list[Any] = [None] * len(labels)
@@ -110,7 +110,7 @@ class PredictedBlock:
         """The probability of every label that was known when an example was predicted, by label."""
         said, before = self.predictions, set(self.classes) - {None}
         known = [(column, label) for column, label in enumerate(said.classes) if label is not None and label in before]
-        # Not where a label came later in the block.
+        # A label that came later in the block has no probability yet.
         there = np.isfinite(said.scores) if self._has_columns else said.probabilities > 0.0
         return [
             {label: row[column] for column, label in known if is_there[column]}
@@ -118,26 +118,24 @@ class PredictedBlock:
         ]
 
     def most_probable(self, limit: int = MOST_PROBABLE, begin: int = 0) -> list[list[tuple[Label, float]]]:
-        """The most probable labels of each example from there on and their probabilities, the largest first; not those
-        yet to come.
-        """
+        """The most probable known labels of each example from `begin` on and their probabilities, the largest first."""
         known, probabilities = set(self.classes), self.predictions.probabilities[begin:]
         classes = [label if label in known else None for label in self.predictions.classes]
         n = min(limit, len(classes))
         columns: Any = itertools.repeat(range(n))
-        if n < len(classes):  # those of the largest
+        if n < len(classes):  # only the columns of the largest
             best = np.sort(np.argpartition(-probabilities, n - 1, axis=1)[:, :n], axis=1)
             columns, probabilities = best.tolist(), np.take_along_axis(probabilities, best, axis=1)
         found = []
         for places, row in zip(columns, probabilities.tolist(), strict=False):
             named = ((classes[at], p) for at, p in zip(places, row, strict=True) if p > 0.0)
             pairs = [(label, p) for label, p in named if label is not None]
-            pairs.sort(key=itemgetter(1), reverse=True)  # the first one stays first of those that are as probable
+            pairs.sort(key=itemgetter(1), reverse=True)  # equally probable labels keep their order
             found.append(pairs)
         return found
 
     def outcomes(self, model: Any) -> AnyOutcomes:
-        """The same as outcomes, given the model that has learned them."""
+        """The outcomes of the block, given the model that has learned it."""
         said = self.predictions
         if kind_of(model) == LABELS:
             return LabelOutcomes.of(self.y, said.labels, said.classes, said.probabilities)
@@ -151,19 +149,19 @@ class PredictedBlock:
 
 
 def numbers_at(rows: Floats, places: list[int]) -> list[float]:
-    """The number in that place of each row."""
-    if rows.shape[1] <= FEW_COLUMNS:  # as is fastest for few rows, too
+    """The number at a place of each row."""
+    if rows.shape[1] <= FEW_COLUMNS:  # which is faster for few rows, too
         return [row[place] for row, place in zip(rows.tolist(), places, strict=True)]
     return rows[np.arange(len(places)), places].tolist()  # type: ignore[no-any-return]
 
 
 def leads(margins: Floats, places: list[int]) -> list[float]:
-    """How far the margin in that place is above the largest other one, in each row."""
+    """How far the margin at a place of each row is above the largest other one."""
     rows, rivals = np.arange(len(places)), margins.copy()
     rivals[rows, places] = -np.inf
     with np.errstate(invalid="ignore"):
         found: list[float] = (margins[rows, places] - rivals.max(axis=1, initial=-np.inf)).tolist()
-    # Before a third class came in the middle of a block there was one margin, which stands in two columns.
+    # Rows from before the third class have one margin, which stands in two columns with opposite signs.
     for row in np.flatnonzero(np.isfinite(margins).sum(axis=1) == 2).tolist():
         negative, positive = margins[row][np.isfinite(margins[row])].tolist()
         found[row] = positive if negative == -positive else found[row]

@@ -27,19 +27,15 @@ __all__ = [
     "predict_learn",
 ]
 
-# What is told of an example that a model refuses: the example and the reason.
-OnRefused = Callable[[Labelled, str], None]
+OnRefused = Callable[[Labelled, str], None]  # called with an example that the model refuses, and the reason
+OnPredicted = Callable[[PredictedBlock], None]  # called with each block that was predicted
 
-# How a model refuses an example; what else it raises is a failure of its own.
+# What a model raises to refuse an example; any other exception is a failure of the model.
 REFUSALS = (ValueError, TypeError)
 
 _FIRST_STEP = 50
 # Long texts make a chunk shorter, so that memory stays constant.
 _CHUNK_SIZE = 1 << 22
-
-
-# What is told of each block that was predicted.
-OnPredicted = Callable[[PredictedBlock], None]
 
 
 class ExampleError(ValueError):
@@ -98,8 +94,8 @@ def evaluate(
 ) -> Evaluation:
     """Predict every example of a stream, then learn it, and score the predictions.
 
-    Every prediction counts, also the first ones, while the model knows no label yet: no answer counts as wrong, with
-    probability 0.5, but as no false alarm. A class that comes in the middle joins the others; nothing restarts. Ctrl-C
+    Every prediction counts, also the first ones: while the model knows no label, its missing answer is wrong, with
+    probability 0.5, but no false alarm. A class that comes in the middle joins the others; nothing restarts. Ctrl-C
     ends the evaluation early.
 
     Parameters
@@ -155,7 +151,7 @@ def evaluate(
         raise ValueError(f"batch is {batch}: it must be at least 1")
     if delay and not learn:
         raise ValueError(f"delay is {delay}: without learning it must be 0")
-    read, tell = chunks(examples, batch), on_predicted or _tell_nobody
+    read, tell = chunks(examples, batch), on_predicted or (lambda block: None)
     if delay:
         blocks = _late(model, read, delay, on_refused, tell)
     else:
@@ -200,10 +196,6 @@ def chunks(examples: Iterable[Labelled], batch: int = 512) -> Iterator[list[Labe
         yield chunk
 
 
-def _tell_nobody(block: PredictedBlock) -> None:
-    pass
-
-
 def _prompt(
     predict: Callable[..., Iterator[PredictedBlock]],
     model: Any,
@@ -212,7 +204,7 @@ def _prompt(
     on_predicted: OnPredicted,
     threads: int,
 ) -> Iterator[AnyOutcomes]:
-    """Every label arrives before the next example, whether it is learned or only scored."""
+    """Yield outcomes if every label arrives before the next example."""
     for chunk in chunks:
         for block in predict(model, chunk, on_refused, threads):
             on_predicted(block)
@@ -222,7 +214,7 @@ def _prompt(
 def _predict_labelled(
     model: Any, chunk: list[Labelled], on_refused: OnRefused | None, threads: int
 ) -> Iterator[PredictedBlock]:
-    """What is predicted of examples that have labels; in a block, unless one is refused."""
+    """Predict examples without learning them: in one block, or one by one if the model refuses any."""
     try:
         X, y, _ = columns_of(chunk)
         if kind_of(model) == CLASSES:
@@ -245,7 +237,7 @@ def _late(
     on_refused: OnRefused | None,
     on_predicted: OnPredicted,
 ) -> Iterator[AnyOutcomes]:
-    """Every label arrives after `delay` more examples."""
+    """Yield outcomes if every label arrives after `delay` more examples."""
     waiting: deque[tuple[Labelled, PredictedBlock]] = deque()
     done: list[Any] = []
 
@@ -261,7 +253,7 @@ def _late(
             done.append(predicted.outcomes(model))
 
     def take_done() -> Iterator[AnyOutcomes]:
-        # Those of two classes, and then those after the third.
+        # Outcomes of two classes, then those from the third class on.
         for _, some in groupby(done, lambda outcomes: getattr(outcomes, "classes", ())):
             first, *rest = some
             yield first.joined([first, *rest])
@@ -289,7 +281,7 @@ def _late(
 def predict_block(
     model: Any, X: list[Any], y: list[Any], examples: Sequence[Labelled] = (), threads: int = 1
 ) -> PredictedBlock:
-    """What the model says of examples that are not learned now, together with the labels that it knows."""
+    """The predictions for examples that are not learned now, with the labels that the model knows."""
     encode_ahead(model, X, threads)
     with model.lock:
         return PredictedBlock(model.predictions(X, threads=threads), model.classes, y, examples)
@@ -307,14 +299,14 @@ def encode_ahead(model: Any, X: Sequence[Any], threads: int = 1) -> None:
 def predict_learn(
     model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1
 ) -> Iterator[PredictedBlock]:
-    """Predict each example, then learn it; what was predicted comes in blocks, as soon as a block is learned.
+    """Predict each example, then learn it; yield the predictions in blocks, as soon as a block is learned.
 
     With `on_refused` an example that the model refuses is passed over.
 
     Raises
     ------
     ExampleError
-        If the model refuses an example; all examples before it are learned, and their predictions have been given.
+        If the model refuses an example; all examples before it are learned, and their predictions were yielded.
     """
     done = 0
     while done < len(chunk):
@@ -328,7 +320,7 @@ def predict_learn(
 
 
 def _pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
-    """Tell of an example that is refused; not where `pos_label` is missing, as others would be refused, too."""
+    """Report a refused example; raise the error if `pos_label` is missing, for which all others would be refused."""
     if on_refused is None or isinstance(error.__cause__, PositiveLabelError):
         raise error
     on_refused(error.example, str(error))
@@ -336,7 +328,7 @@ def _pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
 
 def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
     done = 0
-    # Of two classes a margin tells the predicted label only once both are known.
+    # With two classes, the margin tells the predicted label only if both are known.
     while done < len(chunk) and None in model.classes:
         yield _predict_learn_one(model, chunk[done])
         done += 1
@@ -344,9 +336,8 @@ def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[
         return
     X, y, w = columns_of(chunk[done:])
     try:
-        # Classes that came in the middle were predicted from then on.
-        said = model.predict_learn_many(X, y, w, threads=threads)
-        yield PredictedBlock(said, model.classes, y, chunk[done:])
+        predictions = model.predict_learn_many(X, y, w, threads=threads)
+        yield PredictedBlock(predictions, model.classes, y, chunk[done:])
     except PartlyLearnedError as error:
         assert error.predictions is not None
         n = error.n_learned
@@ -355,7 +346,7 @@ def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[
             raise
         raise ExampleError(str(error.__cause__), chunk[done + n]) from error
     except REFUSALS:
-        # Nothing was learned: one by one, the example that is refused shows itself.
+        # Nothing was learned: one by one, the refused example is found.
         for example in chunk[done:]:
             yield _predict_learn_one(model, example)
 
@@ -374,7 +365,7 @@ def _predict_one(model: Any, example: Labelled) -> PredictedBlock:
 
 
 def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1) -> int:
-    """Learn examples without predicting them; how many were learned.
+    """Learn examples without predicting them, and return how many were learned.
 
     With `on_refused` an example that the model refuses is passed over.
 
@@ -414,7 +405,7 @@ def _learn(model: Any, example: Labelled) -> None:
 
 
 def columns_of(chunk: list[Labelled]) -> tuple[list[Any], list[Any], Any]:
-    """The x, y and w of a chunk; the weights as a single one if all are 1, which is faster."""
+    """The x, y and w of a chunk; w is the number 1 if all weights are 1, which is faster."""
     weights = [example[2] if len(example) > 2 else 1.0 for example in chunk]
     w = weights if any(weight != 1 for weight in weights) else 1.0
     return [example[0] for example in chunk], [example[1] for example in chunk], w

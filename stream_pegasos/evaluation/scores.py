@@ -42,21 +42,16 @@ OF_POSITIVE = ("f1", "roc_auc")  # metrics that only a positive class has
 
 @dataclass
 class Outcomes(PredictedExamples):
-    """Predictions of one label an example, `None` where the model could not say, and which label each turned out to
-    have.
-    """
+    """Predictions of one label an example, `None` if the model had no answer, and the true labels."""
 
-    of_truth: Floats  # the probability of what came true
-    of_predicted: Floats  # and of what was predicted
-    # Where one margin tells a positive class from a negative one: the negative and the positive label, `None` until it
-    # is known, and the margins.
+    of_truth: Floats  # the probability of the true label
+    of_predicted: Floats  # the probability of the predicted label
+    # If two classes share one margin: the negative and the positive label, `None` until it is known, and the margins.
     classes: Pair = ()
     margins: Floats = field(default_factory=lambda: np.zeros(0))
 
     def turned(self, classes: Pair) -> Outcomes:
-        """The outcomes for a model with these classes. Margins change their sign if it has the two labels the other way
-        round.
-        """
+        """The outcomes for a model with these classes. Margins change their sign if the two labels are exchanged."""
         if classes == self.classes or len(classes) != len(self.classes):
             return self
         exchanged = any(
@@ -65,17 +60,11 @@ class Outcomes(PredictedExamples):
         return replace(self, classes=classes, margins=-self.margins if exchanged else self.margins)
 
     @classmethod
-    def of(
-        cls,
-        truths: list[Any],
-        predicted: list[Any],
-        labels: Sequence[Any],
-        probabilities: Floats,
-    ) -> Outcomes:
+    def of(cls, truths: list[Any], predicted: list[Any], labels: Sequence[Any], probabilities: Floats) -> Outcomes:
         """Outcomes, given a column of probabilities for each of `labels`; that of a label yet to come is 0.
 
-        A label that was not known has the probability that it would have had if it and those known were all alike:
-        1/(K + 1) beside K known ones, and 1/2 before any; so has every label where the model could not say.
+        A label that was not known gets a probability of 1/(K + 1) beside K known ones, as if all were equally probable,
+        and 1/2 before any. Every label gets this probability if the model had no answer.
         """
         columns = {label: column for column, label in enumerate(labels) if label is not None}
         # One more column, of zeros, for labels that have none.
@@ -110,7 +99,7 @@ class ScoreRow(NamedTuple):
 
 
 class OrderedScoreRow(NamedTuple):
-    """The same of ordered classes."""
+    """The scores of ordered classes after the first `n` examples."""
 
     n: int
     accuracy: float
@@ -177,7 +166,7 @@ class PrequentialScore(Score):
         self._positive: PositiveScore | None = PositiveScore(window, exact)
 
     def update(self, outcomes: Outcomes) -> None:
-        """Take in outcomes."""
+        """Count outcomes."""
         truths, predicted = self.tally.numbers_of(outcomes.truths), self.tally.numbers_of(outcomes.predicted)
         right, made = truths == predicted, predicted >= 0
         wrong = ~right & made
@@ -195,7 +184,7 @@ class PrequentialScore(Score):
         self._follow_order(truths, predicted, made)
 
     def _follow_order(self, truths: Integers, predicted: Integers, made: Bools) -> None:
-        """Classes that have no order: nothing to follow."""
+        """Count what depends on the order of classes; here they have none."""
 
     @property
     def accuracy(self) -> float:
@@ -218,7 +207,7 @@ class PrequentialScore(Score):
 
     @property
     def window_roc_auc(self) -> float:
-        """The same over the newest examples."""
+        """`roc_auc` over the newest examples."""
         return math.nan if self._positive is None else self._positive.window_roc_auc
 
     @property
@@ -234,14 +223,14 @@ class PrequentialScore(Score):
         return self._shown_reliability.error
 
     def metrics(self) -> dict[str, float]:
-        """All metrics by name; those of the positive class are left out where there is none."""
+        """All metrics by name, without those of the positive class if there is none."""
         metrics = super().metrics()
         if self._positive is not None:
             return {**metrics, "window_roc_auc": self.window_roc_auc}
         return {name: metrics[name] for name in metrics if name not in OF_POSITIVE}
 
     def get_state(self) -> dict[str, Any]:
-        """All that has been counted, as JSON values; not where `exact`, as long as there is a positive class."""
+        """All that has been counted, as JSON values; not with `exact`, as long as there is a positive class."""
         return {**super().get_state(), "positive": None if self._positive is None else self._positive.get_state()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -253,7 +242,7 @@ class PrequentialScore(Score):
 
 
 class OrderedScore(PrequentialScore):
-    """The same for classes that are integers and have an order; it also measures how far off predictions are.
+    """Metrics of predictions of ordered classes, which are integers; also how far off predictions are.
 
     Predictions of `None` count for neither mean absolute error nor kappa.
 
@@ -312,7 +301,7 @@ def kind_of(model: Any) -> str:
 
 
 def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
-    """A score for what a model is going to predict.
+    """A new score of the kind that suits a model.
 
     Parameters
     ----------
@@ -330,7 +319,7 @@ def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
 
 
 def score_of_state(state: Mapping[str, Any], model: Any, window: int = 1_000) -> Score:
-    """The score that `get_state` wrote down, for the model that stood beside it.
+    """The score with a state that `get_state` gave, for the model that was saved with it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the scores of all kinds are made of: counts by class, calibration, and what they tell of themselves."""
+"""The base of all scores: counts by class, calibration, and rows of metrics."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.learners.labels import Label, check_label
 from stream_pegasos.learners.predictions import joined
 
-# What is predicted, and so the kinds of scores and of models: one class of several, which may have an order, or labels
-# that hold together.
+# The kinds of scores and of models, by what these predict: one of several classes, one of ordered classes, or several
+# labels.
 CLASSES, ORDERED, LABELS = "classes", "ordered", "several labels"
 
 __all__ = [
@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
-# Beyond so many pairs of classes that were confused the rarer half is forgotten.
+# When there are more pairs of confused classes, the rarer half is forgotten.
 MOST_PAIRS = 20_000
 TENTHS = 10
 
@@ -57,7 +57,7 @@ class ClassRow(NamedTuple):
 
 
 class OtherRow(NamedTuple):
-    """The same of several classes, their counts summed up."""
+    """How well several classes were predicted, their counts summed up."""
 
     n_classes: int
     precision: float
@@ -76,8 +76,8 @@ class ConfusedRow(NamedTuple):
 
 @dataclass
 class PredictedExamples:
-    """What was predicted of examples and what came true, of which scores are made: lists and arrays have an item for
-    each example, tuples are about all of them.
+    """Predictions and what came true, from which scores are made. Lists and arrays have an item for each example;
+    tuples describe all examples.
     """
 
     truths: list[Any]
@@ -94,7 +94,7 @@ class PredictedExamples:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The outcomes of all parts, one after the other. What is no list or array comes from the last part."""
+        """The outcomes of all parts, one after the other. Tuples come from the last part."""
         return cls(*map(_joined, zip(*(vars(part).values() for part in parts), strict=True)))
 
 
@@ -136,7 +136,7 @@ class Score(ABC):
     kind: str
     row_type: Any  # a named tuple: n, metrics, seconds
     n_sums = 0
-    n_columns = 1  # that are kept of the newest examples; the first one: whether all was right
+    n_columns = 1  # kept for each of the newest examples; the first says whether it was right
 
     def __init__(self, window: int = 1_000) -> None:
         if window < 1:
@@ -184,14 +184,14 @@ class Score(ABC):
 
     @abstractmethod
     def update(self, outcomes: Any) -> None:
-        """Take in outcomes."""
+        """Count outcomes."""
 
     def metrics(self) -> dict[str, float]:
         """All metrics by name, the first of them the one to look at first."""
         return {name: getattr(self, name) for name in self.row_type._fields[1:-1]}
 
     def row(self, seconds: float = math.nan) -> Any:
-        """The metrics as they are now, a named tuple that begins with `n` and ends with `seconds`: a row of a curve."""
+        """A row of a curve: the present metrics, as a named tuple that begins with `n` and ends with `seconds`."""
         return self.row_type(self.n, *(getattr(self, name) for name in self.row_type._fields[1:-1]), seconds)
 
     def of_classes(self, limit: int | None = None) -> list[ClassRow]:
@@ -227,21 +227,18 @@ class Score(ABC):
             If it is nothing that `get_state` gives.
         """
         latest = np.array(state["newest"], float).reshape(-1, self.n_columns)[-self.window :]
-        sums, n, log_loss = (
-            np.array(state["sums"], float).reshape(self.n_sums),
-            int(state["n"]),
-            float(state["log_loss"]),
-        )
+        sums = np.array(state["sums"], float).reshape(self.n_sums)
+        n, log_loss = int(state["n"]), float(state["log_loss"])
         self._reliability.set_state(state["tenths"])
         self.tally.set_state(state["tally"])
         self._newest, self._sums, self.n, self._log_loss = latest, sums, n, log_loss
 
 
 class Tally:
-    """How often each label occurred, was predicted, and both; and which were taken for which.
+    """Counts of how often each label occurred, was predicted, and both; and of pairs of labels that were confused.
 
-    A metric is `nan` where it is undefined: precision of a label that was never predicted, recall of one that never
-    occurred. Of pairs that were confused the rarer half is forgotten when there are more than 20,000.
+    A metric is `nan` if it is undefined: precision of a label that was never predicted, recall of one that never
+    occurred. When there are more than 20,000 confused pairs, the rarer half is forgotten.
     """
 
     def __init__(self) -> None:
@@ -350,7 +347,7 @@ class Tally:
         return OtherRow(len(rest), *_rates(*self._counts[:, rest].sum(axis=1).tolist())) if len(rest) else None
 
     def _order(self) -> Integers:
-        """The commonest first, and of those as common the one that was met first."""
+        """The numbers of labels, the commonest first; equally common ones as they came."""
         return np.argsort(-self.occurred, kind="stable")
 
     def confused(self, limit: int | None = None) -> list[ConfusedRow]:
@@ -432,7 +429,7 @@ def ratio(part: float, whole: float) -> float:
 
 
 def newest(before: Floats, rows: Sequence[Any] | Floats, window: int) -> Floats:
-    """The last rows."""
+    """The last `window` rows."""
     return np.concatenate([before, np.asarray(rows, float)])[-window:]
 
 

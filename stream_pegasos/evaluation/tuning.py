@@ -12,20 +12,14 @@ from numpy.typing import NDArray
 from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.evaluation.metrics import Metric, metric_named
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
-from stream_pegasos.evaluation.prequential import (
-    REFUSALS,
-    OnRefused,
-    chunks,
-    columns_of,
-    predict_learn,
-)
+from stream_pegasos.evaluation.prequential import REFUSALS, OnRefused, chunks, columns_of, predict_learn
 from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.evaluation.tallies import CLASSES
 
 __all__ = ["Candidate", "Tuning", "tune"]
 
 Floats = NDArray[np.float64]
-# So much a model must gain to be called better: among fifty that are equally good, the luckiest gains two or more.
+# The gain from which a model counts as better: of fifty equally good models, the luckiest gains two or more.
 STANDARD_ERRORS = 3.0
 
 ACCURACY = metric_named("accuracy", CLASSES)
@@ -33,7 +27,7 @@ ACCURACY = metric_named("accuracy", CLASSES)
 
 @dataclass(slots=True)
 class Candidate:
-    """A model that takes part.
+    """A model that is compared with others.
 
     Attributes
     ----------
@@ -71,9 +65,9 @@ class Tuning:
     Attributes
     ----------
     candidates
-        All that took part. The others are compared with the first.
+        All candidates. The others are compared with the first.
     metric
-        What they are compared by.
+        The metric by which they are compared.
     n
         The number of messages.
     interrupted
@@ -86,10 +80,10 @@ class Tuning:
     interrupted: bool = False
 
     def gain(self, candidate: Candidate) -> tuple[float, float]:
-        """How much better it is than the first candidate, and the standard error of that.
+        """How much better a candidate is than the first one, and the standard error of that.
 
-        Both predicted the same messages: those of the newer half of what the candidate has seen. `Metric.gain` says how
-        the error is had.
+        Both are measured on the same messages, the newer half of those that the candidate has seen. `Metric.gain`
+        estimates the error.
         """
         n = candidate.n
         return self.metric.gain(self.candidates[0].newer(n), candidate.newer(n))
@@ -195,13 +189,8 @@ def tune(
     return tuning
 
 
-def _learn(
-    candidates: list[Candidate],
-    chunk: list[Labelled],
-    metric: Metric,
-    on_refused: OnRefused | None,
-) -> int:
-    """Let all that are left predict and learn a chunk; how many of its messages were learned."""
+def _learn(candidates: list[Candidate], chunk: list[Labelled], metric: Metric, on_refused: OnRefused | None) -> int:
+    """Let all remaining candidates predict and learn a chunk; return how many of its messages were learned."""
     first, *others = (each for each in candidates if not each.is_dropped)
     learned: list[Labelled] = []
     rows_of_first = [np.empty(0)]
@@ -225,12 +214,12 @@ def _learn(
 
 
 def _joined(parts: list[Floats]) -> Floats:
-    """Rows of several blocks, of which empty ones may have another shape."""
+    """The joined rows of several blocks; empty blocks may have another shape."""
     return np.concatenate([part for part in parts if len(part)] or [np.empty(0)])
 
 
 def _with_shared_rows(candidates: list[Candidate], X: list[Any]) -> Iterator[tuple[Candidate, Any, Any]]:
-    """Each candidate with the model that is to learn, and what from: features that several share are made once."""
+    """Yield each candidate with the model that learns and its input: features that several share are made once."""
     groups: list[tuple[Any, list[Candidate]]] = []
     for each in candidates:
         features = getattr(each.model, "features", None)
