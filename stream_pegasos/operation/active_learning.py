@@ -20,9 +20,9 @@ __all__ = ["FIRST", "LONGEST_ASKED", "ActiveLearning", "Given", "LabelStore", "W
 
 FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
 LONGEST_ASKED = 20_000  # characters of a message that a person is asked to read
-MOST_DONE = 100_000  # messages that are remembered, so that nobody is asked for them again
+MOST_DONE = 100_000  # messages that are remembered, so that nobody is asked to label them again
 MOST_SCORED = 1_000  # messages that are scored anew at a time
-MOST_HELD = 5  # labels that can be taken back; with more the model would choose messages by what it knew long before
+MOST_HELD = 5  # labels that can be taken back; with more, the model would choose messages by outdated scores
 
 _CHARACTERS_A_MESSAGE = 1_000  # that may be kept, on average
 
@@ -157,10 +157,10 @@ class ActiveLearning:
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
         self._number_of: dict[Message, int] = {}
         self._n_characters = 0
-        self._new: deque[tuple[Message, Any]] = deque()  # that nobody has asked for yet, each with its origin
-        self._n_new = 0  # of their characters
+        self._new: deque[tuple[Message, Any]] = deque()  # messages to be put into `_waiting`, each with its origin
+        self._n_new = 0  # the number of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
-        # By identity. A dict would take long to find the oldest.
+        # The identities of messages; an OrderedDict finds the oldest fast.
         self._done: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -202,8 +202,8 @@ class ActiveLearning:
                 self._wait(x, origin)
 
     def drop(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
-        """Never ask for these, whose labels came from elsewhere. Labels that people gave them and that could still be
-        taken back are dropped, unless the store fails.
+        """Never ask for these messages, whose labels came from elsewhere. Labels that people gave them, and that can
+        still be taken back, are dropped, unless the store fails.
         """
         if not self.size:
             return
@@ -218,8 +218,8 @@ class ActiveLearning:
         self.fill()
 
     def superseded(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> list[Given | None]:
-        """The label that a person gave each message and that could still be taken back, found by the message or its
-        origin; `None` where there is none.
+        """The label of each message, found by the message or its origin, that a person gave and can still take back;
+        `None` if there is none.
         """
         if not self._given:
             return [None] * len(X)
@@ -230,8 +230,8 @@ class ActiveLearning:
         return [given_to.get(origin, by_message.get(x)) for x, origin in pairs]
 
     def messages_from(self, origins: Iterable[Any]) -> list[Message | None]:
-        """The newest message of each origin that waits for its label, or has one that could still be taken back; `None`
-        where there is none.
+        """The newest message of each origin that waits for its label, or whose label can still be taken back; `None` if
+        there is none.
         """
         self._settle()
         given = [given.message for given in self._given.values()]
@@ -243,7 +243,7 @@ class ActiveLearning:
         return {} if self.reads else {message.origin: message for message in messages if message.origin is not None}
 
     def remember(self, X: Iterable[Message]) -> None:
-        """Never ask for these, which people labelled in an earlier run."""
+        """Never ask for these messages, which people labelled in an earlier run."""
         for x in X:
             self._remove(x)
             self._finish(x)
@@ -322,11 +322,9 @@ class ActiveLearning:
         message = self._message(number)
         if self.store is not None:
             self.store.given(message, label)
-        self._remove(message.x)
-        self._finish(message.x)
         self._given[number] = Given(message, label, self._clock() + self.seconds)
         self.n_given += 1
-        self.fill()
+        self._close(message)
 
     def skip(self, number: int) -> None:
         """Do not ask for a message again.
@@ -336,10 +334,7 @@ class ActiveLearning:
         LookupError
             If the message does not wait for a label.
         """
-        message = self._message(number)
-        self._remove(message.x)
-        self._finish(message.x)
-        self.fill()
+        self._close(self._message(number))
 
     def take_back(self, number: int) -> None:
         """Take back a label that is not learned yet; its message waits again.
@@ -387,6 +382,12 @@ class ActiveLearning:
         """Put back a label that was due and could not be learned."""
         self._given = {given.message.number: given, **self._given}
 
+    def _close(self, message: Waiting) -> None:
+        """Ask for a message no longer, and fill its place."""
+        self._remove(message.x)
+        self._finish(message.x)
+        self.fill()
+
     def _discard(self, message: Waiting) -> None:
         if self.store is not None:
             self.store.taken_back(message)
@@ -400,7 +401,7 @@ class ActiveLearning:
         return self._waiting[number]
 
     def _settle(self) -> None:
-        """Let new messages wait. This is done when somebody asks, as most messages come and go before that."""
+        """Put new messages into `_waiting`, when somebody looks there: most messages are pushed out before."""
         if not self._new:
             return
         for x, origin in self._new:

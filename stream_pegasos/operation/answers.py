@@ -10,14 +10,7 @@ from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.evaluation.prequential import REFUSALS, predict_block
 from stream_pegasos.streams import Answer, Example
 
-__all__ = [
-    "answer",
-    "answers_of",
-    "answers_to",
-    "label_named",
-    "shown",
-    "shown_answer",
-]
+__all__ = ["answer", "answers_of", "answers_to", "label_named", "shown", "shown_answer"]
 
 LONGEST_LABEL = 200  # characters shown of a label
 LARGEST_OF_BROWSERS = (1 << 53) - 1
@@ -30,14 +23,14 @@ def answer(
     in_full: bool = True,
     threads: int = 1,
 ) -> list[Answer]:
-    """The answer to each example, in order, including those that could not be read.
+    """The answer to each example, in order.
 
     Parameters
     ----------
     model
         The model; it learns nothing.
     examples
-        The examples, including those that could not be read.
+        The examples, including those that could not be read, whose answer is their fault.
     on_refused
         Called with each example that the model refuses, and the reason.
     in_full
@@ -81,9 +74,9 @@ def answers_to(examples: Sequence[Example], block: PredictedBlock, in_full: bool
 
 
 def answers_of(block: PredictedBlock, in_full: bool = False) -> list[dict[str, Any]]:
-    """The answer to each example: the label, its probability and its margin, as `Prediction` has them; where no single
-    margin tells two classes apart, or `in_full`, the most probable labels. Where a limit of false positives withheld
-    labels, `withheld` lists them.
+    """The answer to each example: the label, its probability and its margin, as in `Prediction`. Unless two classes
+    share one margin, or if `in_full`, `probabilities` has the most probable labels. `withheld` lists the labels that a
+    limit of false positives withheld, if there are any.
     """
     predicted, each = block.predictions, block.each()
     answers: list[dict[str, Any]] = [one._asdict() for one in each]
@@ -117,12 +110,12 @@ def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def label_named(classes: Iterable[Any], given: Any) -> Any:
-    """The label that is meant by itself or by how it is shown, or else by its text; `None` if there is none.
+    """The class that equals `given`, or is shown like it, or else has it as its text; `None` if there is none.
 
     Raises
     ------
     LookupError
-        If more than one may be meant, as of labels that begin with the same 199 characters.
+        If several classes fit, such as labels that begin with the same 199 characters.
     """
     known = [label for label in classes if label is not None]
     for spellings in (lambda label: (label, shown(label)), lambda label: (str(shown(label)),)):

@@ -1,4 +1,4 @@
-"""The journal: what was learned since the newest checkpoint, to be learned again after a kill."""
+"""The journal: messages learned since the newest checkpoint, to be learned again after a kill."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from stream_pegasos.operation.active_learning import Waiting
 
 __all__ = ["Entry", "Journal"]
 
-Entry = tuple[Message, Any, float, Any]  # a message that is learned, its label or tuple of labels, weight and id
+Entry = tuple[Message, Any, float, Any]  # a message to learn, its label or tuple of labels, its weight and its id
 
 
 class Journal:
-    """A write-ahead log: keeps what is learned after a checkpoint, in files beside it, until newer checkpoints have it.
+    """A write-ahead log, in files beside a checkpoint: it keeps messages until newer checkpoints have learned them.
 
     A record is written before its messages are learned. So an acknowledged message outlives a killed process and, after
     `sync`, a power cut. Each line of a file is a record with its checksum. A kill may truncate the last line, which
     nobody has acknowledged.
 
     Each snapshot begins a new file. The files since the last but one checkpoint stay: a run resumes from that
-    checkpoint where the newest one is damaged.
+    checkpoint if the newest one is damaged.
 
     A journal is also the `LabelStore` of an `ActiveLearning`: it keeps the labels that can still be taken back.
 
@@ -87,20 +87,20 @@ class Journal:
         self._lock, self._on_event = lock, on_event
         self._name, self._number = os.urandom(4).hex(), 0  # all files have the name, this one the number
         self._newest: Any = None  # the position in the newest checkpoint
-        self._file: IO[bytes] | None = None  # which is made for its first record
-        self._end = 0  # of the last record
-        self._open: Sequence[Entry] = ()  # the messages of the last record
-        self._n_committed = 0  # how many of them are learned
-        self._n_aborted = 0  # entries of the last record that are not learned, for the next record to say
+        self._file: IO[bytes] | None = None  # made for its first record
+        self._end = 0  # the size of the file after its last record
+        self._open: Sequence[Entry] = ()  # the entries of the last record
+        self._n_committed = 0  # how many of `_open` are learned
+        self._n_aborted = 0  # entries of the last record that will not be learned; the next record says so
         self._failed: int | None = None  # the number of the file whose flush failed
 
     def entries(self, position: Any) -> Iterator[list[Entry]]:
-        """What was written after a checkpoint, in order. At the end `waiting` has the labels that are not learned.
+        """The entries written after a checkpoint, in order. At the end `waiting` has the labels that are not learned.
 
         Parameters
         ----------
         position
-            What `rotate` returned for that checkpoint; `None` if it has no journal, or where there is no checkpoint.
+            What `rotate` returned for that checkpoint; `None` if it has no journal, or there is no checkpoint.
 
         Raises
         ------
@@ -139,11 +139,11 @@ class Journal:
                     if "entries" in record and (number == first or not record["is_rest"]):
                         yield held
                         held = [_entry(*entry) for entry in record["entries"]]
-                self._number = number + 1  # as the last line of the file may be cut off
+                self._number = number + 1  # a new file, as the last line of this one may be truncated
         yield held
 
     def learn(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> None:
-        """Write down what is about to be learned, and the numbers of the messages whose labels wait no longer.
+        """Record entries before they are learned, and the numbers of messages whose labels wait no longer.
 
         Raises
         ------
@@ -166,7 +166,7 @@ class Journal:
         Raises
         ------
         OSError
-            If that cannot be written; the next record then says so.
+            If that cannot be written; the next record then says that they are not learned.
         """
         n = len(self._open) - self._n_committed
         if n > 0:
@@ -192,7 +192,7 @@ class Journal:
         Raises
         ------
         OSError
-            If the rest of the last record cannot be written there; the old file then stays in use.
+            If the entries that are not learned yet cannot be written there; the old file then stays in use.
         """
         before = self._file, self._end, self._number
         rest = self._open[self._n_committed :]
@@ -203,7 +203,7 @@ class Journal:
             begin |= {"entries": rest, "is_rest": True}
         try:
             if begin:
-                self._put(begin)  # one record, of which nothing stands there where that fails
+                self._put(begin)  # a single record, which is written whole or not at all
         except OSError:
             with suppress(OSError):
                 self.close()
@@ -266,7 +266,7 @@ class Journal:
             file.close()
 
     def _fail(self, number: int, error: OSError) -> None:
-        """Remember that a flush failed: a later fsync would not tell what of the file is lost."""
+        """Remember that a flush failed: a later fsync may succeed although data was lost."""
         self._failed, self.error = number, _reason(error)
 
     def _check(self) -> None:
@@ -345,7 +345,7 @@ class Journal:
                 if line.endswith(b"\n") and line[:9] == b"%08x " % zlib.crc32(text):
                     yield json.loads(text)
                 else:
-                    bad = number  # the last one may be cut off
+                    bad = number  # reported unless it is the last line, which may be truncated
 
 
 def _reason(error: OSError) -> str:

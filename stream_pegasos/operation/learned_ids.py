@@ -47,7 +47,7 @@ class LearnedIds:
     def __init__(self, window: int = 100_000) -> None:
         check_integer("the window of ids", window, 0, 100_000_000)
         self._window = window
-        # The digest of the label of each. A dict would take long to find the oldest.
+        # The digest of the label of each id; an OrderedDict finds the oldest fast.
         self._ids: OrderedDict[Id, int] = OrderedDict()
 
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
@@ -62,7 +62,7 @@ class LearnedIds:
         self._ids.pop(id, None)
 
     def compared(self, ids: Iterable[Id | None], labels: Iterable[Any]) -> list[str]:
-        """For each message: new, known with this label, or corrected, which is known with another label."""
+        """For each message: "new", "known" with this label, or "corrected", as it is known with another label."""
         met: dict[Id, int] = {}
         outcomes = []
         for id, label in zip(ids, labels, strict=True):
@@ -120,12 +120,12 @@ def _list(text: str, *kinds: type) -> list[Any]:
 
 
 def is_same(label: Any, other: Any) -> bool:
-    """Whether two labels, or several each, are the same, in whatever order."""
+    """Whether two labels, or two tuples of labels in any order, are the same."""
     return _digest(label) == _digest(other)
 
 
 def _digest(label: Any) -> int:
-    """A number for a label, or for several, whatever their order; `True` is 1, as for a model."""
+    """A number for a label, or for a tuple of labels in any order; `True` is 1, as for a model."""
     parts: Sequence[Any] = sorted({*map(_spelled, label)}) if isinstance(label, tuple) else _spelled(label)
     return _digest_of(repr(parts))
 

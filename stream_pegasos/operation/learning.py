@@ -59,8 +59,8 @@ class Learning:
         return self.monitor.model
 
     def learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
-        """Predict each message, then learn it, also where its id is known with this label. The answers are those of
-        `answers_of`, with the `correction` "taught anew" for corrections.
+        """Predict each message, then learn it, even if its id is known with this label. The answers are those of
+        `answers_of`; those of corrections have the `correction` "taught anew".
 
         Raises
         ------
@@ -93,7 +93,7 @@ class Learning:
                 self.monitor.learned([*examples[done : done + len(block)]], block)
                 answers += answers_of(block)
         finally:
-            # If learning failed on the way, `n_learned` says how far it came.
+            # If learning failed on the way, the model's `n_learned` says after how many messages.
             n = max(len(answers), min(self.model.n_learned - before, len(examples)))
             self.ids.add(ids[:n], [example[1] for example in examples[:n]])
             self._on_learned(n)

@@ -1,4 +1,4 @@
-"""What can be seen of a model at work: scores, the newest messages, the weightiest words."""
+"""Monitoring a model at work: scores, the newest messages, the words with the largest weights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_DRIFTS = 200
 NEWEST = 20
 LONGEST_TEXT = 300  # characters shown of a message
 SECONDS_OF_RATE = 10
-# Naming hashed features may take this share of the time. So many seconds may be saved up, and so many used at once.
+# Naming hashed features may take this share of the time; the most seconds that are saved up for it, and used at once.
 SHARE_FOR_NAMES, MOST_FOR_NAMES, FOR_NAMES_AT_ONCE = 0.02, 1.0, 0.01
 MOST_CLASSES = 20
 MOST_CONFUSED = 12
@@ -89,7 +89,7 @@ class Monitor:
         self.score: Any = new_score(model, window, exact=False)
         self.n_predictions = 0
         self.n_failed = 0
-        self._curve = Curve(10)  # the number of messages and what is followed
+        self._curve = Curve(10)  # rows of the number of messages and the metrics of `OVER_TIME`
         self._drifts: list[int] = []
         self._n_drifts = model.n_drifts
         self._newest: deque[dict[str, Any]] = deque(maxlen=NEWEST)
@@ -101,31 +101,31 @@ class Monitor:
         self._has_weights = "weights" in model.capabilities
 
     def learned(self, examples: list[Labelled], block: PredictedBlock) -> None:
-        """Take in messages that were predicted, then learned."""
+        """Count messages that were predicted, then learned."""
         self._score(block.outcomes(self.model))
         self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, self.score.n)
         self._count(len(examples))
         self._find_names(block, examples)
 
     def learned_elsewhere(self, model: Any, outcomes: Sequence[Any], newest: PredictedBlock | None = None) -> None:
-        """Take in messages that were predicted, then learned, by other processes.
+        """Count messages that were predicted, then learned, by other processes.
 
         Parameters
         ----------
         model
-            The model that has learned them, which is followed from now on.
+            The model that has learned the messages, which is followed from now on.
         outcomes
-            Those of the messages, in their order.
+            The outcomes of the messages, in their order.
         newest
-            The newest of them, as they were predicted, with their examples.
+            The newest messages as a predicted block, with their examples.
         """
         with self.lock:
-            for each in outcomes:  # in a process that met labels in another order another one is positive
+            for each in outcomes:  # a process that met labels in another order may have another positive label
                 self._score(each.turned(model.classes) if self.kind == CLASSES else each)
             if newest is not None:
                 pairs = [(example[0], example[1]) for example in newest.examples]
                 self._show(pairs, newest, self.score.n)
-                # All of these few, whatever time it takes: a batch that is repeated after a kill gives the same names.
+                # All of them, whatever time it takes: a batch that is repeated after a kill gives the same names.
                 for text in dict.fromkeys(text for text, _ in pairs) if self._keeps_names else ():
                     self._names.add(self.model, self.model.features.prepare(text))
             self.model = model
@@ -138,7 +138,7 @@ class Monitor:
             self._drifts = [*self._drifts, self.score.n][-MOST_DRIFTS:]
 
     def predicted(self, X: list[Message], block: PredictedBlock) -> None:
-        """Take in messages that were only predicted."""
+        """Count messages that were only predicted."""
         self.n_predictions += len(X)
         self._show([(x, None) for x in X[-NEWEST:]], block, None)
         self._count(len(X))
@@ -160,8 +160,8 @@ class Monitor:
         }
 
     def view(self) -> dict[str, Any]:
-        """All metrics and the newest messages, as values for JSON; `None` for what is not known yet. Of very many
-        classes it has the commonest; `classes` and `words` have each of them.
+        """All metrics and the newest messages, as values for JSON; `None` for what is not known yet. It has only the
+        commonest classes; `classes` and `words` have all.
         """
         score, n, model = self.score, self.score.n, self.model
         points = self._curve.rows
@@ -214,7 +214,7 @@ class Monitor:
         score, part = self.score, search.casefold()
         rows = score.of_classes()
         met = set(score.tally.labels)
-        # The model may know other labels from before this monitor.
+        # The model may have learned labels that this monitor has not met.
         new = (label for label in self.model.classes if label is not None and label not in met)
         rows += [ClassRow(label, math.nan, math.nan, math.nan, 0) for label in new]
         found = [row for row in rows if part in str(row.label).casefold()]
@@ -260,7 +260,7 @@ class Monitor:
         return [self.score.n, *(getattr(self.score, name) for name in OVER_TIME[self.kind])]
 
     def _show(self, messages: list[tuple[Message, Any]], block: PredictedBlock, number: int | None) -> None:
-        """Remember the last messages of a block. `number` is that of the last one."""
+        """Remember the last messages of a block, the last of which has this `number`."""
         n = len(messages)
         describe, begin = _shown_labels if self.kind == LABELS else _shown_label, len(block) - n
         rows = zip(block.each()[begin:], block.most_probable(2, begin), block.predictions.withheld[begin:], strict=True)

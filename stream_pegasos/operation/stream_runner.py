@@ -1,4 +1,4 @@
-"""Answer live messages as they come, and learn from those with a label; from a source, by way of a model, to a sink."""
+"""Running a model on a live stream: it answers each message, and learns those with a label."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, St
 
 __all__ = ["StreamRunner"]
 
-# Batches that are read ahead.
-READ_AHEAD = 8
+READ_AHEAD = 8  # batches
 MOVED = "if that is where it has moved, say so: --moved"
 
 
@@ -30,7 +29,7 @@ class Output(Protocol):
         """How far it was written, as JSON."""
 
     def sync(self) -> None:
-        """See to it that all that was written is on the disk; an OSError where that fails."""
+        """Flush all that was written to the disk; raise an OSError if that fails."""
 
 
 class StreamRunner:
@@ -139,10 +138,10 @@ class StreamRunner:
         self._label_fault = label_fault
         self._on_bad = on_bad
         self._on_event = on_event
-        self._rest = limit  # of the messages to be read
+        self._rest = limit  # how many messages are still to be read
         self._stopping = False
         self.sending = False
-        self._gave_up = False  # to send answers
+        self._gave_up = False  # whether sending answers was given up
         self._unsent = [Answer(*answer) for answer in progress.get("unsent", [])]
         self._lock = threading.Lock()  # the model and the positions change together
         self._torn = False  # whether a batch was learned in part, after a failure
@@ -195,7 +194,7 @@ class StreamRunner:
                 progress |= {"label_position": self._positions[1], "join": self._join.get_state()}
             snapshot: Snapshot = self.model.snapshot(progress)
         if self._output is not None:
-            self._output.sync()  # first the answers, then what says that they were given
+            self._output.sync()  # the answers are on the disk before the checkpoint that counts them
         return snapshot
 
     def _read(self, number: int) -> None:
@@ -273,7 +272,7 @@ class StreamRunner:
         answers: list[Answer] = []
         begin = 0
         for end, example in enumerate(examples, 1):
-            # A label that came before its message is learned right after that is answered, within a batch, too.
+            # A label that came before its message is learned right after the answer, within a batch, too.
             early = None if self._join is None else self._join.add_message(example)
             if early is not None or end == len(examples):
                 these, begin = examples[begin:end], end
@@ -283,7 +282,7 @@ class StreamRunner:
         return answers
 
     def _learn(self, examples: list[Example]) -> list[Answer]:
-        """Predict each example, then learn it; one that the model refuses is passed over."""
+        """Predict each example, then learn it; an example that the model refuses is only answered."""
         answers: list[Answer] = []
 
         def refuse(example: Any, reason: str) -> None:
@@ -334,7 +333,9 @@ class StreamRunner:
             self._checkpoints.count(max(1, n))  # the position has moved, also where all records were bad
 
     def _commit(self, progress: Any) -> None:
-        """Let the sources drop what the checkpoint before has; a run resumes from that if the new one is damaged."""
+        """Let the sources drop what the last but one checkpoint covers: a run resumes from that if the newest is
+        damaged.
+        """
         before, self._before = self._before, progress
         if before is not None:
             positions = before.get("position"), before.get("label_position")
@@ -343,13 +344,13 @@ class StreamRunner:
 
 
 def first(examples: list[Example], n: int) -> list[Example]:
-    """The first `n` that could be read, and what stands among them."""
+    """The examples up to the `n`th that could be read."""
     readable = [place for place, example in enumerate(examples, 1) if example.fault is None]
     return examples[: [0, *readable][n]] if n <= len(readable) else examples
 
 
 def _checked(progress: Any) -> dict[str, Any]:
-    """What stands in a checkpoint, or nothing; a file may say anything."""
+    """The progress of a checkpoint, checked, as a file may hold anything; empty if there is none."""
     progress = progress or {}
     try:
         check_integer("n_read", progress.get("n_read", 0), 0, LARGEST_COUNT)
