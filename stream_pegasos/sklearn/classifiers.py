@@ -34,8 +34,8 @@ class OnlineTextClassifier(ClassifierFace):
     Parameters
     ----------
     features
-        The `TextFeatures`, with their defaults if `None`, or `HashedBagOfWords` that turn texts into features; or the
-        sum of such as each read a column of a data frame, or a field of dicts.
+        The `TextFeatures`, with their defaults if `None`, or `HashedBagOfWords` that turn texts into features; or a sum
+        of features, each of which reads a column of a data frame, or a field of dicts.
     classifier
         The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
         `PegasosClassifier`, `OrdinalClassifier` (which has no `decision_function`) or `KernelPegasosClassifier`.
@@ -46,8 +46,8 @@ class OnlineTextClassifier(ClassifierFace):
         How often `fit` learns all rows, at least 1. One pass is enough for the adaptive classifier; others may want
         more.
     shuffle
-        Whether `fit` learns rows in a random order, another one in each pass. Data sorted by class cannot be learned
-        well in its order. `False` for a stream, whose order matters. `partial_fit` never shuffles.
+        Whether `fit` learns rows in a random order, another one in each pass: data sorted by class is learned badly in
+        its own order. `False` suits a stream, whose order matters. `partial_fit` never shuffles.
     random_state
         What shuffles: an int, for the same model every time, a NumPy `RandomState`, or `None`.
     descriptions
@@ -174,7 +174,7 @@ class OnlineClassifier(ClassifierFace):
         matrix = sparse.csr_array(validate_data(self, X, reset=is_new, accept_sparse="csr", dtype=np.float64))
         if not matrix.data.all():
             matrix = matrix.copy()
-            matrix.eliminate_zeros()  # which a dense matrix would not tell of
+            matrix.eliminate_zeros()  # so that it equals one made from a dense matrix
         return matrix
 
     def _new_model(self) -> Classifier:

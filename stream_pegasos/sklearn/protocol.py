@@ -35,7 +35,7 @@ def has_margins(estimator: Any) -> bool:
 
 
 def takes_several_classes(classifier: Any) -> bool:
-    """Whether there may be more than two; also of what is no classifier at all, of which `fit` complains."""
+    """Whether there may be more than two classes; `True` for an object that is no classifier, which `fit` refuses."""
     return not isinstance(classifier, Classifier) or "several classes" in classifier.capabilities
 
 
@@ -45,7 +45,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
     A subclass says what its parts are, which examples it takes, and how a model is made of its parts.
     """
 
-    PARTS: ClassVar[Mapping[str, Callable[[], base.Base]]]  # by parameter, what stands for `None`
+    PARTS: ClassVar[Mapping[str, Callable[[], base.Base]]]  # by parameter, what makes its default
 
     def __init__(
         self,
@@ -56,11 +56,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         shuffle: bool = True,
         random_state: Any = 0,
     ) -> None:
-        self.classifier = classifier
-        self.class_weight = class_weight
-        self.passes = passes
-        self.shuffle = shuffle
-        self.random_state = random_state
+        self.classifier, self.class_weight = classifier, class_weight
+        self.passes, self.shuffle, self.random_state = passes, shuffle, random_state
 
     # What a subclass says.
 
@@ -79,7 +76,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         return tags
 
     def part(self, name: str) -> Any:
-        """What a part is, its default for `None`."""
+        """A part, its default if the parameter is `None`."""
         part = getattr(self, name)
         return self.PARTS[name]() if part is None else part
 
@@ -125,7 +122,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
     # Learning.
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn all rows afresh: what was learned before is forgotten.
+        """Learn all rows with a new model; what was learned before is forgotten.
 
         Parameters
         ----------
@@ -203,7 +200,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         for label in set(labels.tolist() if labels.dtype == object else ()):
-            check_label(label)  # before they are sorted, which says nothing clear of None
+            check_label(label)  # before sorting, whose error about `None` would be unclear
         check_classification_targets(labels)
         n = n_examples(examples)
         check_lengths("labels", len(labels), n)
@@ -257,15 +254,15 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
             The examples.
         """
         said, columns = self._predictions(X), self._columns()
-        # A label that is none of the classes stands for what may come beside a single one.
+        # A label outside the classes stands for one to come beside a single class.
         labels: Labels = self.classes_[[columns.get(label, 0) for label in said.labels.tolist()]]
         return labels
 
     def predict_proba(self, X: Any) -> Floats:
         """The probabilities of each example, with a column for each of `classes_`.
 
-        They are calibrated online, and those of an example sum to 1. A class without any example yet has 0. While only
-        one class has had examples, the others share the rest: 1 / (n + 2) after n examples.
+        They are calibrated online, and those of an example sum to 1. A class without any example has 0. While only one
+        class has had examples, the others share the rest: 1 / (n + 2) after n examples.
 
         Parameters
         ----------
@@ -308,7 +305,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
 
 
 def new_classifier(estimator: ClassifierFace) -> Classifier:
-    """The classifier of an estimator, that has learned nothing yet."""
+    """A new classifier, as an estimator's parameters describe it."""
     classifier = estimator.part("classifier")
     if not isinstance(classifier, Classifier) or isinstance(classifier, TextClassifier):
         raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
@@ -319,12 +316,12 @@ def new_classifier(estimator: ClassifierFace) -> Classifier:
 
 
 def options_of(part: Any) -> dict[str, Any]:
-    """The options of a part; none of what cannot be one, of which `fit` complains."""
+    """The options of a part; empty for an object that can be none, which `fit` refuses."""
     return parameters_of(part) if isinstance(part, base.Base) else {}
 
 
 def with_options(part: Any, options: Mapping[str, Any]) -> Any:
-    """A part that has learned nothing, with new options.
+    """A copy of a part that has learned nothing, with new options.
 
     Raises
     ------
@@ -338,7 +335,7 @@ def with_options(part: Any, options: Mapping[str, Any]) -> Any:
 
 
 def learn(model: Classifier, examples: Any, labels: Labels, weights: Floats, rows: NDArray[np.intp]) -> None:
-    """Learn some examples, in this order."""
+    """Learn the examples of these rows, in this order."""
     if not np.array_equal(rows, np.arange(len(labels))):
         labels, weights = labels[rows], weights[rows]
         examples = [examples[row] for row in rows.tolist()] if isinstance(examples, list) else examples[rows]

@@ -1,4 +1,4 @@
-"""Texts as scikit-learn's users have them."""
+"""Texts in the containers that scikit-learn takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def texts_of(X: Any) -> list[Any]:
     Raises
     ------
     TypeError
-        If they are a single text, or a sparse matrix.
+        If X is a single text, or a sparse matrix.
     ValueError
         If there is more than one column.
     """

@@ -19,9 +19,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     """Texts of any language to a sparse matrix of hashed words, marks, their pairs and the beginnings of words.
 
     It learns nothing and keeps nothing, like scikit-learn's `HashingVectorizer`; `fit` only checks the parameters. The
-    columns are those of `TextFeatures`, whose docstring describes the words, and there are 2²⁰ of them, since most
-    classifiers of scikit-learn keep a dense weight for each. `OnlineClassifier` does not, so 2³⁰ columns are fine
-    there.
+    features are those of `TextFeatures`, whose docstring describes the words. By default there are 2²⁰ columns, as most
+    classifiers of scikit-learn keep a dense weight for each; with `OnlineClassifier`, 2³⁰ columns are fine.
 
     Parameters
     ----------
@@ -38,7 +37,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     stop_words
         Words to leave out before n-grams are made: a collection, `"english"`, or `None`.
     token_pattern
-        The regular expression of a token instead of the words, marks and runs of any language; `None` for these.
+        The regular expression of a token; `None` for the words, marks and runs of any language.
     binary
         Whether every count above 0 becomes 1.
     norm
@@ -59,8 +58,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         which do not.
     vectors
         Word vectors or an encoder, as for `TextFeatures`: the numbers of the vector of a text stand in columns behind
-        the others. A mapping is turned into a table in each call; what `stream_pegasos.features.vectors.word_vectors`
-        makes of it is one.
+        the others. A mapping is turned into a table in each call; `stream_pegasos.features.vectors.word_vectors` makes
+        one once.
 
     Examples
     --------
