@@ -1,4 +1,4 @@
-"""Answers as they are written: as lines of a format, to standard output or to a file."""
+"""Writing answers as lines of a format, to standard output or to a file."""
 
 import csv
 import functools
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FORMATS = ("tsv", "csv", "jsonl")
 COLUMNS = ("id", "label", "probability", "probabilities", "margin", "error")
 TRUTH = "truth"
-# Not in ASCII alone; what is no Unicode is escaped when it is encoded.
+# JSON with all characters as they are; lone surrogates are escaped when the text is encoded.
 to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 format_field = functools.partial(
@@ -80,7 +80,7 @@ class AnswerFormat:
 
     def _rows(self, rows: Iterable[Iterable[str]]) -> str:
         lines: list[str] = []
-        # Its own line ends make it quote both "\r" and "\n"; it writes each row at once.
+        # With these line ends it quotes both "\r" and "\n"; it calls `write` once for each row.
         writer = csv.writer(
             SimpleNamespace(write=lines.append), delimiter="\t" if self.name == "tsv" else ",", lineterminator="\r\n"
         )
@@ -89,14 +89,14 @@ class AnswerFormat:
 
 
 def _cell(value: Any) -> str:
-    """What stands in a column: texts as they are, several labels and probabilities as JSON, nothing for `None`."""
+    """The text of a cell: a text as it is, several labels and probabilities as JSON, nothing for `None`."""
     if value is None or isinstance(value, str):
         return value or ""
     return to_json(value)
 
 
 def answer_line(answer: "Answer", separator: str = ",") -> str:
-    """The label or labels, a tab and the probability of each; both are empty where there is an error instead."""
+    """The label or labels, a tab and the probability of each; both are empty if there is an error instead."""
     label, probability = answer.label, answer.probability
     if isinstance(label, (tuple, list)) and isinstance(probability, (tuple, list)):
         return f"{separator.join(map(printable, label))}\t{separator.join(f'{p:.6f}' for p in probability)}"
@@ -106,12 +106,9 @@ def answer_line(answer: "Answer", separator: str = ",") -> str:
 
 
 def chosen_format(
-    name: str | None,
-    path: Path | None,
-    separator: str | None = None,
-    has_truth: bool = False,
+    name: str | None, path: Path | None, separator: str | None = None, has_truth: bool = False
 ) -> AnswerFormat:
-    """The format that an option names, or the extension of the file; by default the two columns."""
+    """The format that an option names, or else the extension of the file; by default the label and its probability."""
     check_choice(name, FORMATS, "--output-format")
     extension = path.suffix.lower().removeprefix(".") if path is not None else ""
     if name is None and extension in FORMATS:
@@ -133,14 +130,14 @@ class Output:
     format
         How they are written.
     path
-        The file, which is there after `open`.
+        The file, which `open` opens.
     """
 
     def __init__(self, format: AnswerFormat, path: Path | None = None) -> None:
         self.format, self.path = format, path
         self._head = format.head
         self._n_answers, self._has_ids = 0, False
-        self._rest = b""  # of answers that are sent again until all of them are written
+        self._rest = b""  # what is not written yet of answers, which are sent again until all is written
         self._file: IO[bytes] | None = None
 
     @property
@@ -148,16 +145,16 @@ class Output:
         return self.format.in_full
 
     def open(self, append: bool = False, written: Any = None) -> None:
-        """Open the file. With `append` it keeps what is there, or the part that is `written`; else it is emptied."""
+        """Open the file. With `append` its content stays, or the part that was `written`; otherwise it is emptied."""
         if self.path is None or self._file is not None:
             return
         with writing(self.path):
-            if append and self.path.is_file() and self._cut(written):
+            if append and self.path.is_file() and self._truncate(written):
                 self._head = ""
             self._file = self.path.open("ab" if append else "wb", buffering=0)
 
-    def _cut(self, written: Any) -> int:
-        """Cut off what was written later, and an unfinished last line; return the size that is left."""
+    def _truncate(self, written: Any) -> int:
+        """Remove what was written later, and an unfinished last line; return the size that is left."""
         assert self.path is not None
         with self.path.open("r+b") as file:
             end = begin_of_last_line(file)
@@ -247,7 +244,7 @@ def begin_of_last_line(file: IO[bytes]) -> int:
 
 
 class EvaluatedAnswers:
-    """Writes an answer to each record of an evaluation, in the order of the records; answers may come in another.
+    """Writes an answer to each record of an evaluation, in the order of the records, in whatever order answers come.
 
     Parameters
     ----------
@@ -261,7 +258,7 @@ class EvaluatedAnswers:
         self._answers: dict[int, Answer] = {}  # by identity of examples that wait
 
     def readable(self, examples: "Iterable[Example]") -> "Iterator[Example]":
-        """Yield the good examples. The others are answered by their fault."""
+        """Yield the good examples, and answer the others by their fault."""
         for example in examples:
             self._waiting.append(example)
             if example.fault is None:

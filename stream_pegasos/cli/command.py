@@ -1,4 +1,4 @@
-"""What commands are made of: click's, with a help that fits a screen, and options that several commands share."""
+"""Commands of click with a help that fits a screen, and options as fields of dataclasses."""
 
 import functools
 import inspect
@@ -42,33 +42,33 @@ def shared(flag: str, help: str, *, group: str, default: Any = None, **given: An
     Parameters
     ----------
     flag
-        Its name and, behind a space, what stands for its value, as "--limit N".
+        Its name and, after a space, a placeholder of its value, as in "--limit N".
     help
         What --help-all says of it.
     group
-        Under which heading.
+        The heading under which it stands.
     brief
-        What --help says of it, `True` for the beginning of its help; without one, only --help-all has it.
+        What --help says of it, `True` for the first clause of `help`; without it, only --help-all lists the option.
     shown
-        The default as it is shown, where it is neither the value itself nor "none".
+        The default as it is shown, if it is neither the value itself nor "none".
     **given
-        What click takes. The type is that of the field.
+        Options of click. The type is that of the field.
     """
     return field(default=default, metadata={"flag": flag, "help": help, "group": group, **given})
 
 
 def argument(metavar: str, help: str, **given: Any) -> Any:
-    """The same for what has no flag. It is required unless it has a default."""
+    """An argument, which has no flag, as a field of a dataclass. It is required unless it has a default."""
     return field(default=given.get("default"), metadata={"metavar": metavar, "about": help, **given})
 
 
 def bundled(without: tuple[str, ...] = ()) -> Any:
-    """A field that is a dataclass of options itself, which are all offered but for those `without` a use."""
+    """A field that is itself a dataclass of options; all of these are offered, except those in `without`."""
     return field(default=None, metadata={"without": without})
 
 
 def command(options: type[Any], cls: "type[Command] | None" = None) -> Callable[[Callable[[Any], None]], click.Command]:
-    """Make a command of a function that takes its options as one dataclass."""
+    """Make a command from a function that takes its options as one dataclass."""
 
     def decorate(function: Callable[[Any], None]) -> click.Command:
         @functools.wraps(function)
@@ -81,7 +81,7 @@ def command(options: type[Any], cls: "type[Command] | None" = None) -> Callable[
 
 
 def _offered(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[tuple["Field[Any]", bool]]:
-    """The fields that are offered, and whether each is a dataclass of options itself."""
+    """The fields that are offered, and whether each is itself a dataclass of options."""
     return ((each, "without" in each.metadata) for each in fields(options) if each.name not in without)
 
 
@@ -113,7 +113,7 @@ def _parameters(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[c
 
 
 def _made(options: type[Any], values: dict[str, Any], without: tuple[str, ...] = ()) -> Any:
-    """The dataclass of the values of its options."""
+    """Make a dataclass of options from their values."""
     found = {
         each.name: _made(_kind(each), values, **each.metadata) if is_bundle else values[each.name]
         for each, is_bundle in _offered(options, without)
@@ -122,7 +122,7 @@ def _made(options: type[Any], values: dict[str, Any], without: tuple[str, ...] =
 
 
 def number(kind: type[int] | type[float], low: float = -math.inf, high: float = math.inf) -> Callable[[Any], float]:
-    """A number in a range, of which a mistake says what is wanted."""
+    """A converter to a number in a range, whose error says what is wanted."""
     wanted = "a whole number" if kind is int else "a number"
     if low > -math.inf:
         wanted += f" of at least {low}" if high == math.inf else f" from {low} to {high}"
@@ -139,13 +139,8 @@ def number(kind: type[int] | type[float], low: float = -math.inf, high: float = 
     return convert
 
 
-# The types of click for those of fields; others are guessed from the default.
-TYPES: dict[Any, Any] = {
-    int | None: number(int),
-    float | None: number(float),
-    Path: PATH,
-    Path | None: PATH,
-}
+# The types of click for those of fields; click guesses others from the default.
+TYPES: dict[Any, Any] = {int | None: number(int), float | None: number(float), Path: PATH, Path | None: PATH}
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -169,7 +164,7 @@ class Command(click.Command):
         try:
             super().invoke(ctx)
         except BrokenPipeError:
-            # The reader of the output has had enough.
+            # The reader of the output has closed it.
             raise click.exceptions.Exit from None
         except KeyboardInterrupt:
             raise click.exceptions.Exit(128 + signal.SIGINT) from None

@@ -18,7 +18,7 @@ class Failure(Exception):
 
 
 def note(message: str) -> None:
-    # Standard error may be closed, or a file on the disk that is full; that must not stop what goes on.
+    # Standard error may be closed, or a file on a full disk; the command goes on all the same.
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"stream-pegasos: {message}", file=sys.stderr, flush=True)
@@ -36,7 +36,7 @@ def print_lines(text: str) -> None:
 
 
 def printable(value: object) -> str:
-    """A label or a feature on one line and in one column."""
+    """A label or a feature as a text without line breaks and tabs."""
     from stream_pegasos.common.display import one_line
 
     if value is None:
@@ -112,7 +112,7 @@ def check_plot(path: Path | None) -> None:
 
 @contextmanager
 def naming(path: object) -> Iterator[None]:
-    """Turn what a model of this file refuses into a failure that names the file."""
+    """Turn a refusal by the model of this file into a failure that names the file."""
     try:
         yield
     except (TypeError, ValueError) as error:

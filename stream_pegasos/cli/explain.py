@@ -63,19 +63,23 @@ def explain(given: ExplainOptions) -> None:
       stream-pegasos explain mail.safetensors --text 'win a free prize'
       stream-pegasos explain bank.safetensors --text 'my card is lost' --label card_lost
     """
-    if given.text is not None or given.mail is not None:
-        if given.stream_file or None not in (given.text, given.mail):
-            raise click.BadParameter(
-                "explain a text, or a mail, or name the weights of the model by a STREAM: one of these",
-                param_hint="--text" if given.mail is None else "--mail",
-            )
-        learner = load_model(given.model, None, given.vectors)
-        if given.label is not None and "ordered" in learner.capabilities:
-            raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
-        chosen = None if given.label is None else chosen_label(learner, given.label, "--label")
-        message = _mail(learner, given.mail, given.model) if given.text is None else _message(learner, given.text)
-        _explain_message(learner, message, given.model, given.top, chosen)
+    if given.text is None and given.mail is None:
+        _explain_weights(given)
         return
+    if given.stream_file or None not in (given.text, given.mail):
+        raise click.BadParameter(
+            "explain a text, or a mail, or name the weights of the model by a STREAM: one of these",
+            param_hint="--text" if given.mail is None else "--mail",
+        )
+    learner = load_model(given.model, None, given.vectors)
+    if given.label is not None and "ordered" in learner.capabilities:
+        raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
+    chosen = None if given.label is None else chosen_label(learner, given.label, "--label")
+    message = _mail(learner, given.mail, given.model) if given.text is None else _message(learner, given.text)
+    _explain_message(learner, message, given.model, given.top, chosen)
+
+
+def _explain_weights(given: ExplainOptions) -> None:
     asked = Stream(given.stream_file, given.stream) if given.stream_file else None
     learner = load_model(given.model, asked, given.vectors)
     source = Input(asked, learner, unlabelled=True) if asked else None
@@ -109,7 +113,7 @@ def explain(given: ExplainOptions) -> None:
 
 
 def kept_names(learner: Any, path: Path, vectors: str | None) -> Any:
-    """The names of features that a model file has, or a checkpoint of serve for its page; `None` without any."""
+    """The names of features in a model file, or in a checkpoint of serve; `None` if there are none."""
     from stream_pegasos.learners.feature_names import FeatureNames
     from stream_pegasos.learners.loading import load_with_progress
 
@@ -124,8 +128,8 @@ def kept_names(learner: Any, path: Path, vectors: str | None) -> Any:
 
 
 def _columns(learner: Any) -> "Iterator[tuple[Any, dict[Any, float], Any]]":
-    """The weights of each column with the intercept and what the column is about: a label, or a pair of those that
-    negative and positive weights speak for. Ordered classes have one column, and an intercept for each two neighbours.
+    """Yield what each column is about, its weights and its intercept. A column is about a label, or about two labels,
+    for which negative and positive weights speak. Ordered classes have one column, with an intercept for each pair.
     """
     weights, intercept = learner.weights, learner.intercept
     if isinstance(next(iter(weights.values()), None), dict):
@@ -175,7 +179,7 @@ def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: A
     check_takes_text(learner, path)
     with naming(path):
         why = explained(learner, message, chosen, top)
-    head, legend = _said(learner, message, why)
+    head, legend = _head_and_legend(learner, message, why)
     if "withheld" in why:
         head += f"; the limit of false positives withholds {', '.join(map(printable, why['withheld']))}"
     console = Console(highlight=False, soft_wrap=True)
@@ -190,10 +194,10 @@ def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: A
     print_lines(capture.get().rstrip("\n"))
 
 
-def _said(learner: Any, message: Any, why: dict[str, Any]) -> tuple[str, str]:
+def _head_and_legend(learner: Any, message: Any, why: dict[str, Any]) -> tuple[str, str]:
     """The prediction for a text, and what the signs of the contributions mean."""
-    said = learner.predictions([message])
-    chances = dict(zip(said.classes, said.probabilities[0].tolist(), strict=True))
+    predictions = learner.predictions([message])
+    chances = dict(zip(predictions.classes, predictions.probabilities[0].tolist(), strict=True))
     several, named, against = takes_several(learner), why["explained"], why["against"]
     labels = why["label"] if several else [why["label"]]
     between = " " if several else ", probability "
@@ -204,14 +208,11 @@ def _said(learner: Any, message: Any, why: dict[str, Any]) -> tuple[str, str]:
         head += f"; {printable(named)}: probability {chances[named]:.4f}"
     if "ordered" in learner.capabilities:
         against, named = learner.classes[0], learner.classes[-1]
-    return (
-        head,
-        f"+ speaks for {printable(named)}, - {'against it' if against is None else f'for {printable(against)}'}",
-    )
+    minus = "against it" if against is None else f"for {printable(against)}"
+    return head, f"+ speaks for {printable(named)}, - {minus}"
 
 
-# A feature's name, and the sign with which it stands for it, by its number.
-Names = dict[Any, tuple[str, float]]
+Names = dict[Any, tuple[str, float]]  # by the number of a feature: its name, and the sign of that name's value
 
 
 def _names(features: Any, source: Input) -> Names:

@@ -77,7 +77,7 @@ class ServerOptions:
         return Account(self.host, port, self.user, self._secret(), context, self.starttls, self.oauth2, self.timeout)
 
     def _secret(self) -> Callable[[], str]:
-        """What gives the password, which is never kept, printed or seen on a command line."""
+        """A function that returns the password, which is never kept, printed or seen on a command line."""
         from stream_pegasos.mail.imap_connection import LoginRefusedError
 
         n_given = sum(x is not None for x in (self.password_file, self.password_command))
@@ -110,7 +110,7 @@ def _output_of(command: str) -> str:
     from stream_pegasos.mail.imap_connection import LoginRefusedError
 
     try:
-        # Its complaints go where ours go; it may ask on the terminal.
+        # Its errors go to our standard error, and it may ask on the terminal.
         done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=SECONDS_FOR_PASSWORD)
         text = done.stdout.decode()
     except subprocess.TimeoutExpired:
@@ -162,7 +162,7 @@ class FolderOptions:
     )
 
     def training_folders(self) -> dict[str, str]:
-        """The folders to be learned, and what their mails are."""
+        """The folders to learn first, each with the label of its mails."""
         both = sorted({*self.spam} & {*self.ham})
         if both:
             raise click.BadParameter(f"{both[0]} is also given as --ham", param_hint="--spam")
@@ -260,15 +260,10 @@ def imap(given: ImapOptions) -> None:
 
 
 class _Run:
-    """One run: the parts that are made when the first connection is there."""
+    """One run of the command; the first connection makes its filter."""
 
     def __init__(
-        self,
-        folders: FolderOptions,
-        verdicts: Any,
-        path: Path,
-        decision: DecisionOptions,
-        tell: Callable[[str], None],
+        self, folders: FolderOptions, verdicts: Any, path: Path, decision: DecisionOptions, tell: Callable[[str], None]
     ) -> None:
         from stream_pegasos.mail.imap_ledger import Ledger
 

@@ -49,18 +49,18 @@ class Input:
         self.n_bad = 0  # records that could not be read or learned
         self.n_good = 0  # records read
         self.n_windows_1252 = 0  # lines read as Windows-1252, since they are not UTF-8
-        self.broken_off = ""  # why the rest of it was not read, where that failed
+        self.broken_off = ""  # why the rest was not read, if reading failed
         self.labels_met: dict[Label, None] = {}  # in the order in which they came
-        self._n_reported = 0  # of bad records
-        self._fault = ""  # of the newest one
+        self._n_reported = 0  # bad records that were reported one by one
+        self._fault = ""  # of the newest bad record
         self._next_note = 10 * REPORTED_BAD_LINES
         self._unread: set[str] = set()  # fields that were reported
         self._file: IO[bytes] | None = None
         self._pipe: IO[bytes] | None = None  # which a thread reads
         self._ahead: Iterator[Example] | None = None  # all examples, once the first was looked at
-        self._is_open = False  # whether the first message is to tell if messages may have several labels
+        self._is_open = False  # whether the first message decides if messages may have several labels
         options = stream.options
-        # A person who types into a terminal types no JSON.
+        # People who type into a terminal type no JSON.
         may_be_text = stream.address == "-" and options.format is None and unlabelled and takes_lines(model)
         self._options = ReadOptions(
             format=options.format,
@@ -106,8 +106,8 @@ class Input:
         return not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode))
 
     def in_thread(self) -> "Iterator[Example]":
-        """The stream for a thread to read, which may still wait when the process ends."""
-        # The file is never closed, which would wait for the thread; and Python locks at exit only what it knows.
+        """Yield the stream in a thread, which may still wait for input when the process ends."""
+        # Closing the file would wait for the thread, and so would Python at exit if it knew a standard input.
         is_standard = self.stream.address == "-"
         self._pipe = cast(Any, sys.stdin).detach() if is_standard else open(str(self.stream.address), "rb")  # noqa: SIM115
         yield from self._read()
@@ -117,7 +117,7 @@ class Input:
             self._file.close()
 
     def done(self) -> float | None:
-        """The part that is read, between 0 and 1, where the length is known."""
+        """The share that was read, from 0 to 1; `None` if the length is not known."""
         if self._file is None or not os.path.isfile(str(self.stream.address)):
             return None
         if self._file.closed:
@@ -135,10 +135,8 @@ class Input:
             if not self.n_good:
                 raise
             self.report("the rest", str(error))
-            is_truncated = isinstance(error, Truncated)
-            self.broken_off = (
-                "the input ended within a compressed block" if is_truncated else "the rest could not be read"
-            )
+            truncated = "the input ended within a compressed block"
+            self.broken_off = truncated if isinstance(error, Truncated) else "the rest could not be read"
 
     def _examples(self) -> "Iterator[Example]":
         from stream_pegasos.streams import Example, read_mail, synthetic
@@ -200,7 +198,7 @@ class Input:
     # Labels
 
     def meet_label(self, label: "Truth | None") -> str | None:
-        """Take note of a label; what is wrong with it, if anything."""
+        """Note a label, unless something is wrong with it, which is returned."""
         fault = self.label_fault(label)
         if fault is None and label is not None:
             self.labels_met.update(dict.fromkeys(label if isinstance(label, tuple) else (label,)))
@@ -224,7 +222,7 @@ class Input:
     def report(self, where: str, reason: str) -> None:
         """Report a bad record, and count it."""
         self.n_bad += 1
-        # Where an option is wrong, all records have the same fault, which is reported once.
+        # If an option is wrong, all records have the same fault, which is reported once.
         fault, before = reason.partition(";")[0], self._fault
         self._fault = fault
         if self._n_reported < REPORTED_BAD_LINES and (self.n_good or fault != before):
@@ -239,7 +237,7 @@ class Input:
         self._report_line(example.line, reason)
 
     def report_rest(self) -> None:
-        """Report at the end how many bad records there were beside those that were reported."""
+        """Report at the end how many more bad records there were."""
         if rest := self.n_bad - self._n_reported:
             note(f"{rest:,} more bad {self.record}{'s' * (rest != 1)} skipped")
         if self.n_windows_1252:
@@ -278,7 +276,7 @@ class Input:
 
 
 def _first(examples: "Iterator[Example]", limit: int | None) -> "Iterator[Example]":
-    """The examples up to a number of good ones."""
+    """Yield examples up to the last of `limit` good ones."""
     rest = limit
     while rest != 0 and (example := next(examples, None)) is not None:
         yield example
@@ -289,7 +287,7 @@ def _first(examples: "Iterator[Example]", limit: int | None) -> "Iterator[Exampl
 def model_for_first_message(model: Any, options: ModelOptions, source: Input, wait: Callable[..., Any]) -> Any:
     """The new model, or one of several labels if the first message has a list of them and no option says otherwise."""
     if not (source.several or options.ordered or options.classifier == "pegasos"):
-        with suppress(KeyboardInterrupt):  # it is heeded when the next message is waited for
+        with suppress(KeyboardInterrupt):  # the next wait for a message heeds it
             wait(source.look_ahead)
         if source.several:
             return new_model(options, source.stream, several=True)

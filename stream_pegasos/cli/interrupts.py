@@ -49,7 +49,7 @@ class Interrupt:
             self._waiting = False
 
     def until_signal(self, examples: "Iterable[Example]") -> "Iterator[Example]":
-        """The examples, until a signal comes."""
+        """Yield the examples, until a signal comes."""
         iterator = iter(examples)
         while (example := self.wait(next, iterator, None)) is not None:
             yield example
@@ -57,16 +57,16 @@ class Interrupt:
 
 @contextmanager
 def stopping(live: Any) -> Iterator[list[int]]:
-    """Stop on Ctrl-C and SIGTERM; which signal came, if one did."""
+    """Stop a run on Ctrl-C and SIGTERM; the list that is yielded has the signals that came."""
     came: list[int] = []
     is_over, is_overdue = threading.Event(), threading.Event()
     main = threading.current_thread()
 
     def hurry() -> None:
-        # Answers that are being sent get some time; then they are given up.
+        # Answers that are being sent get some time; then the run gives them up.
         while not is_over.wait(SECONDS_FOR_ANSWERS):
             is_overdue.set()
-            if hasattr(signal, "pthread_kill"):  # which also ends a call of the system
+            if hasattr(signal, "pthread_kill"):  # which also interrupts a system call
                 signal.pthread_kill(cast(int, main.ident), signal.SIGINT)
             else:
                 _thread.interrupt_main()

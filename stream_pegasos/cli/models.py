@@ -68,7 +68,7 @@ def model_to_continue(
             )
         return new_model(ModelOptions(), stream, is_mail=is_mail)
     model = load_model(load, stream, vectors)
-    if stream is not None:  # a service may as well predict alone
+    if stream is not None:  # a service may also only predict
         check_learns(model, load)
     tell_what_begins_anew(model)
     return model
@@ -81,7 +81,7 @@ def tell_what_begins_anew(model: Any) -> None:
 
 
 def labels_known(model: Any) -> tuple[Any, ...]:
-    """The labels that a model has learned, none of which is only named as positive."""
+    """The labels that a model has learned, without one that was only named as positive."""
     return tuple(label for label in model.classes if label is not None) if model.n_learned else ()
 
 
@@ -104,7 +104,7 @@ def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"],
 
 
 def chosen_label(model: Any, text: str, named_by: str) -> Any:
-    """The label that is meant, of those that were learned."""
+    """The learned label that a text means."""
     known = labels_known(model)
     meant = [label for label in known if printable(label) == text]
     if len(meant) > 1:
@@ -139,7 +139,7 @@ def new_model(
         if stream is not None and stream.format in DICT_FORMATS:
             if features is None:
                 return _new_classifier(**classifier)
-            if stream.format != "vw" or not isinstance(features, FeatureUnion):  # of which namespaces are fields
+            if stream.format != "vw" or not isinstance(features, FeatureUnion):  # its fields are namespaces
                 raise click.BadParameter(
                     f"format {stream.format} carries features, not text: --ngrams, --n-features, --analyzer, "
                     "--token-pattern, --binary, --norm, --mask-digits, --prefix-length, --boundaries, --vectors and "
@@ -153,7 +153,7 @@ def new_model(
 
 
 def _keep_field_names(stream: Stream | None, model: Any) -> None:
-    """Have the model keep the names of the fields that it is taught from; a Failure if it does not read these."""
+    """Note in the model the fields from which it learns; raise a Failure if it does not read them."""
     if stream is None:
         return
     text_field = stream.text_fields[0] if len(stream.text_fields) == 1 else None
@@ -175,7 +175,7 @@ def _keep_field_names(stream: Stream | None, model: Any) -> None:
 def _new_classifier(
     classifier: str | None = None, ordered: bool = False, multi_label: bool = False, **parameters: Any
 ) -> Any:
-    """The classifier that is named, or else the one that has these parameters, for the kind of labels."""
+    """The named classifier, or else the one that takes these parameters, made for the kind of labels."""
     from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, PegasosClassifier
 
     kinds: dict[str, Any] = {"adaptive": AdaptiveClassifier, "pegasos": PegasosClassifier}
@@ -193,7 +193,7 @@ def _new_classifier(
 def resuming(
     kept: CheckpointOptions, load: Path | None, vectors: str | None, stream: Stream | None, is_mail: bool = False
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """The checkpoints, the model in the newest of them or else the loaded one or a new one, and the progress."""
+    """Yield the checkpoints, the model of the newest one (else the loaded one, else a new one), and its progress."""
     from stream_pegasos.operation.checkpoints import Checkpoints
 
     if kept.path is None:
@@ -250,7 +250,7 @@ def load_model(path: Path, stream: Stream | None, vectors: str | None = None) ->
 
 
 def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, vectors: str | None = None) -> Any:
-    """A loaded model, with the decision that is asked for."""
+    """A loaded model, with the decision of the options."""
     model = load_model(path, stream, vectors)
     set_decision(model, path, decision)
     return model
@@ -272,7 +272,7 @@ def keep_names(model: Any) -> None:
 
 
 def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
-    """Fail where the model of this file cannot read the stream."""
+    """Raise a Failure if the model of this file cannot read the stream."""
     if stream is None:
         return
     if stream.separator is not None and not takes_several(model):
