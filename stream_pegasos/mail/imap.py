@@ -13,16 +13,7 @@ from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.features.mail_parts import mail_parts
 from stream_pegasos.mail.imap_connection import Connection, CopiedError, RefusedError, in_batches
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
-from stream_pegasos.mail.imap_memory import (
-    HAM_FOLDER,
-    INBOX,
-    JUDGE,
-    JUNK,
-    LEARN_HAM,
-    NOTHING,
-    Event,
-    Known,
-)
+from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEARN_HAM, NOTHING, Event, Known
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
 from stream_pegasos.operation.answers import answers_of
 from stream_pegasos.streams.mail_ids import mail_id
@@ -46,7 +37,7 @@ class MailboxPlan:
     ham_folders
         Other folders into which people move mails that are not spam.
     moves
-        Whether spam is moved to Junk; if not, it is flagged there where it is.
+        Whether spam is moved to Junk; if not, it is flagged where it is.
     acts
         Whether to change anything on the server; if not, it is only logged.
     backlog
@@ -102,7 +93,7 @@ class MailboxFilter:
         self._backlog = plan.backlog
 
     def begin(self, box: Connection) -> None:
-        """Take note of the mails in folders that are new to the memory, and make Junk if it is missing."""
+        """Record the mails in folders that are new to the memory, and make Junk if it is missing."""
         plan, memory = self.plan, self.ledger.memory
         if "since" not in memory.training:
             self.ledger.record([["trained", "since", (datetime.now(UTC) - ONE_DAY).timestamp()]])
@@ -116,11 +107,11 @@ class MailboxFilter:
             self.ledger.record([["looked", plan.inbox, uidvalidity, 1]])
 
     def look(self, box: Connection) -> int:
-        """Look once; how many mails were new."""
+        """Look once, and return how many mails were new."""
         n, memory = 0, self.ledger.memory
         for folder, role in self._folders():
             if role == INBOX and memory.pending:
-                # In an inbox with new numbers the pending mails are to be found first.
+                # If the inbox has new numbers, the pending mails are settled once they are found again.
                 uidvalidity, _ = box.open(folder, self.plan.acts)
                 if memory.folders[folder][0] == uidvalidity:
                     self._settle(box)
@@ -159,7 +150,7 @@ class MailboxFilter:
         uids = box.uids(first)
         end = max(uidnext, first, uids[-1] + 1 if uids else 1)
         if not is_known:
-            # The keys of mails that are there already are needed only where they may show a move.
+            # The keys of mails that are there already are needed only if they may show a move.
             known = uids[-max(1, memory.window // 2) :] if role == JUNK or before is not None else []
             self._meet(box, folder, role, known, None)
             self.ledger.record([["looked", folder, uidvalidity, end]])
@@ -203,7 +194,7 @@ class MailboxFilter:
                     self._settle(box)
 
     def _drop_copies(self, box: Connection, folder: str, keys: dict[int, str], steps: dict[int, str]) -> None:
-        """Do not learn mails that are also in Junk still: they were not moved out of it."""
+        """Do not learn mails that are still in Junk, too: they were not moved out of it."""
         back = {uid: keys[uid] for uid, step in steps.items() if step == LEARN_HAM}
         numbers = self.ledger.memory.junk_uids(back.values())
         if numbers:
@@ -215,7 +206,7 @@ class MailboxFilter:
                     del steps[uid]
 
     def _drop_old(self, box: Connection, keys: dict[int, str], steps: dict[int, str]) -> list[Event]:
-        """Do not judge mails that arrived before the filter was first started and are moved into the inbox now."""
+        """Do not judge mails that arrived before the first start and are only now moved into the inbox."""
         judged = [uid for uid, step in steps.items() if step == JUDGE]
         if not judged or self._backlog:
             return []
@@ -258,7 +249,7 @@ class MailboxFilter:
         return [self._verdicts.of(model, answer) for answer in answers_of(block)]
 
     def _settle(self, box: Connection) -> None:
-        """Move or flag the pending mails of the inbox, which is open, also those from before a kill."""
+        """Move or flag the pending mails of the open inbox, also those from before a kill."""
         memory, plan = self.ledger.memory, self.plan
         if not memory.pending:
             return
@@ -283,7 +274,7 @@ class MailboxFilter:
                 except RefusedError as error:
                     self.counts["refused"] += 1
                     self._warn_once(f"a mail cannot be {done}, and stays: {error}")
-                    # A copy in Junk then is our own.
+                    # A copy that is then in Junk is our own.
                     is_there = has_copy or isinstance(error, CopiedError)
                     events.append(["know", key, is_there, "", 0])
             self.ledger.record(events)

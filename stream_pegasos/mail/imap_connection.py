@@ -1,4 +1,4 @@
-"""A connection to an IMAP server: the few commands that a filter gives it."""
+"""A connection to an IMAP server, with the few commands that a filter needs."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ __all__ = [
     "in_batches",
 ]
 
-# Of a mail beyond this nothing is read; the features take less.
-LARGEST_MAIL = 512 * 1024
+LARGEST_MAIL = 512 * 1024  # bytes that are read; the features take less
 LARGEST_HEADER = 64 * 1024
 KEYS_AT_ONCE, MAILS_AT_ONCE = 500, 50
 LONGEST_IDLE = 28 * 60.0  # a server may end it after 30 minutes
 LONGEST_REASON = 200
-NOT_NOW = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]")  # what is no fault of the password
-# Together they are the same for no two mails, even if a stranger copies the Message-ID of another mail: what our own
-# server wrote into Received is not his to choose.
+NOT_NOW = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]")  # reasons to refuse a login that are no fault of the password
+# No two mails have the same values in all of these. A stranger can copy a Message-ID, but not choose what our own
+# server writes into Received.
 FIELDS = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID DATE FROM SUBJECT RECEIVED)]"
 MESSAGE_ID = re.compile(rb"^message-id:[ \t]*\S", re.IGNORECASE | re.MULTILINE)
 
@@ -153,14 +152,14 @@ class Connection:
         except imaplib.IMAP4.abort as error:
             raise ConnectionFailedError(self._reason(error)) from None
         except imaplib.IMAP4.error as error:
-            # A login that breaks off is not one that was refused.
+            # A login that broke off was not refused.
             kind = ConnectionFailedError if isinstance(error.__context__, imaplib.IMAP4.abort) else RefusedError
             raise kind(self._reason(error)) from None
         except TimeoutError:
             raise ConnectionFailedError("it does not answer") from None
         except OSError as error:
             raise ConnectionFailedError(self._reason(error.strerror or error)) from None
-        except Exception as error:  # whatever a library makes of nonsense
+        except Exception as error:  # a library may raise anything at nonsense
             reason = f"its answer cannot be read ({type(error).__name__}: {error})"
             raise ConnectionFailedError(self._reason(reason)) from None
 
@@ -172,7 +171,7 @@ class Connection:
         return shortened(text, LONGEST_REASON)
 
     def close(self) -> None:
-        """Hang up, without a word: nobody may answer it."""
+        """Close the connection without LOGOUT, which the server might not answer."""
         client, self._client = self._client, None
         if client is not None:
             with suppress(Exception):
@@ -194,7 +193,7 @@ class Connection:
         return _numbers(self._call(self._client.folder_status, folder, ["UIDVALIDITY", "UIDNEXT"]))
 
     def open(self, folder: str, to_write: bool = False) -> tuple[int, int]:
-        """Open a folder: its UIDVALIDITY and its next UID, or 0 where the server does not say."""
+        """Open a folder, and return its UIDVALIDITY and its next UID, which is 0 if the server does not say it."""
         return _numbers(self._call(self._client.select_folder, folder, not to_write))
 
     def uids(self, first: int = 1, since: datetime | None = None) -> list[int]:
@@ -203,7 +202,7 @@ class Connection:
         if since is not None:
             criteria += ["SINCE", since.date()]
         found = self._call(self._client.search, criteria)
-        # Of a range that ends in * the last mail is part in any case.
+        # A range that ends in * always includes the last mail.
         return sorted({int(uid) for uid in found if int(uid) >= first})
 
     def there(self, uids: Iterable[int]) -> set[int]:
@@ -214,10 +213,9 @@ class Connection:
         return found
 
     def keys(self, uids: Sequence[int]) -> Iterator[dict[int, str]]:
-        """What mails of the open folder are found again by in others, some at a time; those that vanished have none.
+        """Yield the keys by which mails of the open folder are found in others, some at a time; none for vanished ones.
 
-        It is no `mail_id`, for which all mails of a folder would have to be fetched whole. A mail that is moved on its
-        server keeps all its headers.
+        A key is made from headers, which a move on the server keeps. A `mail_id` would need the whole of each mail.
         """
         for batch in in_batches(uids, KEYS_AT_ONCE):
             headers = self._headers(batch, FIELDS)
@@ -229,12 +227,12 @@ class Connection:
         return self._fetched(uids, what, b"BODY[HEADER") if uids else {}
 
     def mails(self, uids: Sequence[int]) -> Iterator[dict[int, bytes]]:
-        """Mails of the open folder, some at a time and each up to `LARGEST_MAIL`; not those that have vanished."""
+        """Yield mails of the open folder, some at a time and each up to `LARGEST_MAIL`, without vanished ones."""
         for batch in in_batches(uids, MAILS_AT_ONCE):
             yield self._fetched(batch, f"BODY.PEEK[]<0.{LARGEST_MAIL}>", b"BODY[]")
 
     def _fetched(self, uids: Sequence[int], what: str, begin: bytes) -> dict[int, bytes]:
-        """One part of each mail; its name in the answer is not the same on every server."""
+        """One part of each mail, whose name in the answer starts with `begin`; servers differ in the rest of it."""
         answer = self._call(self._client.fetch, uids, [what])
         found = {}
         for uid, parts in answer.items():
@@ -253,7 +251,7 @@ class Connection:
         return found
 
     def move(self, uid: int, folder: str) -> None:
-        """Move a mail of the open folder; a CopiedError if only half of that is done."""
+        """Move a mail of the open folder; raise a CopiedError if it was copied, but not removed."""
         if self._has_move:
             self._call(self._client.move, [uid], folder)
             return
@@ -264,9 +262,7 @@ class Connection:
             raise CopiedError(str(error)) from None
 
     def remove(self, uid: int) -> None:
-        """Remove a mail from the open folder. Where the server can only remove all mails that are marked as deleted, it
-        is left to be one of them.
-        """
+        """Remove a mail from the open folder, or only mark it as deleted if the server cannot remove a single mail."""
         self._call(self._client.delete_messages, [uid], True)
         if self._has_uidplus:
             self._call(self._client.uid_expunge, [uid])
@@ -291,7 +287,7 @@ def _numbers(answer: dict[bytes, Any]) -> tuple[int, int]:
 
 
 def _key_of(header: bytes) -> str:
-    """The same for a mail in every folder, as its header is."""
+    """A digest of a header, which is the same in every folder."""
     return urlsafe_b64encode(blake2b(b" ".join(header.split()), digest_size=12).digest()).decode()
 
 

@@ -20,7 +20,7 @@ from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["LabelledMail", "Ledger"]
 
-# The journal keeps what came since the newest checkpoint, so one is seldom needed.
+# Checkpoints are seldom needed, as the journal has all that came since the newest one.
 CHECKPOINT_EVERY, CHECKPOINT_SECONDS = 2_000, 15 * 60.0
 
 
@@ -38,19 +38,19 @@ class LabelledMail(NamedTuple):
 
 
 class Ledger:
-    """The model of a mailbox and the memory of it, in one file, with a journal beside it.
+    """The model and the memory of a mailbox, in one file, with a journal beside it.
 
-    One record of the journal has the labelled mails and the events, before either are learned or noted. After a
-    kill both come from there. So each mail is learned once, however the process ends.
+    A record of the journal holds labelled mails and events before these are learned and applied, and restores both
+    after a kill. So each mail is learned once, however the process ends.
 
     Parameters
     ----------
     path
         The file of the model.
     model
-        The model to begin with where there is no file yet.
+        Makes the model to begin with, if there is no file yet.
     verdicts
-        What checks the model.
+        The verdicts, which check the model.
     window
         How many mails are remembered.
     is_kept
@@ -163,7 +163,7 @@ class Ledger:
             try:
                 self._apply(entries)
             finally:
-                with suppress(OSError):  # the next record then says it
+                with suppress(OSError):  # then the next record says so
                     self._journal.abort()
         if self._checkpoints is not None:
             self._checkpoints.count(len(labelled) or 1)
@@ -184,7 +184,7 @@ class Ledger:
         try:
             learn(self.model, chunk, threads=self._threads)
         finally:
-            # A mail of which one step of two was learned counts as learned.
+            # A correction of which only the first step was learned counts as learned.
             for (*_, event), begin, end in zip(entries, [0, *ends], ends, strict=False):
                 if begin < end and self.model.n_learned - before <= begin:
                     break

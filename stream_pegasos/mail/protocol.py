@@ -1,4 +1,4 @@
-"""SpamAssassin's protocol, SPAMC/1.0 to 1.5: requests are read from a stream, and answers are made."""
+"""SpamAssassin's protocol, SPAMC/1.0 to 1.5: reading requests from a stream, and making answers."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ class Asked:
     Attributes
     ----------
     command
-        As `"CHECK"`.
+        The command, such as `"CHECK"`.
     version
-        Of the protocol: 1.0 has no headers.
+        The version of the protocol; 1.0 has no headers.
     length
-        Of the body, in bytes; `None` where the body ends with the stream.
+        The length of the body, in bytes; `None` if the body ends with the stream.
     user
-        Whose mail it is; `""` where nobody is named.
+        The user whose mail it is; `""` if nobody is named.
     label
-        The label to learn: `"spam"`, `"ham"`, or `""` where there is none.
+        The label to learn: `"spam"`, `"ham"`, or `""` if there is none.
     sets, removes
         Whether to learn the mail, and whether to forget it.
     is_compressed
@@ -106,7 +106,7 @@ async def read_head(reader: asyncio.StreamReader) -> Asked:
     Raises
     ------
     RefusalError
-        If it is not in the protocol.
+        If the request breaks the protocol.
     """
     line = await _line(reader)
     found = COMMAND.fullmatch(line)
@@ -147,8 +147,7 @@ def _take(asked: Asked, name: str, value: str) -> None:
     if name == "content-length":
         if not (value.isascii() and value.isdecimal()):
             raise bad_header("(Content-Length contains non-numeric bytes)")
-        # Python refuses to read an int of very many digits; so large a number is beyond any limit.
-        asked.length = int(value[:18]) if len(value) > 18 else int(value)
+        asked.length = int(value[:18])  # Python refuses very many digits; these already exceed any limit
     elif name == "user":
         if CONTROL.search(value) or len(value) > LONGEST_USER:
             raise bad_header("(User header contains control chars, or is too long)")
@@ -204,7 +203,7 @@ def mismatch(expected: int, got: str) -> RefusalError:
 
 
 def bad_header(what: str) -> RefusalError:
-    """A request that is not in the protocol. As spamd does, it calls any such fault a bad header."""
+    """The refusal of a request that breaks the protocol; like spamd, it calls any such fault a bad header."""
     return RefusalError(EX_PROTOCOL, what)
 
 
@@ -224,7 +223,7 @@ def tell_answer(did_set: bool, did_remove: bool) -> bytes:
 
 
 def answer(asked: Asked, mail: bytes, verdict: Verdict) -> bytes:
-    """The answer to what asks for a verdict, as that version of the protocol has it."""
+    """The answer to a request for a verdict, in the request's version of the protocol."""
     command, version = asked.command, asked.version
     spam = f"Spam: {verdict.is_spam} ; {verdict.score:.1f} / {REQUIRED:.1f}\r\n".encode()
     if command == "CHECK":
@@ -256,13 +255,13 @@ def _body(asked: Asked, mail: bytes, verdict: Verdict) -> bytes:
 
 
 def symbols(verdict: Verdict) -> list[str]:
-    """The outcome, the probability and the words that decided, as names that stand in a list."""
+    """The outcome, the probability and the words that decided, as names for a list."""
     probability = [] if verdict.probability is None else [f"probability={certain(verdict.probability)}"]
     return [f"outcome={verdict.outcome}", *probability, *filter(None, (symbol_of(word) for word, _ in verdict.words))]
 
 
 def symbol_of(word: str) -> str:
-    """A word as a name that stands in a list."""
+    """A word as a name for a list, which has no commas and no white space."""
     return re.sub(r"[\s,]+", "_", shown_word(word))
 
 

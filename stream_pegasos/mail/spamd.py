@@ -48,7 +48,7 @@ LINGER = 1.0  # seconds in which a client that is still sending may read its ans
 class Spamd:
     """Answers SpamAssassin's protocol by a service.
 
-    Each connection brings one request. A client has so many seconds to send it, and as many to take the answer. Beyond
+    Each connection brings one request. A client has `Limits.seconds` to send it, and as many to take the answer. Beyond
     the limits of connections or bytes, the slowest client gives way.
 
     Parameters
@@ -69,7 +69,7 @@ class Spamd:
 
     @asynccontextmanager
     async def listening(self, listener: socket) -> AsyncIterator[None]:
-        """Answer the clients of a socket. At the end it is closed, and the current requests are answered."""
+        """Answer the clients of a socket. At the end, close it and answer the current requests."""
         start = asyncio.start_unix_server if listener.family == AF_UNIX else asyncio.start_server
         server = await start(self._serve, sock=listener, limit=LARGEST_HEAD)
         try:
@@ -154,7 +154,7 @@ class Spamd:
             if len(mail) > largest + 1:
                 raise too_large(largest)
         if length is not None and len(mail) != length:
-            # Further lines are ignored, as spamd does.
+            # Like spamd, ignore further lines.
             if len(mail) < length or not mail[:length].endswith(b"\n"):
                 raise mismatch(length, str(len(mail)) if len(mail) < length else "more")
             del mail[length:]
@@ -235,8 +235,8 @@ class _Client:
         self.timer = asyncio.timeout(None)
 
     def give_way(self) -> None:
-        """Wait for the client no longer."""
-        with suppress(RuntimeError):  # its time is over just now
+        """Stop waiting for the client."""
+        with suppress(RuntimeError):  # its time has just ended
             self.timer.reschedule(0.0)
 
     async def send(self, response: bytes) -> None:
