@@ -1,4 +1,4 @@
-"""The application: the operations, the page, and what stands around them."""
+"""The application: the operations, the page, and the middleware around them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         service.start()
-        gc.freeze()  # what is there by now stays, and need not be looked through while requests wait
+        gc.freeze()  # the collector need not look through objects that stay while requests wait
         async with learning_as_given(service), beside():
             yield
             await service.finish()
@@ -94,7 +94,7 @@ def create_app(
         exception_handlers={HTTPException: refuse},
         lifespan=lifespan,
     )
-    app.router.redirect_slashes = False  # to an address that the request's own Host header says
+    app.router.redirect_slashes = False  # a redirect would go to the address in the request's Host header
     app.state.finish = service.finish
     return app
 

@@ -1,4 +1,4 @@
-"""Receives the bodies of requests, so many and so large ones at a time."""
+"""Receiving the bodies of requests, within limits of number and size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream_pegasos.service.limits import Limits
 
 @dataclass(eq=False)
 class _Body:
-    """A body of which more is to come."""
+    """A body that is being received."""
 
     task: asyncio.Task[Any]
     n_bytes: int = 0
@@ -31,8 +31,8 @@ class _Body:
 
 
 class Bodies:
-    """Receives so many bodies at a time, with four times as many bytes together as the largest one may have. The
-    `room` counts bytes until their request is answered.
+    """Receives as many bodies at a time as the limits allow, with together at most four times the bytes of the largest
+    one. The `room` counts the bytes of a body until its request is answered.
 
     Beyond that, the slowest body gives way, if it had two seconds; else the new one is refused.
     """
@@ -40,7 +40,7 @@ class Bodies:
     def __init__(self, limits: Limits) -> None:
         self.room = room.Room(4 * limits.body)
         self._limits = limits
-        self._timer: asyncio.TimerHandle | None = None  # for the first body: most come at once and need none
+        self._timer: asyncio.TimerHandle | None = None  # of the oldest body; most come at once, and need none
 
     async def receive(self, scope: Scope, receive: Receive, types: Sequence[str]) -> tuple[str, bytes]:
         """The content type of a request, in lower case, and its body.
@@ -53,10 +53,10 @@ class Bodies:
         headers, largest = dict(scope["headers"]), self._limits.body
         type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
         if type not in types:
-            # A browser asks first before the page of a stranger may send these types.
+            # A browser asks the service before a page of another site may send these types.
             raise HTTPException(415, f"the content type must be {' or '.join(types)}")
         length = headers.get(b"content-length", b"")
-        # Python refuses to read an int of very many digits.
+        # Python refuses to read very many digits.
         if length.isdigit() and (len(length) > 18 or int(length) > largest):
             raise self._too_large()
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -101,10 +101,10 @@ class Bodies:
                 self._timer = loop.call_at(began + seconds, self._refuse_late)
                 break
             del self.room.waiting[body]
-            body.refuse(_slow(408, f"the body did not come within {seconds:g} seconds"))
+            body.refuse(_closing_refusal(408, f"the body did not come within {seconds:g} seconds"))
 
     def answered(self, scope: Scope) -> None:
-        """Release the body of a request that is answered."""
+        """Release the body of an answered request."""
         if "body" in scope:
             self.room.release(scope.pop("body"))
 
@@ -113,9 +113,9 @@ class Bodies:
 
 
 def _no_room() -> HTTPException:
-    return _slow(503, "too many bodies at a time", {"retry-after": "1"})
+    return _closing_refusal(503, "too many bodies at a time", {"retry-after": "1"})
 
 
-def _slow(status: int, detail: str, headers: Mapping[str, str] | None = None) -> HTTPException:
-    """A refusal that ends the connection, on which more of the body may come."""
+def _closing_refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) -> HTTPException:
+    """A refusal that closes the connection, on which more of the body may come."""
     return HTTPException(status, detail, {"connection": "close", **(headers or {})})

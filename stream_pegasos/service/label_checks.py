@@ -15,7 +15,7 @@ MOST_ANSWERED = 2_000_000  # labels in the answer to a request, where a message 
 
 
 class LabelChecks:
-    """Refuses labels that must not be learned, before anything is.
+    """Refuses labels that must not be learned, before anything is learned.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class LabelChecks:
         return AllowedLabels(self._labels, next((label for label in met if truth_of(label) is not None), None))
 
     def check(self, labels: Sequence[Any], given: Iterable[Any]) -> int:
-        """Check that labels may be learned beside those that people gave; how many the model will know then.
+        """Check that labels may be learned beside those that people gave; return how many the model will then know.
 
         Raises
         ------
@@ -58,12 +58,12 @@ class LabelChecks:
         return n
 
     def check_size(self, n: int, n_labels: int | None = None) -> None:
-        """Check that the answers to `n` messages are not too large, where each may have all labels.
+        """Check that the answers to `n` messages are not too large if each may have all labels.
 
         Raises
         ------
         ValueError
-            If they are.
+            If the answers are too large.
         """
         n_labels = len(self._monitor.model.classes) if n_labels is None else n_labels
         most = max(1, MOST_ANSWERED // max(1, n_labels))
@@ -74,5 +74,5 @@ class LabelChecks:
 
 
 def each_label(labels: Iterable[Any]) -> list[Any]:
-    """All labels, also where a message has several."""
+    """The single labels of messages that may have several."""
     return [each for label in labels for each in (label if isinstance(label, tuple) else (label,))]

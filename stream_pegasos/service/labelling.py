@@ -1,4 +1,4 @@
-"""The labelling of messages by people, on the page or over HTTP."""
+"""Labelling of messages by people, on the page or over HTTP."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Labelling:
         first
             Another order than usual: see `ActiveLearning`.
         also
-            The number of a message to include as long as it waits, as someone is reading it.
+            The number of a message that someone is reading, to include as long as it waits.
         """
         service, active_learning = self._service, self._service.active_learning
         first = active_learning.first if first is None else first
@@ -91,7 +91,7 @@ class Labelling:
         }
 
     def _offer(self, labels: Iterable[Any]) -> list[Any]:
-        """The labels to offer. Each keeps its place, as people know it by that; ordered ones are in order."""
+        """The labels to offer. Each keeps its place, by which people know it; ordered labels are sorted."""
         now = dict.fromkeys(labels)
         if now.keys() != self._offered.keys():
             new = sorted((label for label in now if label not in self._offered), key=str)

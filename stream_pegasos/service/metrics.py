@@ -13,8 +13,7 @@ from stream_pegasos.evaluation.tallies import spelled
 from stream_pegasos.operation.answers import shown
 from stream_pegasos.service.work import Service
 
-# So many classes have counters of their own.
-MOST_CLASSES = 20
+MOST_CLASSES = 20  # that have counters of their own
 OTHERS = "other"
 
 
@@ -36,7 +35,7 @@ class Metrics:
         )
         self._seconds = {path: seconds.labels(path) for path in (*self.PATHS, "other")}
         self._counters: dict[tuple[str, int], Any] = {}
-        self._classes: dict[Any, str] = {}  # those with counters of their own, and what they are called
+        self._classes: dict[Any, str] = {}  # the names of classes with counters of their own, by label
         self._registry.register(self)
 
     def observe(self, path: str, status: int, seconds: float) -> None:
@@ -73,8 +72,8 @@ class Metrics:
         yield from self._of_classes()
 
     def _of_classes(self) -> Iterator[Any]:
-        """Counters by class. The commonest of the first scrape keep theirs, as a counter must never go back; all
-        others share one.
+        """Counters by class. The commonest classes of the first scrape keep their counters, as a counter must never
+        decrease; all others share one.
         """
         tally = self._service.monitor.score.tally
         for row in self._service.monitor.score.of_classes(MOST_CLASSES):

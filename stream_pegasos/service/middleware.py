@@ -1,4 +1,4 @@
-"""What every request passes: the check of the token, the counters, and the answer to an internal error."""
+"""Middleware of every request: it checks the token, counts, and answers internal errors."""
 
 from __future__ import annotations
 
@@ -16,19 +16,14 @@ class RequestMiddleware:
     """Checks the token, counts requests, and answers internal errors without a traceback."""
 
     def __init__(self, app: Any, service: Service, metrics: Metrics, open_paths: set[str]) -> None:
-        self._app = app
-        self._service = service
-        self._metrics = metrics
-        self._open_paths = open_paths
+        self._app, self._service, self._metrics, self._open_paths = app, service, metrics, open_paths
         self._token = None if service.token is None else service.token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start = perf_counter()
-        status = 500
-        begun = False
+        start, status, begun = perf_counter(), 500, False
 
         async def watch(message: Any) -> None:
             nonlocal status, begun

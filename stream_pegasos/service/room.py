@@ -1,4 +1,4 @@
-"""Room for what clients send: where there is none, the slowest client gives way."""
+"""Room for what clients send: if there is none, the slowest client gives way."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Sender(Protocol):
 
 
 class Room:
-    """Counts the bytes of all clients, of which there may be `most`, and those that are waited for: `waiting` has since
-    when, the slowest first.
+    """Counts the bytes of all clients, together at most `most`. `waiting` has the clients that the server waits for,
+    the slowest first, each with the time since when it does.
     """
 
     def __init__(self, most: int) -> None:
@@ -24,18 +24,18 @@ class Room:
         self.waiting: dict[Sender, float] = {}
 
     def take(self, sender: Sender, n: int) -> bool:
-        """Take `n` more bytes of a client; whether there is room for them."""
+        """Count `n` more bytes of a client, and return whether there is room for them."""
         sender.n_bytes += n
         self.n_bytes += n
         return self.n_bytes <= self._most or self.make(sender, PATIENCE)
 
     def release(self, sender: Sender) -> None:
-        """The bytes of a client are not kept any longer."""
+        """Stop counting the bytes of a client, which are not kept any longer."""
         self.n_bytes -= sender.n_bytes
         sender.n_bytes = 0
 
     def make(self, new: Sender, patience: float) -> bool:
-        """Whether another client gives way to this one: the slowest, if it had so many seconds."""
+        """Let the slowest client give way to a new one, if it had `patience` seconds; return whether it does."""
         slowest = next(iter(self.waiting), new)
         if slowest is new or asyncio.get_running_loop().time() < self.waiting[slowest] + patience:
             return False

@@ -1,4 +1,4 @@
-"""The server behind the service."""
+"""The HTTP server of the service."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class JoinedWrites:
 
 
 class HttpProtocol(asyncio.Protocol):
-    """uvicorn's protocol over such a transport."""
+    """uvicorn's protocol over `JoinedWrites`."""
 
     def __init__(self, **options: Any) -> None:
         self._protocol = HttpToolsProtocol(**options)
@@ -66,7 +66,7 @@ class HttpProtocol(asyncio.Protocol):
 
 
 def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:
-    """Serve the application until SIGTERM or Ctrl-C. Another one on the way to the end changes nothing.
+    """Serve the application until SIGTERM or Ctrl-C; a second signal changes nothing.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Ca
                 super().handle_exit(sig, frame)
 
         async def shutdown(self, sockets: Any = None) -> None:
-            await app.state.finish()  # which may take longer than answers get below
+            await app.state.finish()  # which may take longer than the timeout below
             await super().shutdown(sockets)
 
     config = uvicorn.Config(

@@ -1,4 +1,4 @@
-"""Large requests in slices, between which other requests are answered."""
+"""Slices of large requests, between which other requests are answered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ A_MESSAGE = 100  # characters that each message counts beside its text
 
 
 async def give_way() -> None:
-    """Let other requests run. A cancellation is put off: a request is learned as a whole."""
+    """Let other requests run, and ignore a cancellation: a request is learned as a whole."""
     try:
         await asyncio.sleep(0)
     except asyncio.CancelledError:

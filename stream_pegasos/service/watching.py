@@ -1,4 +1,4 @@
-"""The page of a model that something else teaches."""
+"""The page of a model that learns elsewhere in the process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def watch(monitor: Monitor, host: str = "127.0.0.1", port: int = 8000, token: st
     Parameters
     ----------
     monitor
-        That of a `StreamLearning`, for example.
+        The monitor to show, such as that of a `StreamLearning`.
     host, port
         Where to listen; port 0 for any that is free.
     token
