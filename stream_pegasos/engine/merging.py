@@ -150,20 +150,13 @@ def merged_adaptive(
     counts = clock.together(counts, messages.counts[:n])
     n_examples = float(clock.together(states[0]["n_examples"], messages.counts[n]))
 
-    # A pair of a feature and a class has the place feature · width + class. A weight that all classes share stands in
-    # column 0, whichever class that is: no other column then has a weight.
     values, squares, taught_counts = OF_COLUMN
-    rows = [np.repeat(at, state["n_taught"]) * width for state, at in zip(states, (place, *places), strict=True)]
-    columns = [state["taught_columns"] for state in states]
-    of_counts = [row + of[column] for row, column, of in zip(rows, columns, numbers, strict=True)]
-    of_weights = [row + column for row, column in zip(rows, columns, strict=True)] if one_weight else of_counts
-    there = np.unique(np.concatenate([*of_counts, *of_weights]))
-    at_counts, at_weights = ([np.searchsorted(there, each) for each in pair] for pair in (of_counts, of_weights))
-    m = len(there)
+    pairs, at_counts, at_weights = pairs_of(states, [place, *places], numbers, width, one_weight)
+    feature, column = np.divmod(pairs, width)
+    m = len(pairs)
     before = {name: np.zeros(m) for name in OF_COLUMN}
     for name, at in ((values, at_weights[0]), (squares, at_weights[0]), (taught_counts, at_counts[0])):
         np.add.at(before[name], at, states[0][name])
-    feature, column = np.divmod(there, width)
     problems_before, *problems_after = (
         ordered_problems(state, of, order.tolist()) if is_ordinal else problems_of_classes(state, of, n_classes, is_two)
         for state, of in zip(states, numbers, strict=True)
@@ -196,13 +189,12 @@ def merged_adaptive(
     learned = [part for part, n_learned in zip(parts, clock.n_learned, strict=True) if n_learned]
     ratio = (learned or [base])[0].get("intercept_log_ratio", 0.0)
     if rule.smoothing:
-        of_counts_now = counts, feature, column, of_class, class_counts, n_examples
+        merged_counts = Counts(counts, feature, column, of_class, class_counts, n_examples)
         if is_two:
-            negatives, positives = np.log(np.append(of_class.reshape(-1, 2), [class_counts], axis=0) + few).T
-            found = (positives - negatives)[:n]
-            ratio = float(positives[n] - negatives[n]) if len(learned) > 1 else ratio
+            found, of_all = signed_ratios(merged_counts, few)
+            ratio = of_all if len(learned) > 1 else ratio
         else:
-            found = ordinal_ratios(*of_counts_now, order, few) if is_ordinal else largest_ratios(*of_counts_now, few)
+            found = ordinal_ratios(merged_counts, order, few) if is_ordinal else largest_ratios(merged_counts, few)
         log_ratios[n_saw > 1] = found[n_saw > 1]
     log_ratios = log_ratios.clip(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
     scales = LEAST_SCALE + np.abs(log_ratios - ratio) if rule.smoothing else np.ones(n)
@@ -239,35 +231,60 @@ def merged_adaptive(
     return made | ({"order": order} if is_ordinal else {})
 
 
-def largest_ratios(
-    counts: Floats, feature: Places, column: Places, of_class: Floats, class_counts: Floats, n: float, few: float
-) -> Floats:
+def pairs_of(
+    states: Sequence[State], places: Sequence[Places], numbers: Sequence[Places], width: int, one_weight: bool
+) -> tuple[Places, list[Places], list[Places]]:
+    """All pairs of a feature and a class, as feature · width + class, and the positions in them of each state's taught
+    counts and of its weights. A weight that all classes share is in column 0, whichever class that is: no other column
+    then has a weight.
+    """
+    rows = [np.repeat(at, state["n_taught"]) * width for state, at in zip(states, places, strict=True)]
+    columns = [state["taught_columns"] for state in states]
+    of_counts = [row + of[column] for row, column, of in zip(rows, columns, numbers, strict=True)]
+    of_weights = [row + column for row, column in zip(rows, columns, strict=True)] if one_weight else of_counts
+    pairs = np.unique(np.concatenate([*of_counts, *of_weights]))
+    at_counts, at_weights = ([np.searchsorted(pairs, each) for each in of] for of in (of_counts, of_weights))
+    return pairs, at_counts, at_weights
+
+
+class Counts(NamedTuple):
+    """Counts of examples: by feature, by pair of the `feature` and the `column` at a place, by class, and of all."""
+
+    of_features: Floats
+    feature: Places
+    column: Places
+    of_pairs: Floats
+    of_classes: Floats
+    n: float
+
+
+def signed_ratios(counts: Counts, few: float) -> tuple[Floats, float]:
+    """With two classes, the log-count ratio of each feature, and that of all examples."""
+    negatives, positives = np.log(np.append(counts.of_pairs.reshape(-1, 2), [counts.of_classes], axis=0) + few).T
+    ratios = positives - negatives
+    return ratios[:-1], float(ratios[-1])
+
+
+def largest_ratios(counts: Counts, few: float) -> Floats:
     """The largest log-count ratio of each feature over the classes, or 0 if none is above 0."""
-    others, n_others = np.maximum(counts[feature] - of_class, 0.0), np.maximum(n - class_counts, 0.0)
-    odds = (of_class + few) / (others + few) * ((n_others + few) / (class_counts + few))[column]
-    largest = np.ones(len(counts))
-    np.maximum.at(largest, feature, np.where(of_class > 0.0, odds, 1.0))
+    others = np.maximum(counts.of_features[counts.feature] - counts.of_pairs, 0.0)
+    class_odds = (np.maximum(counts.n - counts.of_classes, 0.0) + few) / (counts.of_classes + few)
+    odds = (counts.of_pairs + few) / (others + few) * class_odds[counts.column]
+    largest = np.ones(len(counts.of_features))
+    np.maximum.at(largest, counts.feature, np.where(counts.of_pairs > 0.0, odds, 1.0))
     return np.log(largest)
 
 
-def ordinal_ratios(
-    counts: Floats,
-    feature: Places,
-    column: Places,
-    of_class: Floats,
-    class_counts: Floats,
-    n: float,
-    order: Places,
-    few: float,
-) -> Floats:
+def ordinal_ratios(counts: Counts, order: Places, few: float) -> Floats:
     """The mean absolute log-count ratio of each feature over the problems: of the classes above to those below."""
-    total, above, n_above = np.zeros(len(counts)), np.zeros(len(counts)), 0.0
+    n = len(counts.of_features)
+    total, above, n_above = np.zeros(n), np.zeros(n), 0.0
     for number in order[:0:-1].tolist():
-        of_this = column == number
-        above[feature[of_this]] += of_class[of_this]
-        n_above += float(class_counts[number])
-        odds = (above + few) / (np.maximum(counts - above, 0.0) + few)
-        total += np.abs(np.log(odds / ((n_above + few) / (max(n - n_above, 0.0) + few))))
+        of_this = counts.column == number
+        above[counts.feature[of_this]] += counts.of_pairs[of_this]
+        n_above += float(counts.of_classes[number])
+        odds = (above + few) / (np.maximum(counts.of_features - above, 0.0) + few)
+        total += np.abs(np.log(odds / ((n_above + few) / (max(counts.n - n_above, 0.0) + few))))
     return total / max(len(order) - 1, 1)
 
 

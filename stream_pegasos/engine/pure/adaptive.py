@@ -158,7 +158,7 @@ class AdaptiveLearner(ScaledLearner):
         if not self.several:  # a difference, as it changes its sign exactly where the classes are exchanged
             return np.array(np.log(counts[:, 1] + smoothing) - np.log(counts[:, 0] + smoothing))
         n_above = self._class_counts
-        if self._is_ordinal:  # of those above each problem
+        if self._is_ordinal:  # the counts of the classes above each problem
             counts = counts[:, self._met_order[:0:-1]].cumsum(axis=1)
             n_above = n_above[self._met_order[:0:-1]].cumsum()
         odds = (counts + smoothing) / (np.maximum(totals[:, np.newaxis] - counts, 0.0) + smoothing)

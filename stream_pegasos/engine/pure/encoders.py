@@ -1,4 +1,4 @@
-"""What comes in, turned into rows of 64-bit keys and float values."""
+"""Turning inputs into rows of 64-bit keys and float values."""
 
 from __future__ import annotations
 
@@ -42,21 +42,20 @@ class Encoder:
         return 0
 
     def forget_newest(self) -> None:
-        """Forget the names that the newest row brought in, as it was not learned."""
+        """Forget the names that the newest row brought in; it was not learned."""
 
     def is_crowded(self, n_held: int) -> bool:
-        """Whether there are many more names than a learner holds features, so that some are to be forgotten."""
+        """Whether there are many more names than features that a learner holds, so that names should be forgotten."""
         return False
 
     def with_threads(self, n: int) -> Encoder:
-        """An encoder that does the same with as many threads; with one where more are of no use, as in Python."""
+        """An encoder that does the same with this many threads, or with one if more are of no use, as in Python."""
         return self
 
 
-# Names are many more if there are so many for each feature, and some to spare.
+# An encoder is crowded from this many names for each feature that the learner holds, and some to spare.
 NAMES_HELD, SPARE_NAMES = 4, 1_000
-# Tuples in tuples, so that files can hold every name.
-DEEPEST_NAME = 32
+DEEPEST_NAME = 32  # tuples within tuples, so that files can hold every name
 
 
 class Vocabulary(Encoder):
@@ -68,8 +67,8 @@ class Vocabulary(Encoder):
     def set_names(self, names: Iterable[Any]) -> None:
         """Number these names, and forget all others."""
         self._keys = {name: FIRST_NAME + i for i, name in enumerate(names)}
-        self._names = list(self._keys)  # all of them or, until one is asked for, fewer
-        self._n_before = len(self._keys)  # the newest row
+        self._names = list(self._keys)  # extended when a newer one is asked for
+        self._n_before = len(self._keys)  # the number of names before the newest row
 
     @property
     def names(self) -> list[Any]:
@@ -88,7 +87,7 @@ class Vocabulary(Encoder):
 
     def rows(self, X: Iterable[dict[Any, Any]], learning: bool) -> Iterable[Row]:
         checked = [plain_items(x) for x in X]
-        # One by one, since a name is numbered when it is learned.
+        # A generator, since each row is learned before the names of the next one are numbered.
         return (self._row(items, learning) for items in checked)
 
     def _row(self, items: list[tuple[Any, float]], learning: bool) -> Row:
@@ -202,7 +201,7 @@ class Rows(Encoder):
 
 
 def check_names(names: list[Any], state: State) -> None:
-    """Raise a ValueError or a TypeError if a state cannot go with these names, from the first key for names on."""
+    """Raise a ValueError or a TypeError if a state does not fit these names, whose keys begin at `FIRST_NAME`."""
     own_keys = [name for name in names if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT]
     if own_keys or len(set(names)) < len(names) or list(map(plain_name, names)) != names:
         raise ValueError("the feature names are not as they were written")

@@ -51,7 +51,7 @@ class OneByOne:
         """
         return self.predict_prepared(self._vocabulary, x)
 
-    # The same of what an encoder takes.
+    # For the input of any encoder.
 
     def learn_prepared(self, encoder: Any, x: Any, y: Any, w: float = 1.0) -> None:
         with self.lock:

@@ -21,7 +21,7 @@ MULTIPLIER = 0x9E3779B97F4A7C15
 VALUE_LIMIT = 1e45
 # Below this scale the weights are folded, so that neither they nor the scale leave the range of a float64.
 FOLD_BELOW = 1e-9
-# With an average far earlier, since b·v − u is a small difference of large numbers where the scale is small.
+# An average needs this far earlier: at a small scale, b·v − u is a small difference of large numbers.
 FOLD_AVERAGED_BELOW = 1e-3
 
 NO_VECTOR = np.zeros(0)
@@ -98,12 +98,12 @@ class WeightDict:
         self.sums_weight += weight
 
     def negate(self) -> None:
-        """w ← −w, and so all that the average was taken of."""
+        """w ← −w, in the average, too."""
         self.scale, self.sums_scale = -self.scale, -self.sums_scale
         self.u = {key: -u for key, u in self.u.items()}
 
     def _fold(self) -> None:
-        """Write w down anew, with a = 1 and b = 0; of a w that is 0 nothing is left."""
+        """Store w with a = 1 and b = 0, and nothing if w is 0."""
         if self.sums_weight:
             self.u = {key: self.u.get(key, 0.0) - self.sums_scale * v for key, v in self.v.items()}
         self.v = {key: self.scale * v for key, v in self.v.items()} if self.scale or self.sums_weight else {}
