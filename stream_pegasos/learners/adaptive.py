@@ -324,9 +324,7 @@ class AdaptiveClassifier(WatchedClassifier):
         self.max_false_positive_rate = None if decision.limit is None else decision.limit.rate
 
     def _negatives(self, is_exchanged: bool) -> Tail:
-        """What is known of the margins of the newest negatives, or of those that are negatives once labels are
-        exchanged.
-        """
+        """The histogram of the newest negatives' margins, or of the positives' if the two labels are exchanged."""
         mistakes = self._learner.mistakes()
         if is_exchanged:
             return Tail.of_mistakes(mistakes["n_newest_positives"], mistakes["false_negatives"])

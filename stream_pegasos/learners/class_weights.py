@@ -1,4 +1,4 @@
-"""What the loss on each label counts, and on each example."""
+"""The weight of the loss on each label and each example."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Counts = Mapping[Label, int]
 
 
 class ClassWeights:
-    """The weights of examples: that of the example times that of its label.
+    """The weights of examples, each the product of its own weight and the weight of its label.
 
-    That of a label is what a mapping says, 1 for labels not in it. Or, if it is "balanced", N / (K · n), where N
-    examples of K labels were learned so far and n of the label, the example itself included.
+    A mapping has the weights of labels, 1 for labels not in it. With "balanced", the weight of a label is N / (K · n)
+    after N examples of K labels, n of them with the label; the example itself counts.
 
     Attributes
     ----------
     counts
-        How many examples of each label were learned, where that matters.
+        How many examples of each label were learned; empty unless weights are "balanced".
     """
 
     def __init__(self, class_weight: ClassWeight) -> None:
@@ -38,7 +38,7 @@ class ClassWeights:
 
     @property
     def is_given(self) -> bool:
-        """Whether labels count otherwise than 1."""
+        """Whether labels have weights."""
         return self._of_label is not None
 
     @property
@@ -47,14 +47,14 @@ class ClassWeights:
         return self._of_label != BALANCED
 
     def weight(self, label: Label, w: Any) -> float:
-        """That of an example, where those of labels are fixed."""
+        """The weight of an example, if the weights of labels are fixed."""
         of_label = self._of_label.get(label, 1.0) if isinstance(self._of_label, Mapping) else 1.0
         return of_label * plain_weight(w)
 
     def weights_many(
         self, targets: NDArray[Any], of_target: Callable[[float], Label], w: float | Iterable[float]
     ) -> tuple[NDArray[np.float64] | None, Counts]:
-        """The weight of each example, or `None` where all are 1; and the counts once these are learned."""
+        """The weight of each example, or `None` if all are 1; and the counts after these are learned."""
         if isinstance(w, (int, float)) and w == 1.0 and self._of_label is None:
             return None, self.counts
         each = list(w) if isinstance(w, Iterable) else [w] * len(targets)
@@ -68,23 +68,23 @@ class ClassWeights:
         return np.array([of_label * plain_weight(weight) for of_label, weight in pairs], np.float64), counts
 
     def counts_with(self, labels: Iterable[Label]) -> Counts:
-        """The counts once examples of these labels are learned."""
+        """The counts after examples of these labels are learned."""
         return self.counts if self.is_fixed else balanced_weights(labels, self.counts)[1]
 
     def forget(self, label: Label) -> None:
-        """Count the examples of a label no more."""
+        """Drop the count of a label."""
         self.counts = {each: count for each, count in self.counts.items() if each != label}
 
     def get_state(self) -> Any:
         return [[pack(label), count] for label, count in self.counts.items()]
 
     def set_state(self, state: Any, labels: Iterable[Label | None]) -> None:
-        """Take over counts of labels that were written down.
+        """Set the counts of a saved model.
 
         Raises
         ------
         TypeError, ValueError
-            If they cannot be.
+            If no model can have these counts.
         """
         counts = {unpack(label): count for label, count in state}
         if len(counts) < len(state) or not counts.keys() <= set(labels):

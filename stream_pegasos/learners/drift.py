@@ -1,4 +1,4 @@
-"""What heeds drifts: one of River's detectors, told whether predictions were wrong."""
+"""Watching for drift, by a detector of River's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DriftWatch:
     Raises
     ------
     TypeError
-        If it is no detector of River's.
+        If the detector is none of River's.
     """
 
     def __init__(self, detector: base.DriftDetector | base.BinaryDriftDetector | None) -> None:
@@ -28,12 +28,12 @@ class DriftWatch:
         self.n_drifts = 0
 
     def tell(self, wrong: bool) -> bool:
-        """Take note of a prediction; whether a drift is detected."""
+        """Tell the detector whether a prediction was wrong, and return whether it detects a drift."""
         self.detector.update(bool(wrong) if isinstance(self.detector, base.BinaryDriftDetector) else float(wrong))
         self.n_drifts += bool(self.detector.drift_detected)
         return bool(self.detector.drift_detected)
 
     def set_n_drifts(self, n_drifts: Any, n_examples: int) -> None:
-        """Take over a count that was written down; the detector begins afresh."""
+        """Set the count of a saved model, whose detector begins afresh."""
         check_integer("n_drifts", n_drifts, 0, n_examples)
         self.n_drifts = n_drifts

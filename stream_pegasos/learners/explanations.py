@@ -1,4 +1,4 @@
-"""What the features of an example add to margins."""
+"""Explanations: what the features of an example add to margins."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from stream_pegasos.learners.probabilities import Floats
 __all__ = ["INTERCEPT", "Columns", "Contributions", "explain", "first_against_second", "phrases"]
 
 INTERCEPT = "(intercept)"  # beside the names of features
-# Columns of margins, each with what it counts.
-Columns = list[tuple[int, float]]
+Columns = list[tuple[int, float]]  # columns of margins, each with its factor in a sum
 
 
 class Contributions(NamedTuple):
-    """What features add to a margin, by their keys; what each number of the vector of the message is multiplied by, to
-    be added; and what the intercept adds.
+    """What features add to a margin, by their keys; the weight of each number of the message's vector; and what the
+    intercept adds.
     """
 
     features: dict[int, float]
@@ -30,7 +29,7 @@ class Contributions(NamedTuple):
 
 
 def explain(learner: Learner, encoder: Encoder, x: Any, columns: Columns, with_intercept: bool = True) -> Contributions:
-    """What all that an example has adds to the sum of some margins."""
+    """What the features, the vector and the intercept of an example add to a sum of margins."""
     features: dict[int, float] = {}
     vector: Any = 0.0
     intercept = 0.0
@@ -44,7 +43,7 @@ def explain(learner: Learner, encoder: Encoder, x: Any, columns: Columns, with_i
 
 
 def first_against_second(margins: Floats, first: int) -> Columns:
-    """How far the margin of the column that is predicted is above the largest other one."""
+    """The columns of the distance of the first margin above the largest other one."""
     if len(margins) < 2:
         return [(first, 1.0)]
     return [(first, 1.0), (int(np.where(np.arange(len(margins)) == first, -np.inf, margins).argmax()), -1.0)]
@@ -53,8 +52,8 @@ def first_against_second(margins: Floats, first: int) -> Columns:
 def phrases(contributions: Iterable[tuple[str, float]], limit: int) -> tuple[list[tuple[str, float]], list[float]]:
     """The heaviest phrases, the largest size first, and what all other n-grams add.
 
-    N-grams that overlap the heaviest, or the longest of these, are one phrase with it. It adds what all of them do, and
-    is called by the longest.
+    The heaviest n-gram, those that overlap it, and those that overlap the longest of these are one phrase. It adds what
+    all of them add, and is named by the longest.
 
     Parameters
     ----------
@@ -90,7 +89,7 @@ class _Units(NamedTuple):
     is_prefix: bool  # of a word
 
     def overlaps(self, other: _Units) -> bool:
-        """Whether one contains the other, or goes on with its last words and not with marks alone."""
+        """Whether one contains the other, or begins with the last words of the other, and not with marks alone."""
         if self.field != other.field:
             return False
         if self.is_prefix or other.is_prefix:

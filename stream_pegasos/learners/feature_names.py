@@ -44,7 +44,7 @@ class FeatureNames:
             self._n += 1
 
     def add(self, model: Any, row: Any) -> None:
-        """Name the features of such a message."""
+        """Name the features of a message, as the model's features prepare it."""
         begin = tuple(field[:LONGEST_NAMED] for field in row) if isinstance(row, tuple) else row[:LONGEST_NAMED]
         for ngram, column, value in model.features.contents(begin):
             if len(ngram) <= LONGEST_NAME:

@@ -1,4 +1,4 @@
-"""What can be seen of a model: its classes, its sizes, what features weigh, and what they say of an example."""
+"""Inspecting a model: its classes, its sizes, the weights of features, and the margins of an example."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Inspectable"]
 
 
 class Inspectable(Freezable):
-    """Adds what can be seen of a classifier, and of a model around one."""
+    """Adds the inspection of a classifier, or of a model around one."""
 
     capabilities: frozenset[str]
     lock: Lock
@@ -29,7 +29,7 @@ class Inspectable(Freezable):
 
     @property
     def has_one_margin(self) -> bool:
-        """Whether one margin tells two classes apart; otherwise each class has its own, or a column of it."""
+        """Whether two classes share one margin; otherwise each class has a margin, or a column, of its own."""
         return not self._core._learner.several
 
     @property
@@ -38,11 +38,11 @@ class Inspectable(Freezable):
 
     @property
     def n_learned(self) -> int:
-        """How many examples were learned, or nearly; exact where every example is a step."""
+        """How many examples were learned; exact if every example is a step, and otherwise nearly so."""
         return self._learner.n_iterations
 
     def _columns(self) -> dict[Any, int] | None:
-        """The column of each class, or of what else has one; `None` where there is one for two classes."""
+        """The column of each class, or pair of classes; `None` if two classes share one."""
         return {label: column for column, label in enumerate(self.classes)} if self._learner.several else None
 
     def _intercepts(self) -> Any:
@@ -59,12 +59,12 @@ class Inspectable(Freezable):
 
     @property
     def n_features(self) -> int:
-        """The number of features that are known; with a kernel that of the support vectors."""
+        """The number of known features; with a kernel, of support vectors."""
         return len(self._core._learner)
 
     @property
     def weights(self) -> Any:
-        """The weight of each feature, by its name; with several columns a dict of those for each that are not 0."""
+        """The weight of each feature by name; with several columns, a dict of the weights other than 0 for each."""
         core = self._core_with("weights")
         with self.lock:
             keys, values = core._learner.items()
@@ -80,14 +80,14 @@ class Inspectable(Freezable):
 
     @property
     def intercept(self) -> Any:
-        """What the intercept adds to the margin; with several columns to that of each."""
+        """What the intercept adds to the margin; with several columns, a dict for these."""
         core = self._core_with("intercept")
         with self.lock:
             return core._intercepts()
 
     def weights_of(self, keys: NDArray[np.int64]) -> Floats:
-        """What features weigh that are ints, as hashed ones are: a row each, with a column for each class or, with two
-        classes, for the margin; 0 for those that are not known.
+        """The weights of features that are ints, as hashed ones are: a row for each feature, with a column for each
+        class or, with two classes, for their margin; 0 for unknown features.
         """
         core = self._core_with("weights")
         with self.lock:
@@ -105,12 +105,12 @@ class Inspectable(Freezable):
         return self._core
 
     def check_labels(self, y: Iterable[Any]) -> None:
-        """Check that all these labels could be learned, in that order.
+        """Check that all these labels can be learned, in this order.
 
         Raises
         ------
         TypeError, ValueError
-            As `learn_one` does if one could not.
+            As `learn_one` does, if a label cannot be learned.
         """
         self._core._labels.with_labels(y)
 
@@ -134,8 +134,9 @@ class Inspectable(Freezable):
         return float(margins[1]) if columns is None else {of: float(margins[c]) for of, c in columns.items()}
 
     def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
-        """What all that an example has adds to the margin; where the model can "explain". With several classes the
-        margin is that of the one named or, without a name, how far that of the predicted class is above the next best.
+        """What the features, the vector and the intercept of an example add to the margin; for models that can
+        "explain". With several classes, it is the margin of `label` or, without one, the distance of the predicted
+        class's margin above the next best.
         """
         core = self._core
         with self.lock:

@@ -1,4 +1,4 @@
-"""What all learners of ordered classes share."""
+"""The base of all learners of ordered classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["OrderedClassifier", "check_integer_label", "check_unused"]
 
 
 class OrderedClassifier(Classifier):
-    """What has ordered classes: labels are integers, and the parameters are those of another classifier."""
+    """A classifier of ordered classes: labels are integers, and parameters are those of the inner `classifier`."""
 
     classifier: Any
     kind: ClassVar[type[Classifier]]  # of that classifier

@@ -74,7 +74,7 @@ class OrderedLabels(Labels):
         return dict(zip(classes, found[0].tolist(), strict=True))
 
     def order_of(self, margins: Floats) -> NDArray[np.int64]:
-        """The order of those that have a column."""
+        """The order of the classes that have a column."""
         found: NDArray[np.int64] = self.order[self.order < margins.shape[1]]
         return found
 

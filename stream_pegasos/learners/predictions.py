@@ -1,4 +1,4 @@
-"""What is predicted of several examples, and what it is made of."""
+"""Predictions for several examples, and the raw scores from which they are made."""
 
 from __future__ import annotations
 
@@ -18,31 +18,30 @@ ClassProbabilities = tuple[tuple[Label | None, ...], Floats]
 
 
 class Predictions:
-    """What a model says of several examples; labels and probabilities are worked out when they are asked for.
+    """The predictions of a model for several examples; labels and probabilities are computed when they are asked for.
 
     Parameters
     ----------
     scores
         As below.
     find_labels, find_probabilities
-        What gives the labels; and the classes together with the probabilities.
+        Functions that return the labels; and the classes together with the probabilities.
     limited
         The labels that have a limit of false positives, and the threshold of each.
 
     Attributes
     ----------
     scores
-        What each decision rests on. With two classes: the margin, above 0 for the second of them. With more: a row of
+        What each decision rests on. With two classes: the margin, above 0 for the second class. With more: a row of
         margins, in the order of `classes`. With ordered classes: the logarithms of probabilities or, with an SVM for
         each pair of neighbours, margins in the order of the pairs.
     labels
-        The label predicted for each example, `None` where nothing is known yet; where an example may have several
-        labels, a tuple of those predicted.
+        The label predicted for each example, `None` while nothing is known; a tuple of labels if an example may have
+        several.
     classes
-        The labels that the probabilities are for; `None` for one that is yet to come.
+        The labels of the columns of `probabilities`; `None` is a label yet to come.
     probabilities
-        A row for each example, with a column for each class. Rows sum to 1, except where an example may have several
-        labels.
+        A row for each example, with a column for each class. Rows sum to 1, unless an example may have several labels.
     withheld
         For each example the labels whose probability is above their threshold, but which a limit of false positives
         kept from being predicted.
@@ -88,8 +87,8 @@ class Predictions:
             if label is None or label not in self.limited:
                 continue
             for row in np.flatnonzero(self.probabilities[:, column] > self.limited[label]).tolist():
-                said = labels[row]
-                if label != said and not (isinstance(said, tuple) and label in said):
+                predicted = labels[row]
+                if label != predicted and not (isinstance(predicted, tuple) and label in predicted):
                     found[row].append(label)
         return found
 
@@ -97,7 +96,7 @@ class Predictions:
 def settled(
     scores: Floats, labels: NDArray[Any], said: ClassProbabilities, limited: Mapping[Label, float] | None = None
 ) -> Predictions:
-    """Predictions of which all is worked out."""
+    """Predictions whose labels and probabilities are computed already."""
     return Predictions(scores, lambda: labels, lambda: said, limited)
 
 
@@ -105,8 +104,8 @@ Decided = NDArray[Any] | None
 
 
 class RawScores(NamedTuple):
-    """What a learner says of several examples: margins, what makes probabilities of them and, where more than the
-    margins decides which label is predicted, what was decided.
+    """What a learner finds for several examples: margins, the calibration that turns them into probabilities and, if
+    not the margins alone decide which label is predicted, the decisions.
     """
 
     margins: Floats
@@ -114,12 +113,12 @@ class RawScores(NamedTuple):
     decided: Decided = None
 
     def without_first(self) -> RawScores:
-        """The same, but for the first row."""
+        """The scores without the first row."""
         return RawScores(self.margins[1:], self.calibrated[1:], None if self.decided is None else self.decided[1:])
 
     def with_numbers(self, known: tuple[Label | None, ...], targets: Mapping[Any, float]) -> RawScores:
-        """The same of two known classes, with the numbers that they have now. Where the second has none, as it was
-        only named, the first is all that was known.
+        """Scores of two known classes, in the columns of their present numbers. If the second class has none, as it was
+        only named, the first one alone was known.
         """
         if known[1] not in targets:
             none = None if self.decided is None else np.zeros_like(self.decided)
@@ -131,16 +130,16 @@ class RawScores(NamedTuple):
 
 
 class PartlyLearnedError(RuntimeError):
-    """Learning many examples failed in the middle, where a drift detector raised: those before are learned.
+    """A drift detector raised in the middle of many examples; those before are learned.
 
     Attributes
     ----------
     n_learned
         The number of examples learned, which are the first ones.
     found
-        What was found of these before they were learned.
+        The raw scores of these examples from before they were learned.
     predictions
-        What was predicted of them, where that was asked for.
+        The predictions for these examples, if they were asked for.
     """
 
     def __init__(self, n_learned: int, found: RawScores, reason: Exception) -> None:
@@ -154,7 +153,7 @@ class PartlyLearnedError(RuntimeError):
 
 
 def joined_scores(parts: list[RawScores]) -> RawScores:
-    """What was found of rows one after the other; later ones may have more columns."""
+    """The raw scores of all parts, one after the other; later parts may have more columns."""
     decided = [part.decided for part in parts if part.decided is not None]
     if decided and decided[0].ndim == 1:
         each = [largest(part.margins) if part.decided is None else part.decided for part in parts]
@@ -168,7 +167,7 @@ def joined_scores(parts: list[RawScores]) -> RawScores:
 
 
 def joined(parts: list[NDArray[Any]], missing: float) -> NDArray[Any]:
-    """Rows one after the other, with something in the columns that they lack."""
+    """The rows of all parts, one after the other, with `missing` in the columns that they lack."""
     width = max(part.shape[1:] for part in parts)
     if all(part.shape[1:] == width for part in parts):
         return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Classifiers that heed their own predictions as they learn."""
+"""Classifiers whose predictions change how they learn: by limits of false positives, or by a drift detector."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["WatchedClassifier"]
 
-# What the evidence counts once a drift is detected, beside what is learned from then on.
-KEPT_AFTER_DRIFT = 0.1
+KEPT_AFTER_DRIFT = 0.1  # the share of the evidence that is kept when a drift is detected
 
 
 class WatchedClassifier(Classifier):
-    """What heeds its own predictions as it learns: limits of false positives, and a drift detector.
+    """Shows limits of false positives and a drift detector each prediction, before its example is learned.
 
-    An estimator says which label is predicted of what was found, and takes note of it.
+    An estimator says which label is predicted from raw scores.
     """
 
     _learner: AdaptiveLearner
@@ -47,8 +46,8 @@ class WatchedClassifier(Classifier):
     def _learn_in_turn(
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
-        """Learn the rows, each with what its prediction tells the detector taken in before."""
-        self._learner.predict_learn_many(encoder, rows)  # whatever is wrong has to show first
+        """Learn the rows one by one, each after the detector was told whether its prediction was wrong."""
+        self._learner.predict_learn_many(encoder, rows)  # raises what is wrong before anything is learned
         parts: list[RawScores] = []
         n_undecided = self._n_undecided(labels, targets)
         for i, target in enumerate(targets.tolist()):
@@ -67,11 +66,11 @@ class WatchedClassifier(Classifier):
                 self._decided(labels, found, targets[this])
             self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
             parts.append(found)
-        # Without rows this is where the shape comes from; otherwise each row has the columns that there are now.
+        # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
         return joined_scores([*parts, RawScores(*self._learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
 
     def _n_undecided(self, labels: Labels, targets: Floats) -> int:
-        """How many come before two labels are known: up to there nothing is decided, and two may be exchanged."""
+        """How many examples come before two labels are known: nothing is decided there, as labels may be exchanged."""
         met = self._labels
         for i, target in enumerate(targets.tolist()):
             if len(met.classes) > 1 and None not in met.classes:
@@ -93,13 +92,13 @@ class WatchedClassifier(Classifier):
     def _decided(
         self, labels: Labels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
     ) -> Decided:
-        """What is predicted of each row, nothing for the first ones; `None` where the margins say it. With `targets`
-        limits of false positives learn each row before the next.
+        """The decision on each row, nothing for the first `n_undecided`; `None` if the margins alone decide. With
+        `targets`, limits of false positives learn each row before the next is decided.
         """
         raise NotImplementedError
 
     def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
-        """Whether what was predicted of one row is not so."""
+        """Whether the prediction for a single row is wrong."""
         raise NotImplementedError
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
