@@ -15,20 +15,19 @@ from stream_pegasos.evaluation.tallies import LABELS, Bools, Floats, PredictedEx
 
 __all__ = ["LabelOutcomes", "LabelScore", "LabelScoreRow", "labels_that_hold"]
 
-# Pairs of a label that was missed and one that was put instead, counted of one example.
-MOST_PAIRS_OF_ONE = 100
+MOST_PAIRS_OF_ONE = 100  # pairs of a missed label and a wrong one, counted for one example
 
 Labels = tuple[Any, ...]
 
 
 def labels_that_hold(y: Any) -> Labels:
-    """The labels that hold: a tuple, list or set of them, or those that a dict says `True` of."""
+    """The labels that hold, from a tuple, list or set of them, or from a dict that has `True` for each."""
     return tuple(label for label, holds in y.items() if holds) if isinstance(y, Mapping) else tuple(dict.fromkeys(y))
 
 
 @dataclass
 class LabelOutcomes(PredictedExamples):
-    """Predictions of the labels that hold, and which these turned out to be: tuples of labels."""
+    """Predictions of the labels that hold, and the true ones, both as tuples of labels."""
 
     probabilities: Floats  # a column a label, 0 where it was not known yet
     holds: Bools  # whether the label of the column holds
@@ -104,8 +103,8 @@ class LabelScore(Score):
     kind = LABELS
     row_type = LabelScoreRow
 
-    n_sums = 2  # examples with all labels right; decisions that the log loss is about
-    n_columns = 3  # of the newest: whether all labels are right, twice those that are, labels in all
+    n_sums = 2  # examples with all labels right; decisions that the log loss counts
+    n_columns = 3  # whether all labels are right; twice the number of right ones; the number predicted and true
 
     def update(self, outcomes: LabelOutcomes) -> None:
         truths, predicted = outcomes.truths, outcomes.predicted
@@ -122,8 +121,7 @@ class LabelScore(Score):
                 instead = [label for label in prediction if label not in both]
                 confused += list(product(missed, instead))[:MOST_PAIRS_OF_ONE]
         numbers = self.tally.numbers_of
-        occurred, said = numbers(chain(*truths)), numbers(chain(*predicted))
-        self.tally.add(occurred, said, numbers(right))
+        self.tally.add(numbers(chain(*truths)), numbers(chain(*predicted)), numbers(right))
         self.tally.add_pairs(*(numbers(column) for column in zip(*confused, strict=True)) if confused else ((), ()))
         self._newest = newest(self._newest, np.array(rows, float).reshape(-1, 3), self.window)
         known, n_unknown = outcomes.probabilities > 0.0, int(outcomes.n_unknown.sum())

@@ -1,4 +1,4 @@
-"""Metrics that models are compared by: what is kept of each prediction, the figure, and how far two models differ."""
+"""Metrics by which models are compared: the rows kept of predictions, the figure, and how far two models differ."""
 
 from __future__ import annotations
 
@@ -20,27 +20,26 @@ __all__ = ["METRICS", "Metric", "metric_named"]
 Floats = NDArray[np.float64]
 
 METRICS = ("accuracy", "macro-f1", "log-loss", "auc", "recall@R")
-# Of as many blocks of messages each is left out once, to see how much a figure varies that is no mean.
-BLOCKS = 20
-POINTS = 100  # of a picture, where each is worked out anew
+BLOCKS = 20  # of messages, each left out once to see how much a figure varies that is no mean
+POINTS = 100  # of a plot, each of which is computed anew
 
 
 @dataclass(frozen=True)
 class Metric:
-    """How models are compared.
+    """A metric by which models are compared.
 
     Parameters
     ----------
     name
         One of `METRICS`, with a share of negatives for R.
     rows
-        What is kept of each prediction of a block, given the model: a number or a row of numbers each.
+        Makes a number, or a row of numbers, of each prediction of a block, given the model.
     figure
-        What these come to.
+        Makes one number of all rows.
     sign
         1 if a larger figure is better, −1 if a smaller one is.
     is_mean
-        Whether the figure is the mean of a number a message.
+        Whether the figure is the mean over messages.
     """
 
     name: str
@@ -50,11 +49,11 @@ class Metric:
     is_mean: bool
 
     def gain(self, first: Floats, other: Floats) -> tuple[float, float]:
-        """How much better the rows of another model are than those of the first, and the standard error of that.
+        """How much better another model is than the first, by their rows, and the standard error of this gain.
 
-        Both are of the same messages. The error of a mean is that of the differences message by message; that of any
-        other figure is the jackknife's, which leaves out one of 20 blocks of messages at a time (Quenouille 1949,
-        Tukey 1958).
+        The rows are of the same messages. The error of a mean comes from the differences message by message; the error
+        of any other figure is the jackknife's, which leaves out one of 20 blocks of messages at a time (Quenouille
+        1949, Tukey 1958).
         """
         n = len(first)
         if n < 2:
@@ -69,7 +68,7 @@ class Metric:
         return (whole, error) if math.isfinite(whole + error) else (0.0, math.inf)  # as where one class is missing
 
     def course(self, first: Floats, other: Floats) -> tuple[NDArray[np.int64], Floats]:
-        """Numbers of messages, and what was gained by then: the sum of a mean, or else the difference of the figure."""
+        """Numbers of messages, and the gain by then: summed up if the figure is a mean, else as a difference."""
         if self.is_mean:
             return np.arange(1, len(first) + 1), np.cumsum(self.sign * (other - first))
         n = np.unique(np.linspace(1, len(first), POINTS).astype(np.int64)) if len(first) else np.zeros(0, np.int64)
@@ -80,17 +79,17 @@ class Metric:
 
 
 def metric_named(name: str, kind: str) -> Metric:
-    """The metric of that name for models of a kind of labels, as `kind_of` tells it.
+    """The metric with this name, for models of a kind, as `kind_of` gives it.
 
-    "accuracy" counts wrong labels; with ordered ones how far off they are, with several labels a message how many are
-    wrong. "macro-f1" is the mean F1 of all classes that came or were predicted, "log-loss" the mean of −log P(what came
-    true). "auc" and "recall@R" are for two classes: the area under the ROC curve, and the share of positives above the
-    lowest margin that at most the share R of the negatives exceeds.
+    "accuracy" counts wrong labels; with ordered labels it measures how far off these are; with several labels a
+    message, it counts the wrong ones. "macro-f1" is the mean F1 of all classes that came or were predicted, "log-loss"
+    the mean of −log P(what came true). "auc" and "recall@R" are for two classes: the area under the ROC curve, and the
+    share of positives above the lowest margin that at most the share R of the negatives exceeds.
 
     Raises
     ------
     ValueError
-        If there is none, or it is not for such labels.
+        If there is no such metric, or it is not for this kind.
     """
     if name == "accuracy":
         return Metric(name, _costs(kind), _mean, -1.0, True)
@@ -121,12 +120,12 @@ def _mean(rows: Floats) -> float:
 
 
 def _costs(kind: str) -> Callable[[PredictedBlock, Any], Floats]:
-    def cost_of(said: Any, truth: Any) -> float:
+    def cost_of(predicted: Any, truth: Any) -> float:
         if kind == LABELS:
-            return len(set(said or ()) ^ set(truth))
+            return len(set(predicted or ()) ^ set(truth))
         if kind == ORDERED:
-            return 1.0 if said is None else abs(said - truth)
-        return float(said != truth)
+            return 1.0 if predicted is None else abs(predicted - truth)
+        return float(predicted != truth)
 
     def rows(block: PredictedBlock, model: Any) -> Floats:
         return np.array([cost_of(each.label, truth) for each, truth in zip(block.each(), block.y, strict=True)], float)
@@ -141,7 +140,7 @@ def _losses(block: PredictedBlock, model: Any) -> Floats:
 
 
 def _numbered() -> Callable[[PredictedBlock, Any], Floats]:
-    numbers: dict[Any, int] = {None: -1}  # of labels, alike for all models
+    numbers: dict[Any, int] = {None: -1}  # of labels, the same for all models
 
     def rows(block: PredictedBlock, model: Any) -> Floats:
         pairs = zip(block.y, (each.label for each in block.each()), strict=True)
@@ -152,9 +151,9 @@ def _numbered() -> Callable[[PredictedBlock, Any], Floats]:
 
 
 def _macro_f1(rows: Floats) -> float:
-    truth, said = rows.astype(np.int64).T
-    n = int(rows.max(initial=-1.0)) + 1
-    return mean_f1(*(np.bincount(numbers, minlength=n) for numbers in (truth, said[said >= 0], truth[truth == said])))
+    truth, predicted = rows.astype(np.int64).T
+    n, made, right = int(rows.max(initial=-1.0)) + 1, predicted[predicted >= 0], truth[truth == predicted]
+    return mean_f1(*(np.bincount(numbers, minlength=n) for numbers in (truth, made, right)))
 
 
 def _margins(block: PredictedBlock, model: Any) -> Floats:

@@ -1,4 +1,4 @@
-"""What only a positive class has, over a growing stream: ROC AUC, exact or in constant memory, and more."""
+"""Scores of a positive class over a growing stream: ROC AUC, exact or in constant memory, and calibration."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ __all__ = ["PositiveScore", "Ranking", "RankingInBins"]
 
 Pair = tuple[Label | None, ...]
 
-# Of margins of either sign; 200 · asinh(64 · margin) is beyond them for margins beyond 3.8 million.
-_BINS = 4_000
+_BINS = 4_000  # for margins of each sign; larger ones than 3.8 million count in the last bin
 
 
 class PositiveScore:
@@ -28,7 +27,7 @@ class PositiveScore:
     classes
         The negative and the positive label, `None` until it is known.
     reliability
-        That of the probability of the positive label.
+        The reliability of the probability of the positive label.
     """
 
     def __init__(self, window: int, exact: bool) -> None:
@@ -51,7 +50,7 @@ class PositiveScore:
         return True
 
     def update(self, y: Bools, margins: Floats, of_truth: Floats) -> None:
-        """Take in whether each example is positive, its margin, and the probability of what it is."""
+        """Count examples: whether each is positive, its margin, and the probability of its true label."""
         self._ranking.update(y, margins)
         self.reliability.update(np.where(y, of_truth, 1.0 - of_truth), y)
         self._newest = newest(self._newest, np.column_stack([y, margins]), self._window)
@@ -84,8 +83,8 @@ class PositiveScore:
 
 
 class Ranking:
-    """All margins of either class. ROC AUC counts the pairs that are in order; counting those between old and new
-    margins, both sorted, makes a curve of exact values cheap.
+    """All margins of either class. ROC AUC counts the pairs in the right order. Old and new margins are sorted, and
+    only pairs with a new margin are counted, so that a curve of exact values is cheap.
     """
 
     def __init__(self) -> None:
@@ -110,7 +109,7 @@ class Ranking:
         raise ValueError("exact scores are not written down: use exact=False")
 
     def _merge(self) -> None:
-        """Sort the new margins in."""
+        """Sort the new margins into the old ones, and count the new pairs."""
         if not self._new:
             return
         y, margins = (np.concatenate(arrays) for arrays in zip(*self._new, strict=True))
@@ -126,7 +125,7 @@ class Ranking:
 
 
 class RankingInBins:
-    """How many margins of either class are in each bin."""
+    """The number of margins of either class in each bin."""
 
     def __init__(self) -> None:
         self._counts: NDArray[np.int64] = np.zeros((2, 2 * _BINS + 1), np.int64)  # negatives, positives

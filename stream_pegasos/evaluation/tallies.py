@@ -407,7 +407,7 @@ class Reliability:
         self.sums = np.array(sums, float).reshape(TENTHS, 3)
 
     def mirror(self) -> None:
-        """The same for the opposite events, whose probability is one minus this one."""
+        """Count the opposite events instead, whose probabilities are one minus these."""
         self.sums = self.sums[::-1] * [1, -1, -1] + self.sums[::-1, :1] * [0, 1, 1]
 
 
@@ -418,7 +418,7 @@ def spelled(figure: str) -> str:
 
 
 def mean_f1(occurred: Integers, predicted: Integers, right: Integers) -> float:
-    """The mean F1 of the labels that occurred or were predicted, from how often each was, and how often both."""
+    """The mean F1 of the labels that occurred or were predicted, from the counts of a `Tally`."""
     total = occurred + predicted
     return ratio(float((2 * right / np.maximum(total, 1)).sum()), int(np.count_nonzero(total)))
 
