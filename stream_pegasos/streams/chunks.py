@@ -18,7 +18,7 @@ _SIZE = 1 << 16
 
 @contextmanager
 def opened(source: PathOrFile) -> Iterator[BinaryIO]:
-    """Open the source; at the end a path is closed, a file stays open."""
+    """Open the source; at the end close it, unless it was given as an open file."""
     if isinstance(source, str | os.PathLike) and source != "-":
         with open(source, "rb") as file:
             yield file

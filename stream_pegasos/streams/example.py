@@ -98,7 +98,7 @@ class LabelFormat(NamedTuple):
         return labels or None
 
     def of_label(self, label: Label | None) -> Truth | None:
-        """The same for a label that is read already."""
+        """The label or labels of an example whose label is read already."""
         several = self.several or self.separator is not None
         return (label,) if several and label is not None else label
 

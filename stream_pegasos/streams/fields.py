@@ -32,7 +32,7 @@ def parsed_fields(record: Any, options: ReadOptions) -> Parsed:
 
 
 def parsed_label(record: Any, options: ReadOptions) -> Parsed:
-    """Read a record that has no text, but the label of the message with its id."""
+    """Read a record that holds an id, and the label of the message with this id."""
     id, label = _id(record, options.id_field), _label(record, options)
     if label is None:
         is_absent = value_of(record, options.label_field) is _ABSENT
@@ -106,7 +106,7 @@ def _one_label(label: Any, field: str) -> Label | None:
     if type(label) is str:
         return label_of(label)
     if type(label) is float:
-        # Beyond 2**53 the integer that was written is lost.
+        # Beyond 2**53 a float does not tell which integer was written.
         if not label.is_integer() or abs(label) > 2**53:
             raise ValueError(f"label {label} is not an integer of up to 2**53")
         return int(label)

@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 class LabelJoin:
     """Joins unlabelled messages with labels that come under their ids, in either order, in bounded memory.
 
-    Those that wait longest are dropped first. Ids are compared as text: 7 and `"7"` are the same.
+    The messages and labels that wait longest are dropped first. Ids are compared as text: 7 and `"7"` are the same.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class LabelJoin:
         return self._messages.n_expired + self._labels.n_expired
 
     def add_message(self, example: Example) -> Example | None:
-        """The example with its label if that was there already; otherwise it waits.
+        """Add a message, and return it with its label if that was there already; otherwise it waits.
 
         A message that has a label itself, no id or a fault is not remembered. A newer message replaces one with its id.
         """
@@ -76,7 +76,7 @@ class LabelJoin:
         return None
 
     def add_label(self, id: Any, y: Truth) -> Example | None:
-        """The message with this id, labelled, if it was there already; otherwise the label waits."""
+        """Add a label, and return the message with this id, labelled, if it was there already; otherwise it waits."""
         key = str(id)
         example = self._messages.pop(key)
         if example is not None:
@@ -93,7 +93,7 @@ class LabelJoin:
         }
 
     def set_state(self, state: Any) -> None:
-        """Wait for what `get_state` told; a smaller window keeps the newest.
+        """Replace what waits by a state of `get_state`; a smaller window keeps the newest.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class LabelJoin:
 
 
 class _Window(Generic[_Value]):
-    """Values by key, of which the oldest go when there are too many or they are too long."""
+    """Values by key; when there are too many, or they are too long, the oldest are dropped."""
 
     def __init__(self, length: int) -> None:
         self.length = length

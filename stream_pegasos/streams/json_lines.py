@@ -14,7 +14,7 @@ from stream_pegasos.streams.example import Example, Parsed, unreadable
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, read_lines
 from stream_pegasos.streams.options import ReadOptions
 
-# An array of objects, or an empty one: a line of JSON never begins like this. Before it may stand a byte order mark.
+# How an array of objects, or an empty array, begins, as no line of JSON does; a byte order mark may come first.
 _begins_array = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]").match
 _may_begin_array = re.compile(rb"\xef|\xef\xbb|(?:\xef\xbb\xbf)?\s*(?:\[\s*)?").fullmatch
 _LONGEST_BEGINNING = 1 << 16

@@ -1,4 +1,4 @@
-"""Mails as they are: one, or those of an mbox. Each is a `str` of its bytes, decoded as Latin-1."""
+"""Reading a mail or an mbox. A mail is a `str` of its bytes, decoded as Latin-1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a stream is read: the options of `read` and `open_source`, as one object for all that is below these."""
+"""The options of `read` and `open_source`, as one object."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def read_parquet(file: BinaryIO | None, chunks: Chunks, name: str, options: Read
                 if isinstance(record, ValueError):
                     raise record
                 id = value_of(record, options.id_field)
-                if type(id) is float and id.is_integer():  # as pandas writes integers some of which are missing
+                if type(id) is float and id.is_integer():  # as pandas writes integers if some are missing
                     record[options.id_field] = int(id)
                 x, y, w, id = parsed_fields(record, options)
             except ValueError as error:
@@ -73,7 +73,7 @@ def _seekable(file: BinaryIO | None, chunks: Chunks) -> Iterator[Any]:
 def _reading(name: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # pyarrow has many
+    except Exception as error:  # pyarrow raises many kinds
         if getattr(error, "errno", None) is not None:  # the disk is at fault
             raise
         raise StreamError(f"{name}: no Parquet, or damaged ({one_line(str(error))})") from None
