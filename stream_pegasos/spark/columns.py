@@ -1,4 +1,4 @@
-"""Columns of frames: those that are asked for, and those of what a model says."""
+"""Columns of frames: checks of the columns that are read, and the columns of answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS = {TEXTS: "strings", FIELDS: "structs", LABELS: "strings, booleans or inte
 
 
 def check_column(frame: DataFrame, what: str, name: str, types: tuple[Any, ...], several: bool = False) -> t.DataType:
-    """The type of the column, or of what its arrays hold where there are `several`.
+    """The type of the column, or of the elements of its arrays if there are `several`.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
 
 
 def check_order(frame: DataFrame, order: str | Sequence[str]) -> list[str]:
-    """The columns to sort by, of which one may be given alone.
+    """The columns to sort by, as a list; a single one may be given as a string.
 
     Raises
     ------
@@ -150,8 +150,8 @@ def label_type(labels: Iterable[Any]) -> t.DataType:
 
 
 def arranged(frame: DataFrame, order: Sequence[str], n_parts: int | None = None) -> DataFrame:
-    """A frame in an order that is the same whenever it is computed, after a shuffle too: by these columns, and by all
-    others where they are equal. With `n_parts` it is divided into so many partitions, each of which has that order.
+    """A frame sorted by these columns, then by all others, so that the order is the same whenever it is computed. With
+    `n_parts` it is divided into so many partitions, each of which is sorted.
     """
     others = [column(field.name) for field in frame.schema.fields if is_ordered(field.dataType)]
     by_hash = f.xxhash64(*others)
@@ -172,8 +172,8 @@ def column(name: str) -> Column:
 
 
 def fields_of_answers(of_label: t.DataType, several: bool = False) -> list[t.StructField]:
-    """The columns of answers: the label, or an array of such where there are `several`; the probability of each label;
-    and why a message was not learned.
+    """The columns of answers: the label, or an array of labels if there may be `several`; the probability of each
+    label; and why a message was not learned.
     """
     prediction = t.ArrayType(of_label, False) if several else of_label
     kinds = (prediction, t.MapType(of_label, t.DoubleType(), False), t.StringType())
@@ -183,11 +183,11 @@ def fields_of_answers(of_label: t.DataType, several: bool = False) -> list[t.Str
 def arrow_of_answers(
     labels: Sequence[Any], classes: Sequence[Any], probabilities: Floats, of_label: t.DataType, several: bool
 ) -> tuple[pa.Array, pa.Array]:
-    """Labels, or arrays of such where there are `several`, and maps from each class to its probability."""
+    """Labels, or arrays of labels if there may be `several`, and maps from each class to its probability."""
     kind = to_arrow_type(of_label)
     if isinstance(of_label, t.StringType):
         is_plain = all(isinstance(label, str) for label in classes)
-        if not is_plain:  # of some model that takes any
+        if not is_plain:  # the model may have labels of several types
             text = {label: None if label is None else str(label) for label in (None, *classes)}
             labels = [[text[one] for one in each] if several else text[each] for each in labels]
             classes = [text[label] for label in classes]
@@ -202,7 +202,7 @@ def arrow_of_answers(
 
 
 def check_messages(frame: DataFrame, name: str, model: Any) -> None:
-    """See to it that a column has what a model reads: texts or, where it reads several fields, structs with these.
+    """Check that a column has what a model reads: texts or, if it reads several fields, structs with these.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Learning what a frame holds, in parts that learn at the same time."""
+"""Learning the messages of a frame in parts, all at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker learns of its part of the messages, and how the driver makes one model of all parts."""
+"""Learning in parts: a worker learns its part of the messages, and the driver merges the models of all parts."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ __all__ = [
     "worker",
 ]
 
-# A part is sent in pieces of this many bytes, in columns of its own.
+# A worker sends its report in pieces, in columns of their own.
 PART, PIECE, CONTENT = "_part", "_piece", "_content"
 TYPES_OF_PIECES = (pa.int32(), pa.int32(), pa.binary())
 PIECES = f"{PART} int, {PIECE} int, {CONTENT} binary"
-LARGEST_PIECE = 32 << 20
+LARGEST_PIECE = 32 << 20  # bytes
 NO_LABEL, NO_TEXT = "the label is null", "the text is null"
 MOST_REASONS, OTHERS = 20, "other reasons"
 MOST_PARTS = 1 << 20
@@ -63,14 +63,14 @@ NEWEST = 20  # messages that a page shows
 
 @dataclass
 class Learned:
-    """What was learned of messages.
+    """Counts of messages that were learned.
 
     Attributes
     ----------
     n_read
         The number of messages.
     n_learned
-        The number of those that were learned.
+        The number of messages that were learned.
     refused
         How many were skipped, by reason. In a stream, messages without a label do not count, as these are predicted.
     """
@@ -93,13 +93,13 @@ class Learned:
 
 @dataclass
 class Part(Learned):
-    """What a part has to say to the driver."""
+    """What a worker reports of its part to the driver."""
 
     number: int = 0
     snapshot: bytes = b""
-    fault: str | None = None  # for which nothing can be learned at all
+    fault: str | None = None  # why nothing can be learned at all
     outcomes: list[Any] = field(default_factory=list)
-    newest: PredictedBlock | None = None  # the last messages with labels, as examples of it
+    newest: PredictedBlock | None = None  # the last messages with labels
 
     def answer(
         self,
@@ -110,12 +110,13 @@ class Part(Learned):
         weights: Sequence[Any],
         messages: Messages,
     ) -> dict[str, pa.Array]:
-        """Predict, then learn, messages of which `X` gives some to the model; the answers to all, by column.
+        """Predict, then learn, the messages without a fault, and return the answers to all, by column. `X` gives the
+        model its input for messages at some places.
 
         Raises
         ------
         TypeError, ValueError
-            If none can be learned.
+            If no message can be learned.
         """
         faults = faults_of(model, texts, labels, weights)
         at = [i for i, fault in enumerate(faults) if fault is None]
@@ -131,9 +132,9 @@ class Part(Learned):
         return dict(zip(ANSWERS, [*columns, pa.array(faults, pa.string())], strict=True))
 
     def _take_note(self, model: Any, blocks: Sequence[PredictedBlock], texts: Sequence[str]) -> None:
-        """Keep what scores are made of, and the newest messages."""
+        """Keep the outcomes, for scores, and the newest messages."""
         outcomes: list[Any] = [block.outcomes(model) for block in blocks if block.y]
-        # Of two classes, which may be exchanged, and from a third on of several.
+        # Outcomes before and after an exchange of two classes, or a third class, cannot be joined.
         for _, alike in itertools.groupby(outcomes, lambda each: (type(each), getattr(each, "classes", None))):
             first, *rest = alike
             self.outcomes.append(first.joined([first, *rest]) if rest else first)
@@ -149,9 +150,11 @@ class Part(Learned):
                 return
             end -= len(block)
 
-    def pieces(self) -> Iterator[pa.RecordBatch]:
-        """All this in rows that are not too large."""
-        content = pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+    def report(self, before: Snapshot, model: Any) -> Iterator[pa.RecordBatch]:
+        """This with the changes of the model, in rows of limited size; nothing if there were no messages."""
+        if self.n_read:
+            self.snapshot = packed(changes(before, snapshot_of(model)))
+        content = pickle.dumps(self, pickle.HIGHEST_PROTOCOL) if self.n_read or self.fault else b""
         for number, begin in enumerate(range(0, len(content), LARGEST_PIECE)):
             row = ([self.number], [number], [content[begin : begin + LARGEST_PIECE]])
             arrays = [pa.array(value, kind) for value, kind in zip(row, TYPES_OF_PIECES, strict=True)]
@@ -160,12 +163,12 @@ class Part(Learned):
 
 @dataclass(frozen=True)
 class Messages:
-    """Which columns of a frame are messages.
+    """The columns of a frame that hold messages.
 
     Parameters
     ----------
     text, label, weight
-        Their names; `None` where weights are 1.
+        The names of the columns; `None` if all weights are 1.
     of_label
         The type of a label.
     several
@@ -180,7 +183,7 @@ class Messages:
 
     @classmethod
     def of(cls, frame: DataFrame, model: Any, text: str, label: str, weight: str | None) -> Messages:
-        """Those of a frame that a model is to learn.
+        """The columns of a frame, checked for the model that will learn them.
 
         Raises
         ------
@@ -197,7 +200,7 @@ class Messages:
         return [name for name in (self.text, self.label, self.weight) if name is not None]
 
     def renamed(self, names: Mapping[str, str]) -> Messages:
-        """The same of a frame whose columns have new names."""
+        """The columns under new names."""
         weight = None if self.weight is None else names[self.weight]
         return replace(self, text=names[self.text], label=names[self.label], weight=weight)
 
@@ -229,7 +232,7 @@ class Messages:
 
 
 def faults_of(model: Any, texts: Sequence[Any], labels: Sequence[Any], weights: Sequence[Any]) -> list[str | None]:
-    """What is wrong with each message, `None` where it can be learned or has no label."""
+    """What is wrong with each message, `None` if it can be learned or has no label."""
     reasons = refused_labels(model, labels)
     faults: list[str | None] = []
     for unread, label, weight in zip(unread_messages(model, texts), labels, weights, strict=True):
@@ -253,7 +256,7 @@ def hashable(label: Any) -> Any:
 
 
 def refused_labels(model: Any, labels: Iterable[Any]) -> dict[Any, str]:
-    """Why labels cannot be learned, by label, each together with those before it that can."""
+    """Why labels cannot be learned, by label; each is checked together with the accepted ones before it."""
     there = [label for label in dict.fromkeys(map(hashable, labels)) if label is not None]
     accepted: list[Any] = []
     reasons = {}
@@ -272,12 +275,12 @@ def refused_labels(model: Any, labels: Iterable[Any]) -> dict[Any, str]:
 
 
 def predicted_in_turn(model: Any, X: Any, labels: Sequence[Any], weights: Sequence[float]) -> Iterator[PredictedBlock]:
-    """Predict each message, then learn it if it has a label. Nothing may be wrong with any of them."""
+    """Predict each message, then learn it if it has a label. None of the messages may have a fault."""
     begin = 0
     for labelled, group in itertools.groupby(labels, lambda label: label is not None):
         end = begin + sum(1 for _ in group)
         while begin < end:
-            # Of two classes a margin tells the predicted label only once both are known.
+            # With two classes, the margin tells the predicted label only if both are known.
             is_alone = labelled and None in model.classes
             next_begin = begin + 1 if is_alone else end
             these = some_rows(X, begin, next_begin)
@@ -295,7 +298,7 @@ def predicted_in_turn(model: Any, X: Any, labels: Sequence[Any], weights: Sequen
 def learned_part(
     batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], messages: Messages
 ) -> Iterator[pa.RecordBatch]:
-    """Learn a part of the messages; what the driver is to know of it, in pieces."""
+    """Learn a part of the messages, and yield the report on it for the driver, in pieces."""
     before = unpacked(base.value)
     model, part = model_of(before), Part()
     try:
@@ -311,15 +314,13 @@ def learned_part(
             part.add(Learned(len(texts), len(at), Counter(reason for reason in reasons if reason is not None)))
     except REFUSALS as error:
         part.fault = str(error)
-    if part.n_read:
-        part.snapshot = packed(changes(before, snapshot_of(model)))
-    yield from part.pieces() if part.n_read or part.fault else ()
+    yield from part.report(before, model)
 
 
 def answered_part(
     batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], messages: Messages
 ) -> Iterator[pa.RecordBatch]:
-    """Predict, then learn, a part of the messages; the answers beside what came, then what the driver is to know."""
+    """Predict, then learn, a part of the messages; yield them with their answers, then the report for the driver."""
     before = unpacked(base.value)
     model, part, schema = model_of(before), Part(), pa.schema([])
     try:
@@ -332,14 +333,12 @@ def answered_part(
             yield filled(batch, answers, schema)
     except REFUSALS as error:
         part.fault = str(error)
-    if part.n_read:
-        part.snapshot = packed(changes(before, snapshot_of(model)))
-    for piece in part.pieces() if part.n_read or part.fault else ():
+    for piece in part.report(before, model):
         yield filled(piece, {}, schema)
 
 
 def with_fields(schema: pa.Schema, messages: Messages) -> pa.Schema:
-    """The schema of messages with those of answers and pieces; where one is filled, the other is null."""
+    """The schema of rows with a message and its answer, or with a piece; the other columns are null."""
     kinds = [*(column.type for column in messages.no_answers), pa.string(), *TYPES_OF_PIECES]
     more = [pa.field(name, kind) for name, kind in zip((*ANSWERS, PART, PIECE, CONTENT), kinds, strict=True)]
     return pa.schema([field.with_nullable(True) for field in schema] + more)
@@ -357,12 +356,12 @@ def some(values: Sequence[Any], at: list[int]) -> list[Any]:
 
 
 def parts_of(table: pa.Table) -> list[Part]:
-    """The parts whose pieces the workers have sent, in order.
+    """The parts, in order, from the pieces that the workers have sent.
 
     Raises
     ------
     ValueError
-        If one could learn nothing.
+        If a worker could learn nothing.
     """
     rows = sorted(zip(*(table.column(name).to_pylist() for name in (PART, PIECE, CONTENT)), strict=True))
     parts: list[Part] = []
@@ -374,8 +373,8 @@ def parts_of(table: pa.Table) -> list[Part]:
 
 
 def merged_parts(base: Snapshot, parts: Sequence[Part]) -> Snapshot:
-    """The model of all parts. Pegasos has taken one step with all that they have learned."""
-    # One part alone needs another that has learned nothing, as it may be without the features that it did not change.
+    """The merged model of all parts. A Pegasos model takes one step with all that they have learned."""
+    # A single part lacks the features that it did not change; merging it with empty parts brings them back.
     nothing = changes(base, base)
     merged = merged_snapshots(base, [*(unpacked(part.snapshot) for part in parts if part.snapshot), nothing, nothing])
     if "batch_size" not in Known.of(base).parameters:
@@ -395,7 +394,7 @@ def worker(of_part: Any, *arguments: Any) -> Any:
 
 
 def check_can_merge(model: TextClassifier, n_messages: int | None = None) -> None:
-    """Raise a TypeError or a ValueError if parts of the model cannot be merged that learn so many messages together."""
+    """Raise a TypeError or a ValueError if the model's parts cannot be merged when they learn `n_messages` together."""
     known = Known.of(snapshot_of(model.clone()))
     check_mergeable(known)
     batch_size = known.parameters.get("batch_size")

@@ -1,4 +1,4 @@
-"""What a model says of the texts of a frame."""
+"""Adding a model's predictions to a frame of texts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from pyspark.sql import types as t
 from stream_pegasos.evaluation.prequential import REFUSALS
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
-from stream_pegasos.spark.columns import (
-    arrow_of_answers,
-    check_messages,
-    check_new,
-    column,
-    label_type,
-)
+from stream_pegasos.spark.columns import arrow_of_answers, check_messages, check_new, column, label_type
 from stream_pegasos.spark.parts import NO_TEXT, unread_messages
 from stream_pegasos.spark.sharing import ModelFile, context_of
 
@@ -49,8 +43,8 @@ def score(
         file that all workers can read: a frozen model is mapped from it, so that the processes of a machine share its
         memory.
     text
-        The column of texts; of structs with the fields, where the features of the model read several. Where it is null,
-        so are the answers, as for a message that cannot be read: with a number or a time that is none.
+        The column of texts; of structs with the fields, where the features of the model read several. The answers are
+        null if it is null or the message cannot be read, such as one with a number or a time that is none.
     prediction
         The name of the new column of labels: strings, or booleans or integers if all labels of the model are; arrays of
         these if a text may have several.
@@ -124,7 +118,7 @@ def score(
         return pa.StructArray.from_arrays([*columns, *([errors] if error is not None else [])], [*fields])
 
     kind = t.StructType([t.StructField(name, of) for name, of in fields.items()])
-    # Or Spark would score again what is filtered by the answer.
+    # Otherwise a filter on the answer would make Spark score the rows again.
     answer = f.arrow_udf(said, kind).asNondeterministic()(column(text))  # type: ignore[attr-defined]
     answered = frame.select("*", answer.alias(ANSWER))
     return answered.select(*map(column, frame.columns), *(f.col(ANSWER)[name].alias(name) for name in fields))

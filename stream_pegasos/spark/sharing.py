@@ -1,4 +1,4 @@
-"""What is sent to the workers."""
+"""Sending models to workers."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class ModelFile:
 
 
 def packed(snapshot: Snapshot) -> bytes:
-    """A snapshot as bytes, numbers of single precision as such."""
+    """A snapshot as bytes, with arrays in single precision if that loses nothing."""
     snapshot.wait()
     arrays = {}
     for name, array in snapshot.arrays.items():
-        half = array.astype(np.float32) if array.dtype == np.float64 else array
-        arrays[name] = half if np.array_equal(half, array) else array
+        single = array.astype(np.float32) if array.dtype == np.float64 else array
+        arrays[name] = single if np.array_equal(single, array) else array
     content = snapshot.kind, arrays, snapshot.names, snapshot.values, snapshot.vectors
     return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
 

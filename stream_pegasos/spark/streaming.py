@@ -159,18 +159,18 @@ def learn_stream(
 
 
 def local(path: Path) -> str:
-    """What Spark calls a local folder, whose name it takes as it is."""
+    """The URL of a local folder for Spark, which takes the path literally."""
     return f"file://{path}"
 
 
 class InOrder:
-    """Workers make features of texts, and the driver takes all steps."""
+    """Workers turn texts into features, and the driver takes all steps."""
 
     def __init__(self, messages: Messages, order: Sequence[str]) -> None:
         self._messages, self._order = messages, order
 
     def learn(self, batch: DataFrame, model: TextClassifier) -> tuple[TextClassifier, list[Part], DataFrame]:
-        """The model that has learned a micro-batch, what there is to say of it, and the answers."""
+        """The model that has learned a micro-batch, the reports of its parts, and the answers."""
         ordered = arranged(batch, self._order) if self._order else batch
         part = Part()
         if model.vector_source is None:
@@ -184,7 +184,7 @@ class InOrder:
             X = partial(rows_of, table, model.features.specification.n_features)
             answers = part.answer(learner, X, *self._messages.read(table), self._messages)
             table = without_columns(table)
-        else:  # for whose numbers the features have no place
+        else:  # the columns of features have no place for the numbers of vectors
             table = ordered.toArrow()
             texts, labels, weights = self._messages.read(table)
             answers = part.answer(model, partial(some, texts), texts, labels, weights, self._messages)
@@ -194,7 +194,7 @@ class InOrder:
         return model, [part], batch.sparkSession.createDataFrame(table, schema).coalesce(1)
 
     def forget(self) -> None:
-        """Free what answers are made of."""
+        """Free what the answers are computed from."""
 
 
 class Merged:
@@ -261,7 +261,7 @@ class StreamLearning:
         else:
             self.model = copy.deepcopy(model)
         self._begun = None if self._path.exists() else packed(snapshot_of(self.model))
-        # One without the other would learn messages twice, or never.
+        # A model without Spark's checkpoint would learn messages twice; the reverse would never learn some.
         query = self._query.read_text() if self._query.exists() else None
         has_begun = any((checkpoint / SPARK).glob("commits/*"))
         if (query != self._query_id()) if self._path.exists() else has_begun:
@@ -288,9 +288,7 @@ class StreamLearning:
         self.query = writer.option("checkpointLocation", local(self._checkpoint / SPARK)).start()
 
     def figures(self) -> DataFrame:
-        """The scores of all messages after each micro-batch, for the newest thousand of them: a frame with a row each,
-        which can be queried.
-        """
+        """The scores of all messages after each of the newest thousand micro-batches: a frame with a row for each."""
         kinds = {"batch": "bigint", "n_read": "bigint", "n_learned": "bigint", "n_refused": "bigint"}
         names = dict.fromkeys([*kinds, *(name for row in self._figures for name in row)])
         schema = ", ".join(f"{name} {kinds.get(name, 'double')}" for name in names)
@@ -298,7 +296,7 @@ class StreamLearning:
         return self._session.createDataFrame(rows, schema)
 
     def _take(self, batch: DataFrame, number: int) -> None:
-        """Learn a micro-batch. The model file changes last: until then all of it can come again."""
+        """Learn a micro-batch. The model file changes last: until then the whole micro-batch can be repeated."""
         if number <= self.batch:
             return
         if number != self.batch + 1:
@@ -319,13 +317,13 @@ class StreamLearning:
         self._save()
 
     def _saved(self) -> TextClassifier:
-        """The model as the next try begins with it."""
+        """The model before this micro-batch, for the next try."""
         if self._begun is not None:
             return model_of(unpacked(self._begun))  # type: ignore[no-any-return]
         return load(self._path, self.model.vector_source)  # type: ignore[return-value]
 
     def _query_id(self) -> str | None:
-        """What Spark calls the query of this checkpoint."""
+        """Spark's id of the query of this checkpoint."""
         metadata = self._checkpoint / SPARK / "metadata"
         return json.loads(metadata.read_text())["id"] if metadata.exists() else None
 
@@ -336,9 +334,9 @@ class StreamLearning:
             answers.write.mode("overwrite").parquet(f"{self._answers}/batch={number}")
 
     def _save(self) -> None:
-        with self.monitor.lock:  # as its page predicts
-            said, state = self.monitor.score.metrics(), self.monitor.get_state()
-        figures = {name: None if math.isnan(value) else float(value) for name, value in said.items()}
+        with self.monitor.lock:  # as the monitor's page may predict meanwhile
+            metrics, state = self.monitor.score.metrics(), self.monitor.get_state()
+        figures = {name: None if math.isnan(value) else float(value) for name, value in metrics.items()}
         counts = {"n_read": self.learned.n_read, "n_learned": self.learned.n_learned}
         row = {"batch": self.batch, **counts, "n_refused": sum(self.learned.refused.values()), **figures}
         self._figures = [*self._figures, row][-MOST_FIGURES:]
