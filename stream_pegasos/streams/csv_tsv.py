@@ -16,10 +16,51 @@ from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, lines_of, pass_
 from stream_pegasos.streams.options import ReadOptions
 
 _ROWS_LOOKED_AT = 100
+_Records = Iterator[tuple[int, list[str] | ValueError]]  # each with the line on which it begins
 
 
 def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterator[Example]:
     """Yield the records as examples. The first record names the columns unless the options do."""
+    rows = _records(file, options, encoding)
+    header = list(options.columns or ())
+    while not header:
+        line, record = next(rows, (0, None))
+        if record is None:
+            return
+        if isinstance(record, ValueError):
+            yield unreadable(record, line)
+        else:
+            header = [field.strip() for field in record]
+    there = [name for name in options.fields if name in header] or [*options.message_fields[:1]]
+    columns = {name: _column(name, header, rows, options) for name in there}
+    options.report_unread(header)
+    text_column = columns[there[0]]
+    label_column = id_column = None
+    if options.label_field in header or not options.unlabelled:
+        label_column = _column(options.label_field, header, rows, options)
+    if "id" in header or options.id_field != "id":
+        id_column = _column(options.id_field, header, rows, options)
+    under = "under a header of" if options.columns is None else "where there are columns for"
+    needed = max([*columns.values(), 0 if options.unlabelled else label_column or 0])
+    for line, record in rows:
+        if isinstance(record, ValueError):
+            yield unreadable(record, line)
+            continue
+        id = record[id_column] if id_column is not None and id_column < len(record) else None
+        if len(record) > len(header):
+            yield unreadable(ValueError(f"{len(record)} fields {under} {len(header)}"), line, id)
+        elif len(record) <= needed:
+            missing = next((name for name, at in columns.items() if len(record) <= at), options.label_field)
+            yield unreadable(ValueError(f"no field {missing!r}"), line, id)
+        else:
+            has_label = label_column is not None and label_column < len(record)
+            y = options.labels.of_text(record[label_column]) if has_label else None  # type: ignore[index]
+            x = Fields({name: record[at] for name, at in columns.items()}) if options.fields else record[text_column]
+            yield Example(x, y, 1.0, line, id)
+
+
+def _records(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> _Records:
+    """Yield each record or, if it cannot be read, its error."""
     delimiter = options.delimiter or ("," if options.format == "csv" else "\t")
     lines = lines_of(file)
     n_lines = size = 0
@@ -49,82 +90,45 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     # Strict: a stray quote is reported, not guessed at.
     reader = csv.reader(iter(decoded, None), delimiter=delimiter, strict=True)
-
-    def records() -> Iterator[tuple[int, list[str] | ValueError]]:
-        """Yield each record, or its error, with the line on which it begins."""
-        nonlocal size
-        while True:
-            line = n_lines + 1
-            size = 0
-            undecodable.clear()
-            try:
-                record = next(reader)
-            except StopIteration:
-                return
-            except StreamError:  # of compressed data, behind which nothing can be read
-                raise
-            except ValueError as error:
-                yield line, error
-                continue
-            except csv.Error as error:
-                reason = one_line(str(error))
-                if reason == "unexpected end of data":
-                    reason = "the quote is never closed"
-                yield line, ValueError(f"not {str(options.format).upper()} ({reason})")
-                continue
-            if undecodable:
-                yield line, ValueError(undecodable[0])
-            elif len(record) > 1 or not is_blank:
-                yield line, record
-
-    rows = records()
-    header = list(options.columns or ())
-    while not header:
-        line, record = next(rows, (0, None))
-        if record is None:
+    while True:
+        line = n_lines + 1
+        size = 0
+        undecodable.clear()
+        try:
+            record = next(reader)
+        except StopIteration:
             return
-        if isinstance(record, ValueError):
-            yield unreadable(record, line)
-        else:
-            header = [field.strip() for field in record]
-
-    def column(field: str) -> int:
-        if header.count(field) == 1:
-            return header.index(field)
-        fault = "has twice the" if field in header else "has no"
-        names = ", ".join(map(one_line, header))
-        if options.columns is not None:
-            raise StreamError(f"the list of columns {fault} field {field!r}: {names}")
-        other = [c for c in ";\t|," if len(header) == 1 and field in map(str.strip, header[0].split(c))]
-        see = f"--delimiter {other[0]!r}" if other else _likely_options(header, rows, options)
-        raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (see {see})")
-
-    there = [name for name in options.fields if name in header] or [*options.message_fields[:1]]
-    columns = {name: column(name) for name in there}
-    options.report_unread(header)
-    text_column = columns[there[0]]
-    label_column = None if options.unlabelled and options.label_field not in header else column(options.label_field)
-    id_column = None if options.id_field == "id" and "id" not in header else column(options.id_field)
-    under = "under a header of" if options.columns is None else "where there are columns for"
-    needed = max([*columns.values(), 0 if options.unlabelled else label_column or 0])
-    for line, record in rows:
-        if isinstance(record, ValueError):
-            yield unreadable(record, line)
+        except StreamError:  # damaged compressed data, after which nothing can be read
+            raise
+        except ValueError as error:
+            yield line, error
             continue
-        id = record[id_column] if id_column is not None and id_column < len(record) else None
-        if len(record) > len(header):
-            yield unreadable(ValueError(f"{len(record)} fields {under} {len(header)}"), line, id)
-        elif len(record) <= needed:
-            missing = next((name for name, at in columns.items() if len(record) <= at), options.label_field)
-            yield unreadable(ValueError(f"no field {missing!r}"), line, id)
-        else:
-            has_label = label_column is not None and label_column < len(record)
-            y = options.labels.of_text(record[label_column]) if has_label else None  # type: ignore[index]
-            x = Fields({name: record[at] for name, at in columns.items()}) if options.fields else record[text_column]
-            yield Example(x, y, 1.0, line, id)
+        except csv.Error as error:
+            reason = one_line(str(error))
+            if reason == "unexpected end of data":
+                reason = "the quote is never closed"
+            yield line, ValueError(f"not {str(options.format).upper()} ({reason})")
+            continue
+        if undecodable:
+            yield line, ValueError(undecodable[0])
+        elif len(record) > 1 or not is_blank:
+            yield line, record
 
 
-def _likely_options(header: list[str], rows: Iterator[tuple[int, list[str] | ValueError]], options: ReadOptions) -> str:
+def _column(field: str, header: list[str], rows: _Records, options: ReadOptions) -> int:
+    """The number of the column of a field; a StreamError, with a hint from the first rows, unless there is one."""
+    if header.count(field) == 1:
+        return header.index(field)
+    fault = "has twice the" if field in header else "has no"
+    names = ", ".join(map(one_line, header))
+    if options.columns is not None:
+        raise StreamError(f"the list of columns {fault} field {field!r}: {names}")
+    other = [c for c in ";\t|," if len(header) == 1 and field in map(str.strip, header[0].split(c))]
+    see = f"--delimiter {other[0]!r}" if other else _likely_options(header, rows, options)
+    raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (see {see})")
+
+
+def _likely_options(header: list[str], rows: _Records, options: ReadOptions) -> str:
     """Guess from the first records which fields the options should name: a text is long, a label has few values."""
     there = (record for _, record in rows if isinstance(record, list) and len(record) == len(header))
     columns = dict(zip(header, zip(*islice(there, _ROWS_LOOKED_AT), strict=True), strict=False))
