@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
+from stream_pegasos.common.checks import check_lengths
 from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
@@ -164,10 +164,6 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def label_of(self, margins: Margins) -> Any:
         decided = self._decided(self._labels, RawScores(margins[np.newaxis], np.array([self._learner.calibrated])))
         return self._labels.label(margins if decided is None else decided[0])
-
-    def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
-        check_number("w", w, 0.0, LARGEST_WEIGHT)
-        self.learn_rows(encoder, [x], [y], w)
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         sets = [whether_each_holds(labels) for labels in sets_of(y)]

@@ -9,14 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import (
-    LARGEST_WEIGHT,
-    check_bool,
-    check_integer,
-    check_lengths,
-    check_number,
-    step_arguments,
-)
+from stream_pegasos.common.checks import check_bool, check_integer, check_lengths, check_number, step_arguments
 from stream_pegasos.common.packing import pack, parameters_of, unpack
 from stream_pegasos.engine import Encoder, in_use
 from stream_pegasos.engine.pure import PegasosLearner
@@ -82,10 +75,6 @@ class OrdinalPairsClassifier(OrderedClassifier):
 
     def _n_columns(self) -> int:
         return len(self._pairs)
-
-    def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
-        check_number("w", w, 0.0, LARGEST_WEIGHT)
-        self.learn_rows(encoder, [x], [y], w)
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         labels = [check_integer_label(label) for label in label_list(y)]

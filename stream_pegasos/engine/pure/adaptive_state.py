@@ -74,8 +74,6 @@ LARGEST_VECTOR_EXAMPLE, LEAST_SPREAD, LARGEST_VECTOR_WEIGHT = 1e3, 1e-6, 1e30
 OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
 OF_DENSE = ("vector_mean", "vector_covariance", "vector_weights", "joint_weights", "joint_information")
 OF_COLUMN = ("values", "gradient_squares", "taught_counts")
-# The fields of features that are evidence, which counts less as it ages.
-EVIDENCE_OF_FEATURE = ("gradient_squares", "positives", "negatives", "counts", "taught_counts")
 
 
 def numbers_of(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
