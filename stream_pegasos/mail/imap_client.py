@@ -12,8 +12,8 @@ __all__ = ["client_class"]
 
 @functools.cache
 def client_class() -> Any:
-    """IMAPClient; but what came in one packet with the answer to IDLE is seen by the first `idle_check`, which does not
-    wait. IMAPClient itself asks the socket whether anything came, and that has been read from there.
+    """IMAPClient, whose first `idle_check` after IDLE does not wait. News that came in one packet with the answer to
+    IDLE has been read from the socket already, so that IMAPClient would wait there for more.
 
     Raises
     ------

@@ -24,18 +24,19 @@ def learn_folders(
     junk: str,
     on_progress: Callable[[int, int], None] = lambda n, total: None,
 ) -> int:
-    """Learn all mails that stand in folders, each folder once; how many mails were learned.
+    """Learn all mails in folders, each folder once, and return how many mails were learned.
 
-    How far it came is recorded, so that after a kill it goes on from there. Mails that come meanwhile are not learned.
+    The ledger records the progress, so that a run after a kill goes on from there. Mails that come meanwhile are not
+    learned.
 
     Parameters
     ----------
     folders
-        What the mails of each folder are: `"spam"` or `"ham"`.
+        The label of the mails in each folder: `"spam"` or `"ham"`.
     junk
         The folder of spam.
     on_progress
-        Called with the number of mails that are behind us, and that of all.
+        Called with the number of mails learned so far, and the number of all.
     """
     training, before = ledger.memory.training, ledger.n_learned
     states = {}
@@ -87,7 +88,7 @@ def _in_order(box: Connection, states: Mapping[str, Sequence[Any]]) -> Any:
 def _labelled_mails(
     box: Connection, folder: str, uids: Sequence[int], outcome: str, junk: str
 ) -> list[tuple[int, LabelledMail]]:
-    """What mails of a folder teach."""
+    """Mails of a folder with their label, by UID."""
     box.open(folder)
     keys = {uid: key for some in box.keys(uids) for uid, key in some.items()}
     found = (pair for mails in box.mails([*keys]) for pair in mails.items())

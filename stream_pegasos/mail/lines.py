@@ -1,4 +1,4 @@
-"""Lines that are put before the headers of a mail, of which no byte changes."""
+"""Putting lines before the headers of a mail without changing a byte of it."""
 
 __all__ = ["newline_of", "with_lines"]
 
@@ -9,8 +9,8 @@ def newline_of(mail: bytes) -> bytes:
 
 
 def with_lines(mail: bytes, lines: bytes) -> bytes:
-    """The mail with these lines before its headers. A line `From …`, with which an mbox and many a mail server begin,
-    stays the first one.
+    """The mail with these lines before its headers. A first line `From …`, which an mbox and many servers put there,
+    stays first.
 
     Examples
     --------

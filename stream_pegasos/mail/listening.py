@@ -22,8 +22,8 @@ def listen(address: str) -> socket.socket:
     Parameters
     ----------
     address
-        As `127.0.0.1:783`, `[::1]:783`, or `783` for this machine alone; or a path, which has a `/`. Who may write to
-        a socket with a path is in the group of its owner; one is replaced where nobody listens any more.
+        As `127.0.0.1:783`, `[::1]:783`, or `783` for this machine alone; or a path, which has a `/`. The group of the
+        owner may write to a socket with a path. An old socket is replaced if nobody listens there any more.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def is_local(listener: socket.socket) -> bool:
 
 
 def shown_address(listener: socket.socket) -> str:
-    """Where it listens, with the port that it has."""
+    """The address of a listener, with its port."""
     name = listener.getsockname()
     if isinstance(name, (str, bytes)):
         return os.fsdecode(name)

@@ -117,7 +117,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self
 
     def partial_fit(self, X: Any = None, y: Any = None) -> Self:
-        """The same as `fit`.
+        """Check the parameters, as `fit` does.
 
         Parameters
         ----------
