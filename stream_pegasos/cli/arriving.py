@@ -14,16 +14,16 @@ class Arriving(Iterator[Any]):
     Parameters
     ----------
     messages
-        What the thread reads. An exception of theirs is raised once, behind the messages before it.
+        The messages that the thread reads. An exception of theirs is raised once, after the messages before it.
     """
 
     def __init__(self, messages: Iterable[Any]) -> None:
         self._queue: Queue[Any] = Queue(MOST_AHEAD)
-        self._next: Any = None  # which was waited for
+        self._next: Any = None  # the message for which `wait` has waited
         Thread(target=self._read, args=(messages,), daemon=True).start()
 
     def wait(self) -> bool:
-        """Wait for the next message; whether there is one."""
+        """Wait for the next message, and return whether there is one."""
         if self._next is None:
             self._next = self._queue.get()
         return not isinstance(self._next, Exception)

@@ -52,7 +52,7 @@ class HostingOptions:
     )
 
     def token(self) -> str | None:
-        """The token that stands in the file."""
+        """The token in the file."""
         token = None if self.token_file is None else self.token_file.read_text("ascii", "replace").strip()
         if token == "":
             raise Failure(f"{self.token_file} is empty")
@@ -88,7 +88,7 @@ def is_loopback(host: str) -> bool:
 
 
 def labels_for(learner: Any, allowed: "AllowedLabels | None") -> "tuple[Label, ...] | None":
-    """The labels that may be learned; a wrong option if the model cannot take them."""
+    """The labels that may be learned; raise a click.BadParameter if the model cannot take them."""
     if allowed is None:
         return None
     try:
@@ -105,7 +105,7 @@ def serve_page(
     doing: str,
     beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
 ) -> None:
-    """Serve the page and all else until SIGTERM or Ctrl-C; a note says where, once requests may come."""
+    """Serve the application until SIGTERM or Ctrl-C; a note has its URL, once requests may come."""
     from stream_pegasos.service import create_app, serve
 
     host, port = hosting.host, hosting.port

@@ -28,7 +28,7 @@ class LabelFile:
     Parameters
     ----------
     path
-        The file; what stands there stays, but for a last line of JSON that was begun and never ended, as by a kill.
+        The file. Its content stays, except for an unfinished last line of JSON, as after a kill.
     several
         Whether a message may have several labels.
     fields
@@ -37,8 +37,8 @@ class LabelFile:
     Raises
     ------
     Failure
-        If the file has another ending than JSON lines have, or something else than labels stands there, or another
-        process writes there.
+        If the file does not have the extension of JSON lines, holds something other than labels, or another process
+        writes there.
     """
 
     def __init__(self, path: Path, several: bool, fields: Sequence[str] = ()) -> None:
@@ -47,7 +47,7 @@ class LabelFile:
         if "label" in fields:
             called = self._called["label"]
             note(f"{path}: labels stand in the field {called} (--label-field), as a message has a label of its own")
-        self.n = 0  # labels that stand there
+        self.n = 0  # labels in the file
         _check_ending(path)
         with writing(path):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
@@ -58,7 +58,7 @@ class LabelFile:
             except BaseException:
                 os.close(self._file)
                 raise
-        self._lines: dict[int, bytes] = {}  # by number of the message, those that can be taken back; the last lines
+        self._lines: dict[int, bytes] = {}  # the last lines, whose labels can be taken back, by number of the message
 
     def _lock(self) -> None:
         """Lock the file: another process would overwrite these labels."""

@@ -14,8 +14,7 @@ from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use
 from stream_pegasos.cli.stream import Stream
 
-# So many answers wait at most until a message could be read.
-MOST_WAITING = 10_000
+MOST_WAITING = 10_000  # answers, until a message could be read
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class _Answers:
 
         answers = answer(self._model, chunk, self._source.refuse, self._output.in_full, self._threads)
         self._waiting += answers
-        n = sum(said.error is None for said in answers)
+        n = sum(each.error is None for each in answers)
         if self.n or n or len(self._waiting) > MOST_WAITING:
             self.write()
         self.n += n

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +18,7 @@ from stream_pegasos.cli.models import labels_known, resuming, save_model, tell_o
 from stream_pegasos.cli.stream import Stream
 
 if TYPE_CHECKING:
-    from stream_pegasos.streams import Answer, Example, Truth
+    from stream_pegasos.streams import Answer, Example, Source, Truth
 
 
 @dataclass(frozen=True)
@@ -86,24 +86,10 @@ def run(given: RunOptions) -> None:
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
     """
     from stream_pegasos.operation.stream_runner import StreamRunner
-    from stream_pegasos.streams import StreamError, of_any_server, open_sink
+    from stream_pegasos.streams import open_sink
 
     path = Path(given.sink) if given.sink not in ("-", "none") and "://" not in given.sink else None
-    if given.stream.limit is not None and given.kept.path is not None:
-        raise click.BadParameter("it does not go with --checkpoint", param_hint="--limit")
-    if given.moved and given.kept.path is None:
-        raise click.BadParameter("it needs --checkpoint", param_hint="--moved")
-    if given.kept.path and given.save and file_itself(given.kept.path) == file_itself(given.save):
-        # Without the position in it, the whole stream would be learned once more.
-        raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
-    check_outputs(
-        path,
-        save=given.save,
-        force=given.force,
-        checkpoint=given.kept.path,
-        inputs=[given.address, given.label_topic],
-        load=given.load,
-    )
+    _check(given, path)
     asked = Stream(given.address, given.stream)
     format = _format(given.sink, path, given.output_format, asked.separator)
     with ExitStack() as end:
@@ -121,19 +107,8 @@ def run(given: RunOptions) -> None:
         else:
             server = end.enter_context(closing(open_sink(given.sink)))
             send = server.send
-        positions = [before.get("position"), before.get("label_position")]
-        if given.moved:
-            positions = [of_any_server(position) for position in positions]
+        messages, labels = _open_sources(given, source, before)
         known = labels_known(learner)
-        opening = 0  # the number of the source
-        try:
-            messages, labels = source.open(positions[0], given.follow, given.kept.path is not None), None
-            if given.label_topic is not None:
-                opening = 1
-                labels = source.open_labels(given.label_topic, positions[1], given.follow, given.kept.path is not None)
-        except StreamError as error:
-            about = before["sources"][opening] if "sources" in before else None
-            raise Failure(f"{given.kept.path} belongs to {about}: {error}" if about else str(error)) from None
         if written is not None:
             written.open(append=progress is not None, written=before.get("output"))
 
@@ -163,10 +138,8 @@ def run(given: RunOptions) -> None:
         runner.run()
         if written is not None and not stopped:
             written.end()
-        source.n_good, n_learned = (
-            runner.n_read - before.get("n_read", 0),
-            runner.n_learned - before.get("n_learned", 0),
-        )
+        source.n_good = runner.n_read - before.get("n_read", 0)
+        n_learned = runner.n_learned - before.get("n_learned", 0)
         if stopped:
             note(f"read {source.n_good:,} messages, learned {n_learned:,}, {source.bad_lines()}")
         source.report_rest()
@@ -176,12 +149,50 @@ def run(given: RunOptions) -> None:
     exit_with_code(source)
 
 
+def _check(given: RunOptions, path: Path | None) -> None:
+    if given.stream.limit is not None and given.kept.path is not None:
+        raise click.BadParameter("it does not go with --checkpoint", param_hint="--limit")
+    if given.moved and given.kept.path is None:
+        raise click.BadParameter("it needs --checkpoint", param_hint="--moved")
+    if given.kept.path and given.save and file_itself(given.kept.path) == file_itself(given.save):
+        # Without the position in it, the whole stream would be learned once more.
+        raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
+    check_outputs(
+        path,
+        save=given.save,
+        force=given.force,
+        checkpoint=given.kept.path,
+        inputs=[given.address, given.label_topic],
+        load=given.load,
+    )
+
+
+def _open_sources(given: RunOptions, source: Input, before: dict[str, Any]) -> "tuple[Source, Source | None]":
+    """Open the messages, and the labels that come later, at the positions of the checkpoint."""
+    from stream_pegasos.streams import StreamError, of_any_server
+
+    positions = [before.get("position"), before.get("label_position")]
+    if given.moved:
+        positions = [of_any_server(position) for position in positions]
+    keeps = given.kept.path is not None  # a later run goes on, and then reads the last line whole
+    opening = 0  # the number of the source
+    try:
+        messages, labels = source.open(positions[0], given.follow, keeps), None
+        if given.label_topic is not None:
+            opening = 1
+            labels = source.open_labels(given.label_topic, positions[1], given.follow, keeps)
+    except StreamError as error:
+        about = before["sources"][opening] if "sources" in before else None
+        raise Failure(f"{given.kept.path} belongs to {about}: {error}" if about else str(error)) from None
+    return messages, labels
+
+
 def _place(example: "Example") -> str:
     return f"line {example.line}" if example.id is None else f"message {printable(example.id)}"
 
 
 def _format(sink: str, path: Path | None, name: str | None, separator: str | None) -> AnswerFormat | None:
-    """How answers are written; `None` for those that are not, as in a topic or stream."""
+    """How answers are written as text; `None` for a topic or stream, which gets their fields."""
     if path is not None or sink == "-":
         return chosen_format(name, path, separator)
     if name is not None:

@@ -94,11 +94,8 @@ def serve(given: ServeOptions) -> None:
                 f"{given.kept.path} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"
             )
         check_mails(given.spamd, given.verdicts, learner)
-        active_learning, fixed = (
-            ActiveLearning(given.queue, given.hosting.take_back_seconds),
-            labels_for(learner, allowed),
-        )
-        make = partial(Service, sync=given.sync, labels=fixed)
+        active_learning = ActiveLearning(given.queue, given.hosting.take_back_seconds)
+        make = partial(Service, sync=given.sync, labels=labels_for(learner, allowed))
         new = "a new model of mails (--spamd)" if given.spamd.spamd else "a new model"
         begun_with = f"the model {load.resolve()}" if load else new
         try:

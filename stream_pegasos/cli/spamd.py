@@ -69,13 +69,9 @@ def check_mails(options: SpamdOptions, verdicts: VerdictOptions, learner: Any) -
 
 @contextmanager
 def spamd_beside(
-    options: SpamdOptions,
-    verdicts: VerdictOptions,
-    kept: CheckpointOptions,
-    service: "Service",
-    make: "Make",
+    options: SpamdOptions, verdicts: VerdictOptions, kept: CheckpointOptions, service: "Service", make: "Make"
 ) -> Iterator[Beside]:
-    """Make what answers mails beside HTTP. It listens at once, so that a wrong address fails before all else."""
+    """Yield the server of mails beside HTTP. It listens at once, so that a wrong address fails before all else."""
     if options.spamd is None:
         yield nullcontext
         return

@@ -1,4 +1,4 @@
-"""Which stream a command is asked to read, as its options say."""
+"""The stream that the options of a command name."""
 
 import os
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ class Stream:
     address
         A path, the address of a live source, or `-`; `None` for the synthetic stream.
     options
-        How it is written.
+        How the stream is written.
     mails
         Paths of mails by their label, which are read in place of the address.
     """
@@ -58,7 +58,7 @@ class Stream:
         return self.format == "mail"
 
     def text_fields_for(self, model: Any) -> tuple[str, ...]:
-        """The fields of the text: those of the option, or else the one that the model was taught from."""
+        """The fields of the text: those of the option, or else the one from which the model learned."""
         return self.text_fields or (model.field_names.get("text_field", "text"),)
 
     def _check_mails(self) -> None:

@@ -20,7 +20,7 @@ from stream_pegasos.cli.stream import DICT_FORMATS, Stream, labelled_stream
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.tuning import Candidate, Tuning
 
-# What is tried, each of the features with each of the learners; the first of each are the defaults.
+# The options that are tried, all features with all learners; the first of each are the defaults.
 FEATURES: tuple[dict[str, Any], ...] = (
     {},
     {"ngram_range": "1"},
@@ -132,8 +132,8 @@ def tune(given: TuneOptions) -> None:
 
 
 def models_to_try(given: options.ModelOptions, stream: Stream | None, several: bool = False) -> dict[str, Any]:
-    """The model with the given options, and models with further options, each by the flags of these."""
-    # Of features that are given, and of mails, there is one kind.
+    """The model with the given options, and models with more options, by the flags of these."""
+    # Features as input, and mails, have no options to try.
     are_fixed = given.mail or (stream is not None and (stream.is_mail or stream.format in DICT_FORMATS))
     names = {field.name for field in fields(given) if getattr(given, field.name) is not None}
     of_pegasos, of_adaptive = names & OF_PEGASOS, names & OF_ADAPTIVE
@@ -152,7 +152,7 @@ def models_to_try(given: options.ModelOptions, stream: Stream | None, several: b
 
 
 def _flags(given: options.MailOptions | options.StreamOptions | options.ModelOptions) -> str:
-    """Those options that are not the defaults, as they are written on the command line."""
+    """The options that are not the defaults, as flags of the command line."""
     words = []
     for field in fields(given):
         value = getattr(given, field.name)
