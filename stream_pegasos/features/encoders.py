@@ -107,8 +107,8 @@ class TextEncoder:
         self.n_dimensions = vectors.shape[1]
         if not 1 <= self.n_dimensions <= MOST:
             raise EncoderError(f"{self._what} gives {self.n_dimensions} numbers a text; it may give 1 to {MOST}")
-        signs = np.random.default_rng(0).integers(0, 2, self.n_dimensions) * 2.0 - 1.0
-        rounded = np.rint(vectors @ signs * 8.0).astype(np.int64)
+        bits = np.unpackbits(np.frombuffer(hashlib.shake_256(b"signs").digest(MOST // 8), np.uint8))
+        rounded = np.rint(vectors @ (bits[: self.n_dimensions] * 2.0 - 1.0) * 8.0).astype(np.int64)
         self.digest = hashlib.sha256(f"{self.n_dimensions} {rounded.tolist()}".encode()).hexdigest()[:32]
 
     @property

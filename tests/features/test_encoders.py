@@ -245,6 +245,14 @@ def test_a_file_names_the_encoder(tmp_path):
         model.save(tmp_path / "model", vectors=True)
 
 
+def test_the_digest_is_the_same_on_every_machine():
+    """A little noise is none, and another vector is another encoder."""
+    noise = np.random.default_rng(0)
+    assert text_encoder(counted).digest == "3a371f047f5bb8ec9e7794517262a6f5"
+    assert text_encoder(lambda texts: counted(texts) * noise.normal(1, 1e-6, 3)).digest == text_encoder(counted).digest
+    assert text_encoder(lambda texts: np.array(counted(texts))[:, ::-1]).digest != text_encoder(counted).digest
+
+
 def test_an_encoder_is_found_by_its_name(monkeypatch):
     encoder = vector_source(ENCODER)
     assert vector_source(ENCODER) is encoder is copy.deepcopy(encoder) and encoder.n_dimensions == 6
