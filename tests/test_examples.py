@@ -16,7 +16,9 @@ PAPERS = sorted(path for path in (FOLDER / "papers").glob("*.py") if path.stem n
 
 def run(folder: Path, *command: str | Path) -> str:
     environment = {**os.environ, "MPLBACKEND": "agg"}
-    done = subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert not done.stderr
@@ -34,7 +36,7 @@ def test_sending_a_stream_goes_on_where_the_service_is(tmp_path: Path) -> None:
     )
     lines = [f"{'spam' if i % 3 else 'ham'}\t{'win' if i % 3 else 'lunch'} {i}\n" for i in range(300)]
     stream = tmp_path / "stream.txt"
-    with service.running() as port:
+    with service.running() as (port, _):
         for n, sent in ((200, 200), (300, 100), (300, 0)):
             stream.write_text("".join(lines[:n]))
             url = f"http://127.0.0.1:{port}"
