@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from stream_pegasos.learners.labels import truth_of
+
 __all__ = ["Descriptions", "Lessons", "lessons_of", "name_as_text"]
 
 # Of each label texts, or one, or nothing where its name says enough.
@@ -58,7 +60,7 @@ class Lessons(NamedTuple):
 def lessons_of(descriptions: Descriptions, several: bool, message_of: Callable[[str], Any]) -> Lessons:
     """What is to be learned of descriptions, one round after the other, where a message has one label or several.
 
-    Names that are numbers, or that differ by their numbers alone, are left out.
+    Names that are numbers, true or false, or that differ by their numbers alone, are left out.
 
     Raises
     ------
@@ -71,7 +73,11 @@ def lessons_of(descriptions: Descriptions, several: bool, message_of: Callable[[
         raise TypeError(f"descriptions must be a mapping of labels to texts, not {type(descriptions).__name__}")
     names = {label: name_as_text(label) for label, description in descriptions.items() if description is None}
     met = Counter(name.lower() for name in names.values())
-    left_out = [label for label, name in names.items() if not any(map(str.isalpha, name)) or met[name.lower()] > 1]
+    left_out = [
+        label
+        for label, name in names.items()
+        if not any(map(str.isalpha, name)) or met[name.lower()] > 1 or truth_of(label) is not None
+    ]
     lessons: list[tuple[str, Any]] = []
     for label, description in descriptions.items():
         if label in left_out:

@@ -210,8 +210,8 @@ class TextClassifier(Classifier):
         ----------
         descriptions
             For each label, that the classifier takes, a text, several texts, or `None` for its name: words are split at
-            underscores, hyphens and capitals. Names that are numbers, or differ by these alone, are left out, with a
-            warning. Where a message has fields, a text stands for the first one of text.
+            underscores, hyphens and capitals. Names that are numbers, true or false, or differ by numbers alone, are
+            left out, with a warning. Where a message has fields, a text stands for the first one of text.
 
         Raises
         ------
