@@ -8,7 +8,6 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
@@ -154,6 +153,8 @@ class TextEncoder:
         return found
 
     def _encoded_in_threads(self, blocks: list[list[str]], threads: int) -> list[Vectors]:
+        from concurrent.futures import ThreadPoolExecutor
+
         with _one_thread_each(), ThreadPoolExecutor(threads) as pool:
             return [*pool.map(self._encoded, blocks)]
 
