@@ -303,7 +303,7 @@ def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
         raise FileNotFoundError(f"the folder {name!r} has no model.safetensors and tokenizer.json of model2vec")
     if not path.is_file():
         raise FileNotFoundError(
-            f"there is no file or folder {name!r}; vectors is {WORDLLAMA!r}, or a file or folder with vectors of words"
+            f"there is no file or folder {name!r}; vectors is {WORDLLAMA!r}, 'use', or a file or folder"
         )
     return [path], _read_binary if path.suffix == ".bin" else _read_text
 
