@@ -313,7 +313,7 @@ def test_labels_that_hold_together(page):
         assert_same(page, service.view())
         page.find_element("id", "try-text").send_keys("grain grain: card lost 0 please", Keys.ENTER)
         wait(page, lambda: shown(page, "why"))
-        answer = service.explain("grain grain: card lost 0 please")
+        answer = asyncio.run(service.explain("grain grain: card lost 0 please"))
         assert texts(page, "#verdict bdi") == list(answer["label"])
         ticked = [chance.startswith("✓") for chance in texts(page, "#chances .value")]
         assert ticked == [label in answer["label"] for label, _ in answer["probabilities"]]
