@@ -40,17 +40,14 @@ class Features(base.MiniBatchTransformer):
     scanner: Scanner
     on: str | None = None
     namespace: str | None = None
+    is_one: bool = True  # whether the scanner takes one value of a message, and no tuple of several
     vector_source: VectorSource | None = None  # what gives a message its vector, if anything
+    encoder: TextEncoder | None = None  # the same, if it reads the whole text
 
     def __init_subclass__(cls, is_kind: bool = True, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if is_kind:  # that a file may name
             Features.kinds[cls.__name__] = cls
-
-    @property
-    def is_one(self) -> bool:
-        """Whether the scanner takes one value of a message, and no tuple of several."""
-        return True
 
     @property
     def each(self) -> Sequence[Features]:
@@ -72,10 +69,9 @@ class Features(base.MiniBatchTransformer):
         """The field that holds a whole mail, `"text"` where the message is one; `None` if there is none."""
         return None
 
-    @property
-    def encoder(self) -> TextEncoder | None:
-        """What gives the whole text of a message its vector, if anything."""
-        return self.vector_source if isinstance(self.vector_source, TextEncoder) else None
+    def _take_vectors_of(self, source: VectorSource | None) -> None:
+        self.vector_source = source
+        self.encoder = source if isinstance(source, TextEncoder) else None
 
     def described(self) -> dict[str, Any]:
         """What the features were made with, by parameter; of word vectors what names them."""
@@ -344,7 +340,7 @@ class FeatureUnion(Features, is_kind=False):
             names = ", ".join(str(part.on) for part in parts)
             raise ValueError(f"two parts read the same field in the same way; the fields are {names}")
         self._each = with_one_vector([leaf for part in parts for leaf in part.each])
-        self.vector_source = next((leaf.vector_source for leaf in self._each if leaf.vector_source is not None), None)
+        self._take_vectors_of(next((leaf.vector_source for leaf in self._each if leaf.vector_source is not None), None))
         self.scanner = scanner_of(self._each)
         self._fields = tuple(dict.fromkeys(part.on for part in parts if part.on is not None))
 
@@ -381,21 +377,22 @@ class FeatureUnion(Features, is_kind=False):
         texts: list[str] = []
         for part in self.parts:
             value = part.read_value(message.get(part.on))
-            if part.encoder is not None:
-                *value, text = value
-                texts.append(text)
             if part.is_one:
                 read.append(value)
             else:
                 read += value
-        return (*read, "\n".join(filter(None, texts))) if self.encoder is not None else tuple(read)
+                if part.encoder is not None:
+                    texts.append(read.pop())
+        if self.encoder is not None:
+            read.append("\n".join(filter(None, texts)))
+        return tuple(read)
 
 
 class SentenceVector(Features, is_kind=False):
     """The vector that an encoder gives the text of a message: it stands behind all other values."""
 
     def __init__(self, encoder: TextEncoder) -> None:
-        self.vector_source = encoder
+        self._take_vectors_of(encoder)
         of_texts = "vector", r"\S+", False, frozenset[str](), (1, 1), 2**30, False, True, "l2"
         self.scanner = Scanner(*of_texts, vectors=encoder)
 

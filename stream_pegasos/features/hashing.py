@@ -270,6 +270,9 @@ class HashedBagOfWords(Features):
     def takes_text(self) -> bool:
         return True
 
+    def prepare(self, x: Any) -> Any:
+        return x if self._as_it_is else super().prepare(x)
+
     def read(self, x: Any) -> Any:
         """What the scanner takes: the text, or its n-grams where Python has to find them."""
         if self._as_it_is:
@@ -291,9 +294,12 @@ class HashedBagOfWords(Features):
         return self._prepared(str.__str__(value))
 
     def _prepared(self, text: str) -> Any:
+        prepared: Any = text
         if self._ready_made:
-            return self._ngrams(text)
-        return self._preprocess(text) if self._in_python else text
+            prepared = self._ngrams(text)
+        elif self._in_python:
+            prepared = self._preprocess(text)
+        return prepared if self.encoder is None else (prepared, text)
 
     def prepare_many(self, X: Any, threads: int = 1) -> list[Any]:
         if not self._as_it_is or isinstance(X, (str, bytes, dict)) or is_frame(X):

@@ -109,7 +109,8 @@ class MailFeatures(Features):
         except ModuleNotFoundError as error:
             raise missing("MailFeatures", "mail", error) from error
         text = TextFeatures(vectors=vectors)
-        self.vectors, self.vector_source = text.vectors, text.vector_source
+        self.vectors = text.vectors
+        self._take_vectors_of(text.vector_source)
         plain, *sentence = text.each
         of_text, of_subject = (
             plain.clone({"on": name, "namespace": self._space(name)}) for name in ("text", "subject")

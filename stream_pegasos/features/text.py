@@ -123,7 +123,7 @@ class TextFeatures(HashedBagOfWords):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.encoder is not None:
-            self._as_it_is = False
+            self.is_one = self._as_it_is = False
             self._each = self.clone({"vectors": None}), SentenceVector(self.encoder)
             self.scanner = scanner_of(self._each)
 
@@ -131,24 +131,17 @@ class TextFeatures(HashedBagOfWords):
         super()._check()
         if self.vectors is None:
             return
-        self.vector_source = vector_source(self.vectors)
+        source = vector_source(self.vectors)
+        self._take_vectors_of(source)
         if not isinstance(self.vectors, (str, os.PathLike)):
-            self.vectors = self.vector_source  # copies of which cost nothing
+            self.vectors = source  # copies of which cost nothing
         if self.encoder is None and self.analyzer != "word":
             raise ValueError(f"word vectors are for analyzer='word', not {self.analyzer!r}")
-        check_integer("n_features", self.n_features, 1, 2**31 - 1 - self.vector_source.n_dimensions)
-
-    @property
-    def is_one(self) -> bool:
-        return self.encoder is None
+        check_integer("n_features", self.n_features, 1, 2**31 - 1 - source.n_dimensions)
 
     @property
     def each(self) -> Sequence[Features]:
         return (self,) if self.encoder is None else self._each
-
-    def _prepared(self, text: str) -> Any:
-        prepared = super()._prepared(text)
-        return prepared if self.encoder is None else (prepared, text)
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:
