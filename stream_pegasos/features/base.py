@@ -160,6 +160,7 @@ class Features(base.MiniBatchTransformer):
         if self.encoder is not None:
             with contextlib.suppress(TypeError, ValueError):
                 self.prepare_many(X, threads)
+                return [None] * len(X)
         for x in X:
             try:
                 self.prepare(x)
