@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from email.message import Message
 from email.utils import mktime_tz, parsedate_tz
 from itertools import islice
+from typing import NamedTuple
 
-__all__ = ["read_headers", "shape_of", "site_of"]
+__all__ = ["MAX_SOURCE", "Headers", "read_headers", "shape_of", "site_of"]
 
 MAX_FIELDS = 150  # header fields that are looked at
 MAX_HOPS = 12
 MAX_HEADER_TEXT = 6_000  # characters
+MAX_SOURCE = 500  # characters of fields, or of a body, that are taken as they stand
+MAX_ROUTE_SOURCE = 300  # the same of hops, newest first; lines of older ones are seldom met again
 
 # Fields that the receiving side writes, or decides whether to keep.
 OF_RECEIVER = frozenset(
@@ -44,6 +47,12 @@ COMMON = frozenset(
     """.split()  # noqa: SIM905
 )
 USUAL_CASES = ("MIME-Version", "Message-ID")
+# Fields that the program writes by which a mail was made.
+OF_PROGRAM = frozenset(
+    """
+    x-mailer user-agent x-mimeole message-id date mime-version content-type content-transfer-encoding
+    """.split()  # noqa: SIM905
+)
 
 CLASSES = bytes.maketrans(
     bytes(range(ord("0"), ord("9") + 1)) + bytes(range(ord("A"), ord("Z") + 1)) + bytes(range(ord("a"), ord("z") + 1)),
@@ -96,8 +105,32 @@ def site_of(host: str) -> str:
     return ".".join(labels[-n:])
 
 
-def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> tuple[str, str, list[str]]:
-    """The headers as a text in which no address, host or list is named; the route; and tokens.
+class Headers(NamedTuple):
+    """What is found in the headers of a mail.
+
+    Attributes
+    ----------
+    text
+        Fields and the route, in which no address, host or list is named.
+    route
+        The lines that servers wrote, with the names of hosts, and without time, recipient and number.
+    source
+        The beginning of the fields that the sender's program wrote, as they stand.
+    route_source
+        The beginning of the newest lines that servers wrote, as they stand.
+    tokens
+        Features of everything else.
+    """
+
+    text: str
+    route: str
+    source: str
+    route_source: str
+    tokens: list[str]
+
+
+def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> Headers:
+    """Read the headers of a mail.
 
     Parameters
     ----------
@@ -111,6 +144,7 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> t
     fields: dict[str, str] = {}
     hops: list[str] = []
     lines: list[str] = []
+    of_program: list[str] = []
     tokens: list[str] = []
     for name, value in islice(mail.raw_items(), MAX_FIELDS):
         lower = name.lower()
@@ -129,6 +163,8 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> t
                 tokens.append(f"odd-case:{lower}")
             if lower not in WITHOUT_TEXT:
                 lines.append(f"{lower}: {value[:300]}")
+            if lower in OF_PROGRAM:
+                of_program.append(f"{name}: {value}")
     tokens += [f"no:{name}" for name in sorted(COMMON - fields.keys())]
     for read in (address_tokens(fields, decode), subject_tokens(subject, fields), date_tokens(fields, hops)):
         tokens += read
@@ -140,7 +176,8 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> t
         start += 1
     unnamed = HOP_NAMES.sub(lambda found: found[0][0] + (found[1] or "host"), "\n".join(route[start:]))
     text = masked("\n".join(lines)[:MAX_HEADER_TEXT].lower())
-    return f"{text}\n{masked(unnamed)}", "\n".join(route), tokens
+    source, route_source = "\n".join(of_program)[:MAX_SOURCE], "\n".join(hops)[:MAX_ROUTE_SOURCE]
+    return Headers(f"{text}\n{masked(unnamed)}", "\n".join(route), source, route_source, tokens)
 
 
 def masked(text: str) -> str:

@@ -17,7 +17,7 @@ from email.parser import Parser
 from email.policy import Compat32, Policy
 from typing import Any, cast
 
-from stream_pegasos.features.mail_headers import read_headers
+from stream_pegasos.features.mail_headers import MAX_SOURCE, read_headers
 from stream_pegasos.features.mail_html import MAX_TAGS, read_html
 from stream_pegasos.features.mail_tokens import attachment_tokens, link_tokens, page_tokens, text_tokens
 
@@ -66,6 +66,11 @@ class MailParts:
     route
         The servers' lines on the route, with the names of hosts, which tell by which servers a mailbox gets its mail,
         and by which its spam.
+    source
+        What the sender's program wrote, as it stands: the beginnings of some header fields (program, Message-ID, date,
+        types of content) and of the body.
+    route_source
+        The beginning of the newest of the servers' lines, as they stand.
     tokens
         Features of what stands beside the text, each of the form `"kind:what"`, in the order of the mail; none twice.
     left_out
@@ -77,6 +82,8 @@ class MailParts:
     text: str
     headers: str
     route: str
+    source: str
+    route_source: str
     tokens: list[str]
     left_out: dict[str, int]
 
@@ -180,6 +187,7 @@ class MailReader:
 
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
+        self.begin = ""  # of the body, each character a byte
         self.texts: list[str] = []
         self.tokens: dict[str, None] = {}  # in order, none twice
         self.n_tags, self.n_characters = MAX_TAGS, MAX_TEXT
@@ -187,8 +195,8 @@ class MailReader:
     def read(self, message: bytes) -> MailParts:
         mail = self._parse(message)
         subject = decode_field(mail.get("Subject", ""))
-        headers, route, tokens = read_headers(mail, subject, decode_field)
-        self._add(tokens)
+        headers = read_headers(mail, subject, decode_field)
+        self._add(headers.tokens)
         self._add([f"tree:{self._read_part(mail)[:200]}"])
         text = "\n".join(filter(None, map(str.strip, "\n".join(self.texts).split("\n"))))
         if len(text) > FIRST + LAST:
@@ -199,7 +207,16 @@ class MailReader:
         found = list(self.tokens)
         if len(found) > MAX_TOKENS:
             self.left_out["tokens"] += len(found) - MAX_TOKENS
-        return MailParts(subject, text, headers, route, found[:MAX_TOKENS], dict(self.left_out))
+        return MailParts(
+            subject=subject,
+            text=text,
+            headers=headers.text,
+            route=headers.route,
+            source=f"{headers.source}\n{self.begin}",
+            route_source=headers.route_source,
+            tokens=found[:MAX_TOKENS],
+            left_out=dict(self.left_out),
+        )
 
     def _add(self, tokens: Iterable[str]) -> None:
         self.tokens.update(dict.fromkeys(tokens))
@@ -211,6 +228,7 @@ class MailReader:
         end, length = min(found, default=(len(message), 0))
         headers = self._cut(message, 0, end, MAX_HEADERS) + b"\n\n"
         body = self._cut(message, end + length, len(message), MAX_BODY)
+        self.begin = body[:MAX_SOURCE].decode("latin-1")
         # Each character stands for a byte, so that nothing is lost before charsets are known.
         mail = cast(Part, parser.parsestr(headers.decode("latin-1"), headersonly=True))
         if mail.get_content_maintype() in ("multipart", "message"):
@@ -241,8 +259,7 @@ class MailReader:
                 break
         if body.count(b"\n", 0, stop) + body.count(b"\r", 0, stop) > MAX_LINES:
             stop = sum(map(len, body[:stop].splitlines(keepends=True)[:MAX_LINES]))
-        self.left_out["bytes"] += len(body) - stop
-        return body[:stop]
+        return self._cut(body, 0, len(body), stop)
 
     def _read_part(self, part: Message) -> str:
         """Read a part and the parts within it, and return its type, with theirs in brackets."""
