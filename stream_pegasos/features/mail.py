@@ -48,6 +48,9 @@ class MailFeatures(Features):
     claim, what is hidden from a reader, attachments by name, type and size, character sets, and what servers found by
     SPF, DKIM and DMARC. tests/benchmarks/mail.py measures what each of them is worth.
 
+    Words in disguise are read as those that they stand for: `fr0m`, `p-r-i-z-e`, with invisible signs, with letters of
+    another script or width that look the same. tests/benchmarks/disguise.py measures that.
+
     Nothing in a mail is opened, run or fetched. No mail raises, however broken. The time for one is bounded, too: of a
     mail beyond 464 kB, 100 parts or 8,000 lines the rest is left out, and so is the middle of a long text. The mail has
     a mark that says so, and `parts` counts it.

@@ -17,6 +17,7 @@ from email.parser import Parser
 from email.policy import Compat32, Policy
 from typing import Any, cast
 
+from stream_pegasos.features.mail_disguise import undisguised
 from stream_pegasos.features.mail_headers import MAX_SOURCE, read_headers
 from stream_pegasos.features.mail_html import MAX_TAGS, read_html
 from stream_pegasos.features.mail_tokens import attachment_tokens, link_tokens, page_tokens, text_tokens
@@ -38,9 +39,6 @@ HAS_PARTS = re.compile(rb"(?:multipart|message)/", re.IGNORECASE)
 DELIMITER = re.compile(rb"^--", re.MULTILINE)
 NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
 BEGINS_AS_HTML = re.compile(r"\s*<(?:!doctype|html|head|body|table|div|p|center|font)\b", re.IGNORECASE)
-INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
-)
 # Codecs that are no charset of a mail, or whose time grows with the square of the length.
 NO_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7", "mbcs", "oem")
 # Charsets whose name often stands for a larger one.
@@ -57,9 +55,9 @@ class MailParts:
     Attributes
     ----------
     subject
-        The subject, decoded.
+        The subject, decoded, with its words spelled as usual.
     text
-        What a reader sees of the body, decoded, and the subjects of forwarded messages. A long text is cut to its first
+        What a reader sees of the body, likewise, and the subjects of forwarded messages. A long text is cut to its first
         2,500 and its last 1,000 characters, lest it outweigh everything else.
     headers
         Header fields and the servers' lines on the route, without the names of hosts, addresses and lists.
@@ -67,8 +65,8 @@ class MailParts:
         The servers' lines on the route, with the names of hosts, which tell by which servers a mailbox gets its mail,
         and by which its spam.
     source
-        What the sender's program wrote, as it stands: the beginnings of some header fields (program, Message-ID, date,
-        types of content) and of the body.
+        What the sender's program wrote, before it is decoded: the beginnings of some header fields (program,
+        Message-ID, date, types of content) and of the body.
     route_source
         The beginning of the newest of the servers' lines, as they stand.
     tokens
@@ -187,14 +185,14 @@ class MailReader:
 
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
-        self.begin = ""  # of the body, each character a byte
+        self.begin = ""  # of the body before it is decoded
         self.texts: list[str] = []
         self.tokens: dict[str, None] = {}  # in order, none twice
         self.n_tags, self.n_characters = MAX_TAGS, MAX_TEXT
 
     def read(self, message: bytes) -> MailParts:
         mail = self._parse(message)
-        subject = decode_field(mail.get("Subject", ""))
+        subject, _ = undisguised(decode_field(mail.get("Subject", "")))
         headers = read_headers(mail, subject, decode_field)
         self._add(headers.tokens)
         self._add([f"tree:{self._read_part(mail)[:200]}"])
@@ -202,6 +200,8 @@ class MailReader:
         if len(text) > FIRST + LAST:
             self.left_out["characters"] += len(text) - FIRST - LAST
             text = f"{text[:FIRST]}\n{text[-LAST:]}"
+        text, tokens = undisguised(text)
+        self._add(tokens)
         self._add(text_tokens(text))
         self._add(f"left-out:{what}" for what in self.left_out)
         found = list(self.tokens)
@@ -228,7 +228,7 @@ class MailReader:
         end, length = min(found, default=(len(message), 0))
         headers = self._cut(message, 0, end, MAX_HEADERS) + b"\n\n"
         body = self._cut(message, end + length, len(message), MAX_BODY)
-        self.begin = body[:MAX_SOURCE].decode("latin-1")
+        self.begin, _ = undisguised(body[:MAX_SOURCE].decode("utf-8", "ignore"))
         # Each character stands for a byte, so that nothing is lost before charsets are known.
         mail = cast(Part, parser.parsestr(headers.decode("latin-1"), headersonly=True))
         if mail.get_content_maintype() in ("multipart", "message"):
@@ -325,13 +325,7 @@ class MailReader:
             if BEGINS_AS_HTML.match(text):
                 self._add(["text:is-html"])
             self._add(link_tokens(text))
-        if text.isascii():
-            self.texts.append(text)
-        else:
-            seen = INVISIBLE.sub("", text)
-            if len(text) - len(seen) > 2:
-                self._add([f"text:invisible:{(len(text) - len(seen)).bit_length()}"])
-            self.texts.append(seen)
+        self.texts.append(text)
         self._add(
             [f"part:{kind}", f"charset:{charset.lower()[:30]}" if charset else "charset:", f"encoding:{encoding[:20]}"]
         )
