@@ -57,8 +57,8 @@ class MailParts:
     subject
         The subject, decoded, with its words spelled as usual.
     text
-        What a reader sees of the body, likewise, and the subjects of forwarded messages. A long text is cut to its first
-        2,500 and its last 1,000 characters, lest it outweigh everything else.
+        What a reader sees of the body, likewise, and the subjects of forwarded messages. A long text is cut to its
+        first 2,500 and its last 1,000 characters, lest it outweigh everything else.
     headers
         Header fields and the servers' lines on the route, without the names of hosts, addresses and lists.
     route

@@ -335,18 +335,24 @@ def bogofilter(corpus: Corpus) -> Iterator[tuple[str, Answers]]:
     scores = np.full(len(corpus.texts), NO_WORD_KNOWN)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-
-        def run(option: str, message: bytes) -> bytes:
-            # It exits with 0, 1 or 2 for spam, ham and unsure, and with 3 for an error.
-            done = subprocess.run(["bogofilter", "-C", "-d", folder, option], input=message, capture_output=True)
-            if done.returncode == 3:
-                raise OSError(f"bogofilter: {done.stderr.decode().strip()}")
-            return done.stdout
-
         for i, (text, label) in enumerate(zip(corpus.texts, corpus.labels, strict=True)):
             message = b"\n" + text.encode(errors="replace")
             if i > 0:  # without a list of words it refuses
-                scores[i] = float(run("-TT", message))
-            run("-s" if label else "-n", message)
-    margins = np.where(scores == NO_WORD_KNOWN, 0.0, scores - 0.5)
-    yield "bogofilter", by_margin(margins, time.perf_counter() - start, np.stack([1.0 - scores, scores], axis=1))
+                scores[i] = float(run_bogofilter(folder, "-TT", given=message))
+            run_bogofilter(folder, "-s" if label else "-n", given=message)
+    yield (
+        "bogofilter",
+        by_margin(margins_of_bogofilter(scores), time.perf_counter() - start, np.stack([1.0 - scores, scores], axis=1)),
+    )
+
+
+def run_bogofilter(folder: str, *options: str, given: bytes) -> bytes:
+    """It exits with 0, 1 or 2 for spam, ham and unsure, and with 3 for an error."""
+    done = subprocess.run(["bogofilter", "-C", "-d", folder, *options], input=given, capture_output=True)
+    if done.returncode == 3:
+        raise OSError(f"bogofilter: {done.stderr.decode().strip()}")
+    return done.stdout
+
+
+def margins_of_bogofilter(scores: Floats) -> Floats:
+    return np.where(scores == NO_WORD_KNOWN, 0.0, scores - 0.5)
