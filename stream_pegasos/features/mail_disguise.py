@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 
 __all__ = ["undisguised"]
@@ -27,9 +28,11 @@ AMONG_LETTERS = re.compile(
     rf"[A-Z][a-z]{{0,20}}{DIGITS}[a-z][a-z013457@$]{{0,20}}"
     r")(?![\w@$+/=-]|\.\w)"
 )
-# Patterns that begin with a set are searched fast: without these there is none of those.
-MAYBE_SPACED = re.compile(r"[ .\-_*|~^+][^\W\d_][ .\-_*|~^+][^\W\d_][ .\-_*|~^+][^\W\d_](?![^\W_])")
+# Without these there is nothing of the kind. A pattern that begins with a set is searched fast, bytes even faster.
+OTHER_SCRIPT = re.compile("[\u0370-\u052f]")
 MAYBE_AMONG_LETTERS = re.compile(r"[013457@$!](?<=[A-Za-z].)[013457@$!]{0,7}[A-Za-z](?![\w-]*\.\w)")
+AS_KINDS = bytes.maketrans(b" .-_*|~^+?" + string.ascii_letters.encode(), b"." * 9 + b"a" * 53)
+MAYBE_SPACED = b".a.a.a"  # non-ASCII characters, which are question marks here, may be letters
 AS_LETTERS = str.maketrans("013457@$!", "oieastasi")
 
 
@@ -52,10 +55,10 @@ def undisguised(text: str) -> tuple[str, list[str]]:
         if len(text) - len(seen) > 2:
             tokens.append(f"text:invisible:{(len(text) - len(seen)).bit_length()}")
         text = unicodedata.normalize("NFKC", seen)
+    usual = text
+    if not text.isascii() and OTHER_SCRIPT.search(text):
         usual = TWO_SCRIPTS.sub(lambda word: word[0].translate(LOOK_ALIKES), text)
-    else:
-        usual = text
-    if MAYBE_SPACED.search(usual):
+    if MAYBE_SPACED in usual.encode("ascii", "replace").translate(AS_KINDS):
         usual = SPACED.sub(lambda word: word[0].replace(word[1], ""), usual)
     if MAYBE_AMONG_LETTERS.search(usual):
         usual = AMONG_LETTERS.sub(_in_letters, usual)

@@ -13,6 +13,7 @@ __all__ = ["MAX_SOURCE", "Headers", "read_headers", "shape_of", "site_of"]
 
 MAX_FIELDS = 150  # header fields that are looked at
 MAX_HOPS = 12
+MAX_LOCAL_PART = 200  # characters
 MAX_HEADER_TEXT = 6_000  # characters
 MAX_SOURCE = 500  # characters of fields, or of a body, that are taken as they stand
 MAX_ROUTE_SOURCE = 300  # the same of hops, newest first; lines of older ones are seldom met again
@@ -60,8 +61,7 @@ CLASSES = bytes.maketrans(
 )
 REPEATED = re.compile(rb"(.)\1*", re.DOTALL)
 IN_BRACKETS = re.compile(r"<([^<>\s]{0,300})>")
-# In lower-case text: a local part that ends where the @ was, a host, an IP address.
-LOCAL_PART = re.compile(r"(?<![\w.+=%$-])[\w.+=%$-]{1,200}+\Z")
+# In lower-case text: a host, an IP address.
 HOST = re.compile(r"(?<![\w.-])(?:(?:[\w-]{1,60}\.){1,8}[a-z]{2,20}\b|\d{1,3}(?:\.\d{1,3}){3}(?![\w.]))")
 IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 CAME_FROM = re.compile(r"\s*from\s+([^\s()]{1,200})(?:\s+\(([^()]{0,300}(?:\([^()]{0,100}\))?[^()]{0,100})\))?")
@@ -183,11 +183,15 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> H
 def masked(text: str) -> str:
     """A lower-case text without the addresses and hosts in it."""
     *before, last = text.split("@")
-    parts = [
-        part[: found.start()] if (found := LOCAL_PART.search(part, max(0, len(part) - 200))) else part
-        for part in before
-    ]
-    return HOST.sub("host", "@".join([*parts, last]))
+    return HOST.sub("host", "@".join([*map(without_local_part, before), last]))
+
+
+def without_local_part(text: str) -> str:
+    """A text that ends where the @ of an address was."""
+    end = len(text)
+    while end and (text[end - 1].isalnum() or text[end - 1] in "_.+=%$-"):
+        end -= 1
+    return text[:end] if len(text) - end <= MAX_LOCAL_PART else text
 
 
 def read_route(hops: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ A mail may come from anyone, so each bound below is set before the part of the w
 from __future__ import annotations
 
 import binascii
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
 from email.parser import Parser
-from email.policy import Compat32, Policy
+from email.policy import Compat32
 from typing import Any, cast
 
 from stream_pegasos.features.mail_disguise import undisguised
@@ -38,6 +39,7 @@ FIRST, LAST = 2_500, 1_000  # characters of a long text that are kept: its begin
 HAS_PARTS = re.compile(rb"(?:multipart|message)/", re.IGNORECASE)
 DELIMITER = re.compile(rb"^--", re.MULTILINE)
 NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
+CHARSET = re.compile(r";\s*charset=\"?([\w-]+)\"?(?:;|\Z)", re.ASCII | re.IGNORECASE)  # as nearly always
 BEGINS_AS_HTML = re.compile(r"\s*<(?:!doctype|html|head|body|table|div|p|center|font)\b", re.IGNORECASE)
 # Codecs that are no charset of a mail, or whose time grows with the square of the length.
 NO_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7", "mbcs", "oem")
@@ -105,13 +107,13 @@ class BoundedPolicy(Compat32):
 class Part(Message):
     """A part of a mail, which finds its header fields by their names; the email package looks through all of them."""
 
-    def __init__(self, policy: Policy[Any]) -> None:
-        super().__init__(policy)
-        self.fields: dict[str, str] = {}
-
-    def set_raw(self, name: str, value: str) -> None:
-        super().set_raw(name, value)
-        self.fields.setdefault(name.lower(), value)
+    @functools.cached_property
+    def fields(self) -> dict[str, str]:
+        """The first one of each name."""
+        found: dict[str, str] = {}
+        for name, value in self.raw_items():
+            found.setdefault(name.lower(), value)
+        return found
 
     def get(self, name: str, failobj: Any = None) -> Any:
         return self.fields.get(name.lower(), failobj)
@@ -172,7 +174,12 @@ def file_name(part: Message) -> str:
         return ""
 
 
-def charset_of(part: Message) -> str:
+def charset_of(part: Message, content: str) -> str:
+    """The charset that a type of content names."""
+    if "charset" not in content.lower():
+        return ""
+    if found := CHARSET.search(content):
+        return found[1]
     try:
         given = part.get_param("charset")
     except BAD_PARAMETER:
@@ -223,9 +230,11 @@ class MailReader:
 
     def _parse(self, message: bytes) -> Part:
         """The mail as the email package reads it, cut to the bounds."""
-        parser = Parser(Part, policy=BoundedPolicy(left_out=self.left_out))  # type: ignore[arg-type, call-arg]
-        found = [(at, len(blank)) for blank in (b"\n\n", b"\n\r\n", b"\r\r") if (at := message.find(blank)) >= 0]
-        end, length = min(found, default=(len(message), 0))
+        parser = Parser(Part, policy=BoundedPolicy(left_out=self.left_out))  # type: ignore[call-arg]
+        end, length = len(message), 0
+        for blank in (b"\n\n", b"\n\r\n", b"\r\r"):
+            if (at := message.find(blank, 0, end + 2)) >= 0:
+                end, length = at, len(blank)
         headers = self._cut(message, 0, end, MAX_HEADERS) + b"\n\n"
         body = self._cut(message, end + length, len(message), MAX_BODY)
         self.begin, _ = undisguised(body[:MAX_SOURCE].decode("utf-8", "ignore"))
@@ -307,7 +316,7 @@ class MailReader:
 
     def _read_text(self, part: Message, kind: str, payload: str) -> None:
         content = part.get("Content-Type", "")
-        charset = charset_of(part) if "charset" in content.lower() else ""
+        charset = charset_of(part, content)
         encoding = part.get("Content-Transfer-Encoding", "").strip().lower()
         text = decode_bytes(decode_transfer(payload.encode("latin-1", "replace"), encoding), charset)
         if len(text) > self.n_characters:
