@@ -28,11 +28,13 @@ AMONG_LETTERS = re.compile(
     rf"[A-Z][a-z]{{0,20}}{DIGITS}[a-z][a-z013457@$]{{0,20}}"
     r")(?![\w@$+/=-]|\.\w)"
 )
-# Without these there is nothing of the kind. A pattern that begins with a set is searched fast, bytes even faster.
+# Without these there is nothing of the kind: searching for them is much faster, bytes above all.
 OTHER_SCRIPT = re.compile("[\u0370-\u052f]")
+MAYBE_SPACED, MAYBE_DIGITS = b".a.a.a", (b"a0a", b"a00")
+AS_KINDS = bytes.maketrans(  # characters that are not ASCII, which are question marks here, may be letters
+    b" .-_*|~^+" + b"013457@$!" + b"?" + string.ascii_letters.encode(), b"." * 9 + b"0" * 9 + b"a" * 53
+)
 MAYBE_AMONG_LETTERS = re.compile(r"[013457@$!](?<=[A-Za-z].)[013457@$!]{0,7}[A-Za-z](?![\w-]*\.\w)")
-AS_KINDS = bytes.maketrans(b" .-_*|~^+?" + string.ascii_letters.encode(), b"." * 9 + b"a" * 53)
-MAYBE_SPACED = b".a.a.a"  # non-ASCII characters, which are question marks here, may be letters
 AS_LETTERS = str.maketrans("013457@$!", "oieastasi")
 
 
@@ -58,9 +60,10 @@ def undisguised(text: str) -> tuple[str, list[str]]:
     usual = text
     if not text.isascii() and OTHER_SCRIPT.search(text):
         usual = TWO_SCRIPTS.sub(lambda word: word[0].translate(LOOK_ALIKES), text)
-    if MAYBE_SPACED in usual.encode("ascii", "replace").translate(AS_KINDS):
+    kinds = usual.encode("ascii", "replace").translate(AS_KINDS)
+    if MAYBE_SPACED in kinds:
         usual = SPACED.sub(lambda word: word[0].replace(word[1], ""), usual)
-    if MAYBE_AMONG_LETTERS.search(usual):
+    if any(digits in kinds for digits in MAYBE_DIGITS) and MAYBE_AMONG_LETTERS.search(usual):
         usual = AMONG_LETTERS.sub(_in_letters, usual)
     if usual != text:
         tokens.append("text:respelled")

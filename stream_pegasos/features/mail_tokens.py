@@ -132,7 +132,8 @@ def text_tokens(text: str) -> Iterator[str]:
     yield f"text:size:{bin_of(len(text))}"
     yield f"text:lines:{bin_of(len(lines))}"
     yield f"text:longest:{bin_of(max(map(len, lines)))}"
-    if quoted := sum(line.startswith((">", "|")) for line in lines):
+    begins = f"\n{text}"
+    if quoted := begins.count("\n>") + begins.count("\n|"):
         yield f"text:quoted:{4 * quoted // len(lines)}"
     data = text.encode("ascii", "ignore")
     n_upper, n_lower = len(data.translate(None, NOT_UPPER)), len(data.translate(None, NOT_LOWER))
