@@ -15,7 +15,7 @@ MAX_FIELDS = 150  # header fields that are looked at
 MAX_HOPS = 12
 MAX_LOCAL_PART = 200  # characters
 MAX_HEADER_TEXT = 6_000  # characters
-MAX_SOURCE = 400  # characters of fields, or of a body, that are taken as they stand
+MAX_SOURCE = 500  # characters of fields, or of a body, that are taken as they stand
 MAX_ROUTE_SOURCE = 300  # the same of hops, newest first; lines of older ones are seldom met again
 
 # Fields that the receiving side writes, or decides whether to keep.

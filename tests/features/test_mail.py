@@ -47,10 +47,10 @@ def test_the_source_is_what_servers_and_the_program_wrote():
     fields = ["From: shop", "message-ID: <1@x>", "Subject: Free", "X-Mailer: The Bat!", "X-Spam-Flag: YES"]
     parts = mail_parts("\n".join([f"Received: {hop}"] * 4 + [*fields, "", "<b>caf\xe9</b>" + "x" * 600]).encode())
     assert parts.route_source == "\n".join([hop] * 4)[:300]
-    assert parts.source == "message-ID: <1@x>\nX-Mailer: The Bat!\n<b>caf\xe9</b>" + "x" * 388
+    assert parts.source == "message-ID: <1@x>\nX-Mailer: The Bat!\n<b>caf\xe9</b>" + "x" * 488
     assert MailFeatures(route=False).read_value(SPAM)[3] == mail_parts(SPAM).source
     long = mail_parts(b"X-Mailer: " + b"a" * 600 + b"\nUser-Agent: b\n\n")
-    assert long.source == "X-Mailer: " + "a" * 390 + "\n"
+    assert long.source == "X-Mailer: " + "a" * 490 + "\n"
 
 
 def test_bytes_texts_and_messages_are_the_same():
