@@ -15,7 +15,9 @@ from stream_pegasos.features.mail_parts import MailParts, mail_parts
 from stream_pegasos.features.message import Message, check_field, is_nothing
 from stream_pegasos.features.text import TextFeatures
 
-__all__ = ["Mail", "MailFeatures"]
+__all__ = ["OF_SOURCE", "Mail", "MailFeatures"]
+
+OF_SOURCE = "source: "  # how the names of the source's sequences of characters begin
 
 
 class Mail(str):

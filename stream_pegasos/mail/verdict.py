@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_share
-from stream_pegasos.features.mail import Mail
+from stream_pegasos.features.mail import OF_SOURCE, Mail
 from stream_pegasos.features.message import Fields, Message
 from stream_pegasos.learners.explanations import INTERCEPT, phrases
 
@@ -21,7 +21,7 @@ LEAST_LEARNED = 100
 REQUIRED = 5.0
 LARGEST_LOG_ODDS = 50.0
 N_WORDS = 5
-N_NAMED = 60  # n-grams, of which words and phrases are made
+N_NAMED = 300  # n-grams; words and phrases are made of those that are not of the source
 
 
 class MailModelError(ValueError):
@@ -127,11 +127,14 @@ class Verdicts:
         return self.of(model, answer, self.words(model, x) if explains else ())
 
     def words(self, model: Any, x: Message) -> list[tuple[str, float]]:
-        """What the heaviest words and phrases of a message add to the margin of spam, the largest size first."""
+        """What the heaviest words and phrases of a message add to the margin of spam, the largest size first. Pieces of
+        the mail's source are none: nobody could read them.
+        """
         if "explain" not in model.capabilities or SPAM not in model.classes:
             return []
         contributions = model.explain_one(x, label=SPAM, limit=N_NAMED)
-        return phrases([(word, value) for word, value in contributions.items() if word != INTERCEPT], N_WORDS)[0]
+        words = [item for item in contributions.items() if item[0] != INTERCEPT and not item[0].startswith(OF_SOURCE)]
+        return phrases(words, N_WORDS)[0]
 
     def of(self, model: Any, answer: Mapping[str, Any], words: Iterable[tuple[str, float]] = ()) -> Verdict:
         """The verdict on a mail.
