@@ -49,7 +49,7 @@ Message = dict[str, str]
 
 
 def main() -> None:
-    arguments = arguments_of(__doc__, orders=3)
+    arguments = arguments_of(__doc__, orders=5)
     for corpus in of_two_classes("mail_raw"):
         print_tables([text.encode("latin-1") for text in corpus.texts], corpus.labels, arguments.orders)
 
