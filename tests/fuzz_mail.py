@@ -15,11 +15,13 @@ BY_HAND = [
     b"From: a@b.example\nSubject: =?utf-8?q?Fr=65e?=\n\nSee http://1.2.3.4/prize",
     b"Content-Type: multipart/mixed; boundary=a\n\n--a\n\ntext\n--a\nContent-Type: text/html\n\n<p>F<b>re</b>e\n--a--",
     b"Content-Type: message/rfc822\n\nSubject: inner\nContent-Transfer-Encoding: base64\n\naGVsbG8=\n",
+    "Subject: V.I.A.G.R.A\n\nfr0m \u0441lick \uff46\uff52\uff45\uff45 p-r-i-z-e".encode(),
     b"Content-Type: text/html; charset=gb2312\n\n<a href=http://a.example>b.example</a><i style='display:none'>x</i>",
 ]
 TOKENS = [b"\n", b"\n\n", b"\r\n", b"\0", b"\xff", b"=?", b"?=", b"--", b";", b'"', b"<", b">", b"&#", b"%", b"("]
 TOKENS += [b"Content-Type: multipart/mixed; boundary=a\n\n--a\n", b"Content-Type: message/rfc822\n\n", b"\n--a\n\n"]
 TOKENS += [b"Content-Type: text/html; charset=utf-7\n\n", b"Content-Transfer-Encoding: base64\n", b"name*0*=utf-8''%"]
+TOKENS += ["\u0430".encode(), "\u200b".encode(), "\uff41".encode(), b" a ", b".a.", b"a1b", b"$a", b"X-Mailer: "]
 TOKENS += [b"charset=", b"=?utf-8?b?", b"<div style='font-size:0'>", b"<!--", b"<a href='//x@", b"Received: from ["]
 SECONDS, SECONDS_A_BYTE = 0.05, 20e-9  # that a mail may take
 TRIES = 5  # until one that took longer is a failure, as others may hold up a machine
