@@ -135,6 +135,7 @@ class Spamd:
             return await self._tell(asked, mail)
         async with self._users.serving(asked.user) as service:
             verdict = await verdict_of(service, self._verdicts, mail, explains=asked.command != "CHECK")
+        self._users.common.n_verdicts[verdict.outcome] += 1  # of all users
         return answer(asked, mail, verdict)
 
     async def _mail(self, client: _Client, asked: Asked) -> bytes:

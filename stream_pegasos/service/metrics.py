@@ -58,6 +58,8 @@ class Metrics:
         service, score, model = self._service, self._service.monitor.score, self._service.model
         yield _counter("messages_learned", "Messages predicted, then learned.", score.n)
         yield _counter("predictions", "Messages only predicted.", service.monitor.n_predictions)
+        yield _counter("failed_requests", "Requests that failed, also of spamd's protocol.", service.monitor.n_failed)
+        yield _gauge("failing", "Whether checkpoints or the journal cannot be written.", service.health() != "ok")
         yield _counter("drifts", "Drifts detected.", model.n_drifts)
         yield _gauge("features", "Features that the model knows.", model.n_features)
         yield _gauge("classes", "Labels that the model knows.", len(set(model.classes) - {None}))
@@ -70,6 +72,10 @@ class Metrics:
                 age = monotonic() - service.checkpoints.written_at
                 yield _gauge("checkpoint_age_seconds", "Time since the last checkpoint.", age)
         yield from self._of_classes()
+        mails = CounterMetricFamily("stream_pegasos_mails", "Mails asked about, by verdict.", labels=["verdict"])
+        for verdict, count in service.n_verdicts.items():
+            mails.add_metric([verdict], count)
+        yield mails
 
     def _of_classes(self) -> Iterator[Any]:
         """Counters by class. The commonest classes of the first scrape keep their counters, as a counter must never

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic
@@ -74,6 +75,8 @@ class Service:
         How many messages were learned again since the checkpoint, from its journal.
     learning_lock
         Hold it to learn, and to give labels or take them back.
+    n_verdicts
+        How many mails were called spam, ham or unsure since the start.
 
     Raises
     ------
@@ -117,6 +120,7 @@ class Service:
         self._encoding = Encoding(lambda X: encode_ahead(self.model, X))
         self._ending = False
         self.n_learned_again = 0
+        self.n_verdicts = Counter[str]()
         if checkpoints is None:
             self._journal = Journal(None, self._lock)
         else:

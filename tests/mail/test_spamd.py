@@ -10,6 +10,7 @@ from spamd_client import HAM, SPAM, Limits, Service, Verdicts, answering, ask, e
 
 from stream_pegasos.mail.spamd import verdict_of
 from stream_pegasos.mail.users import folder_name
+from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.streams.mail_ids import mail_id
 
 SCORE = rb"Spam: (True|False) ; (-?\d+\.\d) / 5\.0\r\n"
@@ -318,3 +319,23 @@ def test_in_the_end_those_are_answered_that_are_at_work(mail_model):
     asked, idle = asyncio.run(asyncio.wait_for(run(), 30))
     assert code(asked) == 0
     assert code(idle) == 79
+
+
+def test_prometheus_sees_the_verdicts_of_all_users_and_what_failed(mail_model, tmp_path):
+    (tmp_path / "ann").mkdir()
+
+    async def run():
+        async with answering(mail_model, folder=tmp_path) as service:
+            for user in ("ann", "bob"):
+                await exchange(
+                    service.port, request("TELL", SPAM, f"User: {user}", "Message-class: spam", "Set: local")
+                )
+                await exchange(service.port, request("CHECK", SPAM, f"User: {user}"))
+            await exchange(service.port, request("PROCESS", HAM))
+            await exchange(service.port, request("CHECK", SPAM)[:-1])
+            return Metrics(service).text().decode()
+
+    text = asyncio.run(asyncio.wait_for(run(), 30))
+    for sample in ('mails_total{verdict="spam"} 2.0', 'mails_total{verdict="ham"} 1.0', "failed_requests_total 1.0"):
+        assert f"\nstream_pegasos_{sample}\n" in text
+    assert "\nstream_pegasos_failing 0.0\n" in text

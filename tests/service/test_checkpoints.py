@@ -81,6 +81,7 @@ def test_checkpoints_that_fail_are_seen(tmp_path, monkeypatch):
             wait(lambda: service.checkpoints.n_failures)
             assert health(client) == "checkpoints fail"
             assert ok(client.get("/monitor"))["checkpoint"]["error"] == "No space left on device"
+            assert "stream_pegasos_failing 1.0\n" in client.get("/metrics").text
             assert "stream_pegasos_checkpoint_failures_total" in client.get("/metrics").text
             predict(client, {"text": "a"})
         wait(lambda: service.checkpoints.error is None)
