@@ -18,7 +18,9 @@ def why_none():
             return f"{program} is not installed"
     if os.geteuid() != 0:
         return "only root can install packages"
-    mount = "mount -t tmpfs tmpfs /mnt && cd /mnt && mkdir u w r && mount -t overlay o -o lowerdir=/,upperdir=u,workdir=w r"
+    mount = (
+        "mount -t tmpfs tmpfs /mnt && cd /mnt && mkdir u w r && mount -t overlay o -o lowerdir=/,upperdir=u,workdir=w r"
+    )
     tried = subprocess.run(["unshare", *NAMESPACES, "--fork", "sh", "-c", mount], capture_output=True, text=True)
     return tried.stderr.strip()
 
@@ -27,25 +29,32 @@ class Machine:
     """A machine whose first process is systemd."""
 
     def __init__(self, folder):
-        self._log = open(folder / "log", "w")
-        command = ["unshare", *NAMESPACES, "--fork", "--kill-child", "sh", Path(__file__).with_name("machine.sh"), folder]
-        self._unshare = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+        kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or "proxy" in name.lower()}
+        self.environment = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", **kept}
+        begin = ["sh", Path(__file__).with_name("machine.sh"), folder]
+        with open(folder / "log", "w") as log:
+            self._unshare = subprocess.Popen(
+                ["unshare", *NAMESPACES, "--fork", "--kill-child", *begin],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
         children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
         self._pid = int(wait(children.read_text))
         self.root = Path(f"/proc/{self._pid}/root")
         wait(lambda: Path(f"/proc/{self._pid}/comm").read_text() == "systemd\n")
         wait(lambda: self.run("systemctl is-system-running", check=False).stdout in ("running\n", "degraded\n"))
 
-    def run(self, script, check=True, online=False, **options):
-        """Run commands there, as root; `online` with the network of this machine, to install something."""
-        namespaces = [option for option in NAMESPACES if not (online and option == "--net")]
+    def run(self, script, check=True, is_online=False, **options):
+        """Run commands there, as root; `is_online` with the network of this machine, to install something."""
+        namespaces = [option for option in NAMESPACES if not (is_online and option == "--net")]
         enter = ["nsenter", "--target", str(self._pid), *namespaces, "--root"]
-        names = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or "proxy" in name.lower()}
         done = subprocess.run(
             [*enter, "bash", "-euo", "pipefail", "-c", f"cd\n{script}"],
-            env={"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", **names},
+            env=self.environment,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
             **options,
         )
         assert not check or done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
@@ -54,7 +63,6 @@ class Machine:
     def end(self):
         self._unshare.kill()
         self._unshare.wait()
-        self._log.close()
 
 
 @contextlib.contextmanager
@@ -62,11 +70,14 @@ def running(folder):
     machine = Machine(folder)
     try:
         yield machine
+    except BaseException:
+        print(machine.run("journalctl --no-pager --lines 200", check=False).stdout)
+        raise
     finally:
         machine.end()
 
 
-def wait(condition, seconds=120):
+def wait(condition, seconds=30):
     end = time.monotonic() + seconds
     while True:
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The first process of a machine of its own: a copy of this one, with systemd, and processes, a network and a name of its own.
-# What is written there stays in memory, in the folder $1. tests/mail/machine.py starts this in new namespaces.
+# What is written there stays in memory, in the folder $1. tests/machine.py starts this in new namespaces.
 set -eu
 mount -t tmpfs tmpfs "$1"
 cd "$1"
