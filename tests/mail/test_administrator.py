@@ -110,8 +110,10 @@ def deliver(server, mails):
     return wait(come)
 
 
-def move_newest(server, user, box, target):
-    server.run(f"curl -sS --user {user}:secret imap://127.0.0.1/{box} --request 'MOVE * {target}'")
+def move_first_new(server, user, box, target):
+    """Move the first mail that came after those that are sorted, as a mail program does."""
+    command = f"MOVE {N_SORTED + 1} {target}"
+    server.run(f"curl -sS --user {user}:secret imap://127.0.0.1/{box} --request '{command}'")
 
 
 def metrics(server):
@@ -146,6 +148,7 @@ def test_the_guide_leads_from_a_fresh_debian_to_a_filter_that_lasts(tmp_path, da
         for each in map(json.loads, lines):
             mails[each["label"]].append(each["raw"])
     new = {label: those[N_SORTED : N_SORTED + N_NEW] for label, those in mails.items()}
+    later = mails["spam"][N_SORTED + N_NEW :]
     with a_server(tmp_path, {label: those[:N_SORTED] for label, those in mails.items()}) as server:
         shutil.copy(a_wheel(tmp_path), server.root / "root")
         server.environment |= {"PIP_FIND_LINKS": f"/root {os.environ.get('PIP_FIND_LINKS', '')}", "PIP_NO_COMPILE": "1"}
@@ -157,20 +160,22 @@ def test_the_guide_leads_from_a_fresh_debian_to_a_filter_that_lasts(tmp_path, da
         a_mailbox_is_watched_from_outside(server, new)
         the_units_are_sound(server)
         logs_are_rotated(server)
-        a_killed_service_and_a_lost_disk_come_back(server, new)
-        the_version_is_changed_and_changed_back(server, new["spam"][0])
+        a_killed_service_and_a_lost_disk_come_back(server, later)
+        the_version_is_changed_and_changed_back(server, later[0])
         the_model_is_trained_anew(server, new)
         bogofilter_is_back(server, new["spam"])
 
 
 def is_taught_by_moves(server):
-    move_newest(server, "ann", "INBOX", "Junk")
-    move_newest(server, "ann", "Junk", "INBOX")
+    move_first_new(server, "ann", "Junk", "INBOX")
+    move_first_new(server, "ann", "INBOX", "Junk")
     wait(lambda: metrics(server)["messages_learned_total"] == 2)
     seen = metrics(server)
     assert seen['class_messages_total{class="spam"}'] == seen['class_messages_total{class="ham"}'] == 1
     assert seen['mails_total{verdict="spam"}'] > N_NEW / 2
     assert seen["failing"] == seen["failed_requests_total"] == 0
+    ((_, rules),) = steps("What to watch")
+    assert {*re.findall(r"stream_pegasos_(\w+)", rules)} <= {name.partition("{")[0] for name in seen}
 
 
 def a_mailbox_is_watched_from_outside(server, new):
@@ -183,7 +188,7 @@ def a_mailbox_is_watched_from_outside(server, new):
     for mail in new["spam"]:
         server.run("cat > mail; curl -sS --user bob:secret imap://127.0.0.1/INBOX --upload-file mail", input=mail)
     wait(lambda: len(boxes(server, "bob")[1]) > N_NEW / 2)
-    move_newest(server, "bob", "Junk", "INBOX")
+    move_first_new(server, "bob", "Junk", "INBOX")
 
 
 def the_units_are_sound(server):
@@ -200,20 +205,20 @@ def logs_are_rotated(server):
     server.run("touch /var/log/stream-pegasos.log; logrotate --force /etc/logrotate.d/stream-pegasos")
 
 
-def a_killed_service_and_a_lost_disk_come_back(server, new):
-    assert [is_new(server, new["spam"][0]) for _ in range(2)] == [True, False]
+def a_killed_service_and_a_lost_disk_come_back(server, mails):
+    assert [is_new(server, mails[0]) for _ in range(2)] == [True, False]
     server.run("systemctl kill --signal KILL stream-pegasos")
     wait(lambda: server.run("systemctl show --value --property NRestarts stream-pegasos").stdout == "1\n")
     is_up(server)
-    assert not is_new(server, new["spam"][0])
-    before = score(server, new["spam"][2])
+    assert not is_new(server, mails[0])
+    before = score(server, mails[2])
     follow(server, "Back up and restore", 0, 1)
-    assert is_new(server, new["spam"][1])
+    assert is_new(server, mails[1])
     server.run("systemctl kill --signal KILL stream-pegasos stream-pegasos-imap@bob; rm -r /var/lib/stream-pegasos")
     follow(server, "Back up and restore", 1)
     is_up(server)
-    assert score(server, new["spam"][2]) == before
-    assert [is_new(server, mail) for mail in new["spam"][:2]] == [False, True]
+    assert score(server, mails[2]) == before
+    assert [is_new(server, mail) for mail in mails[:2]] == [False, True]
     server.run("systemctl start stream-pegasos-imap@bob")
 
 
@@ -245,4 +250,33 @@ def bogofilter_is_back(server, spam):
         assert server.run(f"systemctl is-active {unit}", check=False).stdout == "inactive\n"
     assert deliver(server, spam)[1] > 0
     assert "X-Bogosity: Spam" in boxes(server, "ann")[1][-1].read_text("utf-8", "replace")
-    move_newest(server, "ann", "INBOX", "Junk")
+
+
+# What a service tells every five minutes of a week: well, until it is down, refuses, and calls nearly all mails spam.
+SERIES = {
+    'up{job="stream-pegasos"}': "1x1998 0x9",
+    'stream_pegasos_failed_requests_total{job="stream-pegasos"}': "0x2000 10+10x7",
+    'stream_pegasos_mails_total{verdict="spam"}': "0+3x1900 5700+9x108",
+    'stream_pegasos_mails_total{verdict="ham"}': "0+7x1900 13300+1x108",
+}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_prometheus_takes_the_rules_and_alarms(tmp_path):
+    ((path, rules),) = steps("What to watch")
+    (tmp_path / Path(path).name).write_text(rules)
+    alerts = re.findall(r"alert: (\w+).*?summary: ([^\n]+)", rules, re.DOTALL)
+    assert len(alerts) == 3
+    cases = []
+    for alert, summary in alerts:
+        labels = {} if alert == "SpamShareUnusual" else {"job": "stream-pegasos"}
+        alarm = {"exp_labels": labels, "exp_annotations": {"summary": summary}}
+        for number, alarms in ((1_890, []), (2_004, [alarm])):
+            cases.append({"eval_time": f"{5 * number}m", "alertname": alert, "exp_alerts": alarms})
+    series = [{"series": name, "values": values} for name, values in SERIES.items()]
+    test = {"interval": "5m", "input_series": series, "alert_rule_test": cases}
+    files = {"rule_files": [Path(path).name], "evaluation_interval": "5m"}
+    (tmp_path / "tests.yml").write_text(json.dumps({**files, "tests": [test]}))
+    for what in (["check", "rules", Path(path).name], ["test", "rules", "tests.yml"]):
+        done = subprocess.run(["promtool", *what], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
