@@ -77,7 +77,7 @@ def running(folder):
         machine.end()
 
 
-def wait(condition, seconds=30):
+def wait(condition, seconds=120):
     end = time.monotonic() + seconds
     while True:
         with contextlib.suppress(OSError):
