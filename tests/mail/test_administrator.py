@@ -192,7 +192,10 @@ def a_mailbox_is_watched_from_outside(server, new):
     for mail in new["spam"]:
         server.run("cat > mail; curl -sS --user bob:secret imap://127.0.0.1/INBOX --upload-file mail", input=mail)
     wait(lambda: len(boxes(server, "bob")[1]) > N_NEW / 2)
+    server.run("systemctl stop stream-pegasos-imap@bob")  # which may be about to move more
+    assert server.run("systemctl is-active stream-pegasos-imap@bob", check=False).stdout == "inactive\n"
     move_first_new(server, "bob", "Junk", "INBOX")
+    server.run("systemctl start stream-pegasos-imap@bob")
     wait(lambda: n_ham() == N_SORTED + 1)
 
 
