@@ -18,10 +18,16 @@ def why_none():
             return f"{program} is not installed"
     if os.geteuid() != 0:
         return "only root can install packages"
-    mount = (
-        "mount -t tmpfs tmpfs /mnt && cd /mnt && mkdir u w r && mount -t overlay o -o lowerdir=/,upperdir=u,workdir=w r"
-    )
-    tried = subprocess.run(["unshare", *NAMESPACES, "--fork", "sh", "-c", mount], capture_output=True, text=True)
+    mount = """
+        mount -t tmpfs tmpfs /mnt
+        cd /mnt
+        mkdir upper work root proc sys cgroup
+        mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root
+        mount -t proc proc proc
+        mount -t sysfs -o ro sysfs sys
+        mount -t cgroup2 cgroup2 cgroup
+    """
+    tried = subprocess.run(["unshare", *NAMESPACES, "--fork", "sh", "-ec", mount], capture_output=True, text=True)
     return tried.stderr.strip()
 
 
@@ -39,6 +45,13 @@ class Machine:
                 stdout=log,
                 stderr=log,
             )
+        try:
+            self._boot()
+        except BaseException:
+            self.end()
+            raise
+
+    def _boot(self):
         children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
         self._pid = int(wait(children.read_text))
         self.root = Path(f"/proc/{self._pid}/root")

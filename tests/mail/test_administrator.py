@@ -179,8 +179,8 @@ def is_taught_by_moves(server):
 
 
 def a_mailbox_is_watched_from_outside(server, new):
-    certificate = "/usr/local/share/ca-certificates/mail.crt"
-    server.run(f"cp /etc/ssl/certs/ssl-cert-snakeoil.pem {certificate}; update-ca-certificates")
+    certificate = "/etc/ssl/certs/ssl-cert-snakeoil.pem"  # which a link by its hash makes trusted
+    server.run(f"ln -sf {certificate} /etc/ssl/certs/$(openssl x509 -hash -noout -in {certificate}).0")
     (server.root / "etc/stream-pegasos/bob.password").write_text("secret\n")
     follow(server, "A mailbox on another server")
     state = server.root / "var/lib/stream-pegasos"
