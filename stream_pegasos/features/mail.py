@@ -44,7 +44,7 @@ class MailFeatures(Features):
     """The features of a whole mail, headers and all (RFC 5322, MIME).
 
     These are, each told from the others: the words of the text that a reader sees; those of the subject; those of the
-    header fields, in which addresses, hosts and lists have no names; those of the route; sequences of four characters
+    header fields, in which addresses, hosts and lists have no names; those of the route; sequences of five characters
     of its source[^1], as which the beginnings of the newest servers' lines, of what the sender's program wrote and of
     the body are taken; and marks of everything else, such as whose site sent it, where links lead and what their texts
     claim, what is hidden from a reader, attachments by name, type and size, character sets, and what servers found by
@@ -62,8 +62,8 @@ class MailFeatures(Features):
     on
         The name of the field with the mail, if messages are dicts; `None` if a message is a mail.
     route
-        Whether to take the names of the servers on a mail's way, and the lines that they wrote. They tell how spam
-        comes to the mailboxes that the model has learned from. Say `False` for a model that is to serve others.
+        Whether to take the names of the servers on a mail's way, and the source. They tell how spam comes to the
+        mailboxes that the model has learned from. Say `False` for a model that is to serve others.
     vectors
         Word vectors or an encoder, as `TextFeatures` has them; of a mail subject and text have one vector together.
 
@@ -129,9 +129,9 @@ class MailFeatures(Features):
         of_headers = TextFeatures(on="headers", namespace=self._space("headers"))
         # The route is what the headers have of it, with the names of hosts.
         of_route = of_headers.clone({"on": "route", "ngram_range": (1, 3)})
-        of_source = TextFeatures(on="source", namespace=self._space("source"), analyzer="char", ngram_range=(4, 4))
+        of_source = TextFeatures(on="source", namespace=self._space("source"), analyzer="char", ngram_range=(5, 5))
         marks = Marks("marks", self._space("marks"))
-        self._each = [of_text, of_subject, of_headers, *([of_route] if route else []), of_source, marks, *sentence]
+        self._each = [of_text, of_subject, of_headers, *([of_route, of_source] if route else []), marks, *sentence]
         self.scanner = scanner_of(self._each)
 
     def _space(self, name: str) -> str:
@@ -180,11 +180,10 @@ class MailFeatures(Features):
         if self.on is not None and is_nothing(value):
             return ("",) * len(self._each)
         parts = parts_of(value)
-        route = [parts.route] if self.route else []
-        source = f"{parts.route_source}\n{parts.source}" if self.route else parts.source
+        route = [parts.route, parts.source] if self.route else []
         marks = "\n".join(parts.tokens).replace(" ", SPACE)
         sentence = [f"{parts.subject}\n{parts.text}"] if self.encoder is not None else []
-        return parts.text, parts.subject, parts.headers, *route, source, marks, *sentence
+        return parts.text, parts.subject, parts.headers, *route, marks, *sentence
 
 
 class Marks(FieldFeatures, is_kind=False):

@@ -15,8 +15,7 @@ MAX_FIELDS = 150  # header fields that are looked at
 MAX_HOPS = 12
 MAX_LOCAL_PART = 200  # characters
 MAX_HEADER_TEXT = 6_000  # characters
-MAX_SOURCE = 500  # characters of fields, or of a body, that are taken as they stand
-MAX_ROUTE_SOURCE = 300  # the same of hops, newest first; lines of older ones are seldom met again
+MAX_SOURCE = 300  # characters of the newest hops, and of fields, that are taken as they stand
 
 # Fields that the receiving side writes, or decides whether to keep.
 OF_RECEIVER = frozenset(
@@ -48,10 +47,10 @@ COMMON = frozenset(
     """.split()  # noqa: SIM905
 )
 USUAL_CASES = ("MIME-Version", "Message-ID")
-# Fields that the program writes by which a mail was made.
+# Fields that the program writes by which a mail was made. The date is none: it tells when spam came, and when ham.
 OF_PROGRAM = frozenset(
     """
-    x-mailer user-agent x-mimeole message-id date mime-version content-type content-transfer-encoding
+    x-mailer user-agent x-mimeole message-id mime-version content-type content-transfer-encoding
     """.split()  # noqa: SIM905
 )
 
@@ -68,6 +67,7 @@ CAME_FROM = re.compile(r"\s*from\s+([^\s()]{1,200})(?:\s+\(([^()]{0,300}(?:\([^(
 OF_HOMES = re.compile(r"dsl|dhcp|dial|ppp|cable|pool|dyn|client|cust|modem|\d[-.]\d{1,3}[-.]\d")
 # A pattern that begins with a set is searched fast, hence no \b.
 OF_THIS_MAIL = re.compile(r"[if](?<!\w.)(?:(?<=i)d|(?<=f)or)\s+[^\s;\0]{1,200}")
+NUMBER = re.compile(r"[iI](?<!\w.)[dD]\s+[^\s;\0]{1,200}\s?")
 HOP_NAMES = re.compile(
     r"[fbhe(](?:(?<!\w.)((?<=f)rom|(?<=b)y|(?<=h)elo|(?<=e)hlo)[ \n\t=]+[^\s()\[\];=]{1,200}|(?<=\()[\w-]{1,60}(?= \[))"
 )
@@ -115,9 +115,8 @@ class Headers(NamedTuple):
     route
         The lines that servers wrote, with the names of hosts, and without time, recipient and number.
     source
-        The beginning of the fields that the sender's program wrote, as they stand.
-    route_source
-        The beginning of the newest lines that servers wrote, as they stand.
+        The beginning of the newest lines that servers wrote, without time and number, and that of the fields that the
+        sender's program wrote, as they stand.
     tokens
         Features of everything else.
     """
@@ -125,7 +124,6 @@ class Headers(NamedTuple):
     text: str
     route: str
     source: str
-    route_source: str
     tokens: list[str]
 
 
@@ -176,8 +174,9 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> H
         start += 1
     unnamed = HOP_NAMES.sub(lambda found: found[0][0] + (found[1] or "host"), "\n".join(route[start:]))
     text = masked("\n".join(lines)[:MAX_HEADER_TEXT].lower())
-    source, route_source = "\n".join(of_program)[:MAX_SOURCE], "\n".join(hops)[:MAX_ROUTE_SOURCE]
-    return Headers(f"{text}\n{masked(unnamed)}", "\n".join(route), source, route_source, tokens)
+    newest = NUMBER.sub("", "\n".join([hop.partition(";")[0] for hop in hops[:MAX_HOPS]])[: 2 * MAX_SOURCE])
+    source = f"{newest[:MAX_SOURCE]}\n" + "\n".join(of_program)[:MAX_SOURCE]
+    return Headers(f"{text}\n{masked(unnamed)}", "\n".join(route), source, tokens)
 
 
 def masked(text: str) -> str:

@@ -19,7 +19,7 @@ from email.policy import Compat32
 from typing import Any, cast
 
 from stream_pegasos.features.mail_disguise import undisguised
-from stream_pegasos.features.mail_headers import MAX_SOURCE, read_headers
+from stream_pegasos.features.mail_headers import read_headers
 from stream_pegasos.features.mail_html import MAX_TAGS, read_html
 from stream_pegasos.features.mail_tokens import attachment_tokens, link_tokens, page_tokens, text_tokens
 
@@ -31,6 +31,7 @@ MAX_BODY = 400_000  # bytes of a mail's body
 MAX_LINES = 8_000  # lines of a body of several parts
 MAX_PARTS = 100  # parts of a mail
 MAX_DEPTH = 16  # parts of a mail that have parts themselves
+MAX_BEGIN = 500  # bytes of a body that are taken before it is decoded
 MAX_TOKENS = 2_000
 MAX_TEXT = 100_000  # characters of the text, and of the markup that it is read from
 
@@ -67,10 +68,8 @@ class MailParts:
         The servers' lines on the route, with the names of hosts, which tell by which servers a mailbox gets its mail,
         and by which its spam.
     source
-        What the sender's program wrote, before it is decoded: the beginnings of some header fields (program,
-        Message-ID, date, types of content) and of the body.
-    route_source
-        The beginning of the newest of the servers' lines, as they stand.
+        The beginning of the newest of the servers' lines, without time and number, that of the fields of the sender's
+        program (its name, Message-ID, types of content), and that of the body before it is decoded.
     tokens
         Features of what stands beside the text, each of the form `"kind:what"`, in the order of the mail; none twice.
     left_out
@@ -83,7 +82,6 @@ class MailParts:
     headers: str
     route: str
     source: str
-    route_source: str
     tokens: list[str]
     left_out: dict[str, int]
 
@@ -220,7 +218,6 @@ class MailReader:
             headers=headers.text,
             route=headers.route,
             source=f"{headers.source}\n{self.begin}",
-            route_source=headers.route_source,
             tokens=found[:MAX_TOKENS],
             left_out=dict(self.left_out),
         )
@@ -237,7 +234,7 @@ class MailReader:
                 end, length = at, len(blank)
         headers = self._cut(message, 0, end, MAX_HEADERS) + b"\n\n"
         body = self._cut(message, end + length, len(message), MAX_BODY)
-        self.begin, _ = undisguised(body[:MAX_SOURCE].decode("utf-8", "ignore"))
+        self.begin, _ = undisguised(body[:MAX_BEGIN].decode("utf-8", "ignore"))
         # Each character stands for a byte, so that nothing is lost before charsets are known.
         mail = cast(Part, parser.parsestr(headers.decode("latin-1"), headersonly=True))
         if mail.get_content_maintype() in ("multipart", "message"):

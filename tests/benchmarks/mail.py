@@ -32,7 +32,7 @@ from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.mail_parts import mail_parts
 
 TEXTS = "raw", "subject", "text", "headers", "route", "source"
-DEFAULT = "subject", "text", "headers", "source", "tokens"
+DEFAULT = "subject", "text", "headers", "tokens"
 SITES = "from:", "link:", "href:", "img:"  # kinds of tokens that may name somebody's host
 # Fields that servers and lists add on the way.
 ADDED = re.compile(
@@ -101,7 +101,7 @@ def features_of_part(part: str) -> Features:
     if part == "route":  # the headers have its words, too, without names of hosts
         return TextFeatures(on=part, namespace="headers", ngram_range=(1, 3))
     if part == "source":
-        return TextFeatures(on=part, analyzer="char", ngram_range=(4, 4))
+        return TextFeatures(on=part, analyzer="char", ngram_range=(5, 5))
     return TextFeatures(on=part)
 
 
@@ -131,17 +131,18 @@ def print_parts(mails: list[bytes], is_spam: list[bool], n_orders: int) -> None:
         ("the raw mail as one text", features_of("raw"), messages),
         ("subject and text", features_of("subject", "text"), messages),
         ("MailFeatures(route=False)", MailFeatures(route=False), mails),
-        ("MailFeatures()", MailFeatures(), mails),
+        ("... and the route", features_of(*DEFAULT, "route"), messages),
+        ("MailFeatures(): ... and the source", MailFeatures(), mails),
         *vectors,
         *(
             (f"route=False, without {part}", features_of(*(name for name in DEFAULT if name != part)), messages)
-            for part in ("headers", "tokens", "source", "text")
+            for part in ("headers", "tokens", "text")
         ),
         ("route=False, without names of hosts", features_of(*DEFAULT), without_kinds(messages, SITES)),
         ("route=False, without marks of lists", features_of(*DEFAULT), without_kinds(messages, ("list:", "twice:"))),
         ("route=False, without marks of the first hop", features_of(*DEFAULT), without_kinds(messages, ("first:",))),
         ("mails without fields of lists and servers: subject and text", features_of("subject", "text"), bare),
-        ("... and headers, source, tokens", features_of(*DEFAULT), bare),
+        ("... and headers, tokens", features_of(*DEFAULT), bare),
     ]
     for name, features, given in rows:
         found = []
@@ -171,12 +172,14 @@ def print_half_of_lists(mails: list[bytes], is_spam: list[bool]) -> None:
         ("the raw mail as one text", features_of("raw"), messages),
         ("subject and text", features_of("subject", "text"), messages),
         ("MailFeatures(route=False)", MailFeatures(route=False), mails),
-        ("MailFeatures()", MailFeatures(), mails),
+        ("... and the route", features_of(*DEFAULT, "route"), messages),
+        ("MailFeatures(): ... and the source", MailFeatures(), mails),
         *(
             (f"route=False, without {part}", features_of(*(name for name in DEFAULT if name != part)), messages)
-            for part in ("headers", "tokens", "source")
+            for part in ("headers", "tokens")
         ),
         ("the route alone", features_of("route"), messages),
+        ("the source alone", features_of("source"), messages),
     ]
     for name, features, given in rows:
         both = []

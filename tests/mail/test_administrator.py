@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "examples" / "guides" / "run_for_years.md").read_text("utf-8")
 # A block for the shell, or a file that the line before it names.
 STEP = re.compile(r"(?:`(/[^`\n]+)`[^`]*:\n\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-N_SORTED, N_NEW = 60, 15  # mails of each label that ann and bob have, and that come after that
+N_SORTED, N_NEW = 100, 15  # mails of each label that ann and bob have, and that come after that
 UNITS = ("stream-pegasos.service", "stream-pegasos-imap@.service")
 
 
