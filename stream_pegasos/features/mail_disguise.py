@@ -17,8 +17,9 @@ LOOK_ALIKES = str.maketrans(
     "aeopcxyijshdqwktABEKMHOPCTYXIJSaoeipvktuxABEZHIKMNOPTYX",
 )
 TWO_SCRIPTS = re.compile(r"(?<![^\W\d_])(?:[A-Za-z]+[\u0370-\u052f]|[\u0370-\u052f]+[A-Za-z])[^\W\d_]*")
-# Four letters or more with the same sign between each two.
-SPACED = re.compile(r"(?<![^\W_])[^\W\d_]([ .\-_*|~^+])[^\W\d_](?:\1[^\W\d_]){2,}(?![^\W_])")
+# Three letters or more with the same sign between each two, or four with spaces.
+LETTER = r"[^\W\d_]"
+SPACED = re.compile(rf"(?<![^\W_]){LETTER}(?:([.\-_*|~^+]){LETTER}(?:\1{LETTER})+|(?: {LETTER}){{3,}})(?![^\W_])")
 # Digits and signs among the letters of a word, all small or all capitals, that is no part of an address, path or code.
 DIGITS = "[013457@$!]{1,8}"
 AMONG_LETTERS = re.compile(
@@ -30,9 +31,9 @@ AMONG_LETTERS = re.compile(
 )
 # Without these there is nothing of the kind: searching for them is much faster, bytes above all.
 OTHER_SCRIPT = re.compile("[\u0370-\u052f]")
-MAYBE_SPACED, MAYBE_DIGITS = b".a.a.a", (b"a0a", b"a00")
+MAYBE_SPACED, MAYBE_DIGITS = (b"a.a.a", b"a a a a"), (b"a0a", b"a00")
 AS_KINDS = bytes.maketrans(  # characters that are not ASCII, which are question marks here, may be letters
-    b" .-_*|~^+" + b"013457@$!" + b"?" + string.ascii_letters.encode(), b"." * 9 + b"0" * 9 + b"a" * 53
+    b".-_*|~^+" + b"013457@$!" + b"?" + string.ascii_letters.encode(), b"." * 8 + b"0" * 9 + b"a" * 53
 )
 MAYBE_AMONG_LETTERS = re.compile(r"[013457@$!](?<=[A-Za-z].)[013457@$!]{0,7}[A-Za-z](?![\w-]*\.\w)")
 AS_LETTERS = str.maketrans("013457@$!", "oieastasi")
@@ -61,10 +62,11 @@ def undisguised(text: str) -> tuple[str, list[str]]:
     if not text.isascii() and OTHER_SCRIPT.search(text):
         usual = TWO_SCRIPTS.sub(lambda word: word[0].translate(LOOK_ALIKES), text)
     kinds = usual.encode("ascii", "replace").translate(AS_KINDS)
-    if MAYBE_SPACED in kinds:
-        usual = SPACED.sub(lambda word: word[0].replace(word[1], ""), usual)
+    if any(spaced in kinds for spaced in MAYBE_SPACED):
+        usual = SPACED.sub(lambda word: word[0].replace(word[1] or " ", ""), usual)
     if any(digits in kinds for digits in MAYBE_DIGITS) and MAYBE_AMONG_LETTERS.search(usual):
-        usual = AMONG_LETTERS.sub(_in_letters, usual)
+        lines = usual.split("\n")
+        usual = "\n".join(AMONG_LETTERS.sub(_in_letters, x) if MAYBE_AMONG_LETTERS.search(x) else x for x in lines)
     if usual != text:
         tokens.append("text:respelled")
     return usual, tokens

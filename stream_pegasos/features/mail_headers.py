@@ -182,7 +182,8 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> H
 def masked(text: str) -> str:
     """A lower-case text without the addresses and hosts in it."""
     *before, last = text.split("@")
-    return HOST.sub("host", "@".join([*map(without_local_part, before), last]))
+    words = "@".join([*map(without_local_part, before), last]).split(" ")
+    return " ".join([HOST.sub("host", word) if "." in word else word for word in words])
 
 
 def without_local_part(text: str) -> str:

@@ -27,7 +27,7 @@ def test_a_word_is_found_behind_each_disguise(disguised, first, second, rng):
     ("said", "meant"),
     [
         ("fr0m M0ney V1agra PR1Z3 c@sh w!n", "from Money Viagra PRiZe cash win"),
-        ("V.I.A.G.R.A", "VIAGRA"),
+        ("V.I.A.G.R.A, t-x-t", "VIAGRA, txt"),
         ("\U0001d41f\U0001d42b\U0001d41e\U0001d41e \uff21\ufb01", "free Afi"),
         ("cl\u0456\u0441k \u041erder", "click Order"),
     ],
@@ -43,7 +43,7 @@ def test_what_is_respelled_is_marked(said, meant):
     [
         "mp3, x86, 1st, 24hrs, perl5, ext3, RH7, win32 and i386",
         "ann@linux.ie, bob.x@y or a1b/c4d: TG0BK5NKIYs5 http://x.example/a1b",
-        "a b c, U.S.A., e.g. 1 2 3 4, A - B - C - D",
+        "a b c, e.g. i.e. 1 2 3 4, A - B - C - D",
         "Привет, мир! αβγ café 漢字 naïve",
         "start|stop|restart $5 1,000 a1 b2",
     ],
