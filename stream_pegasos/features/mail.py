@@ -45,8 +45,8 @@ class MailFeatures(Features):
 
     These are, each told from the others: the words of the text that a reader sees; those of the subject; those of the
     header fields, in which addresses, hosts and lists have no names; those of the route; sequences of five characters
-    of its source[^1], as which the beginnings of the newest servers' lines, of what the sender's program wrote and of
-    the body are taken; and marks of everything else, such as whose site sent it, where links lead and what their texts
+    of its source[^1], which is the beginnings of the newest servers' lines, of what the sender's program wrote and of
+    the body; and marks of everything else, such as whose site sent it, where links lead and what their texts
     claim, what is hidden from a reader, attachments by name, type and size, character sets, and what servers found by
     SPF, DKIM and DMARC. tests/benchmarks/mail.py measures what each of them is worth.
 

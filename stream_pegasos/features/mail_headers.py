@@ -9,7 +9,7 @@ from email.utils import mktime_tz, parsedate_tz
 from itertools import islice
 from typing import NamedTuple
 
-__all__ = ["MAX_SOURCE", "Headers", "read_headers", "shape_of", "site_of"]
+__all__ = ["Headers", "read_headers", "shape_of", "site_of"]
 
 MAX_FIELDS = 150  # header fields that are looked at
 MAX_HOPS = 12

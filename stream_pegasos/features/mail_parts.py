@@ -18,7 +18,7 @@ from email.parser import Parser
 from email.policy import Compat32
 from typing import Any, cast
 
-from stream_pegasos.features.mail_disguise import undisguised
+from stream_pegasos.features.mail_disguise import compatible, respelled
 from stream_pegasos.features.mail_headers import read_headers
 from stream_pegasos.features.mail_html import MAX_TAGS, read_html
 from stream_pegasos.features.mail_tokens import attachment_tokens, link_tokens, page_tokens, text_tokens
@@ -40,7 +40,8 @@ FIRST, LAST = 2_500, 1_000  # characters of a long text that are kept: its begin
 HAS_PARTS = re.compile(rb"(?:multipart|message)/", re.IGNORECASE)
 DELIMITER = re.compile(rb"^--", re.MULTILINE)
 NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
-CHARSET = re.compile(r";\s*charset=\"?([\w-]+)\"?(?:;|\Z)", re.ASCII | re.IGNORECASE)  # as nearly always
+# Where no other parameter is quoted, in which there might be another charset.
+CHARSET = re.compile(r"[^\"]*?;\s*charset=\"?([\w-]+)\"?\s*(?:;|\Z)", re.ASCII | re.IGNORECASE)
 BEGINS_AS_HTML = re.compile(r"\s*<(?:!doctype|html|head|body|table|div|p|center|font)\b", re.IGNORECASE)
 # Codecs that are no charset of a mail, or whose time grows with the square of the length.
 NO_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7", "mbcs", "oem")
@@ -176,7 +177,7 @@ def charset_of(part: Message, content: str) -> str:
     """The charset that a type of content names."""
     if "charset" not in content.lower():
         return ""
-    if found := CHARSET.search(content):
+    if found := CHARSET.match(content):
         return found[1]
     try:
         given = part.get_param("charset")
@@ -197,7 +198,7 @@ class MailReader:
 
     def read(self, message: bytes) -> MailParts:
         mail = self._parse(message)
-        subject, _ = undisguised(decode_field(mail.get("Subject", "")))
+        subject = respelled(compatible(decode_field(mail.get("Subject", "")))[0][:MAX_VALUE])
         headers = read_headers(mail, subject, decode_field)
         self._add(headers.tokens)
         self._add([f"tree:{self._read_part(mail)[:200]}"])
@@ -205,16 +206,17 @@ class MailReader:
         if len(text) > FIRST + LAST:
             self.left_out["characters"] += len(text) - FIRST - LAST
             text = f"{text[:FIRST]}\n{text[-LAST:]}"
-        text, tokens = undisguised(text)
-        self._add(tokens)
-        self._add(text_tokens(text))
+        usual = respelled(text)
+        if usual != text:
+            self._add(["text:respelled"])
+        self._add(text_tokens(usual))
         self._add(f"left-out:{what}" for what in self.left_out)
         found = list(self.tokens)
         if len(found) > MAX_TOKENS:
             self.left_out["tokens"] += len(found) - MAX_TOKENS
         return MailParts(
             subject=subject,
-            text=text,
+            text=usual,
             headers=headers.text,
             route=headers.route,
             source=f"{headers.source}\n{self.begin}",
@@ -234,7 +236,7 @@ class MailReader:
                 end, length = at, len(blank)
         headers = self._cut(message, 0, end, MAX_HEADERS) + b"\n\n"
         body = self._cut(message, end + length, len(message), MAX_BODY)
-        self.begin, _ = undisguised(body[:MAX_BEGIN].decode("utf-8", "ignore"))
+        self.begin = respelled(compatible(body[:MAX_BEGIN].decode("utf-8", "ignore"))[0][:MAX_BEGIN])
         # Each character stands for a byte, so that nothing is lost before charsets are known.
         mail = cast(Part, parser.parsestr(headers.decode("latin-1"), headersonly=True))
         if mail.get_content_maintype() in ("multipart", "message"):
@@ -242,7 +244,7 @@ class MailReader:
                 return cast(Part, parser.parsestr((headers + self._few_parts(body)).decode("latin-1")))
             except BAD_PARAMETER:  # no mail program finds its parts, either
                 mail.replace_header("Content-Type", "text/plain")
-                mail.fields["content-type"] = "text/plain"
+                del mail.fields  # read anew
         rest = mail.get_payload()  # lines after the headers, if no blank line ended these
         mail.set_payload((rest if isinstance(rest, str) else "") + body.decode("latin-1"))
         return mail
@@ -331,6 +333,9 @@ class MailReader:
             if BEGINS_AS_HTML.match(text):
                 self._add(["text:is-html"])
             self._add(link_tokens(text))
+        text, n_invisible = compatible(text)
+        if n_invisible > 2:
+            self._add([f"text:invisible:{n_invisible.bit_length()}"])
         self.texts.append(text)
         self._add(
             [f"part:{kind}", f"charset:{charset.lower()[:30]}" if charset else "charset:", f"encoding:{encoding[:20]}"]

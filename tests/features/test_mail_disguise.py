@@ -5,10 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos.features.mail_disguise import undisguised
-from stream_pegasos.features.mail_parts import mail_parts
+from stream_pegasos.features.mail_disguise import compatible, respelled
+from stream_pegasos.features.mail_parts import FIRST, LAST, mail_parts
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=4, max_size=12)
+
+
+def undisguised(text):
+    return respelled(compatible(text)[0])
 
 
 @given(WORDS, WORDS, st.randoms(use_true_random=False))
@@ -20,22 +24,20 @@ def test_a_word_is_found_behind_each_disguise(disguised, first, second, rng):
     text = f"see {disguised(first, rng)}, {disguised(second.upper(), rng)}!"
     if disguised is disguise.in_two_scripts and set(first + second) <= set(disguise.CYRILLIC):
         return  # no Latin letter may be left that tells the others from Cyrillic words
-    assert undisguised(text)[0].lower() == f"see {first}, {second}!"
+    assert undisguised(text).lower() == f"see {first}, {second}!"
 
 
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
-        ("fr0m M0ney V1agra PR1Z3 c@sh w!n", "from Money Viagra PRiZe cash win"),
+        ("fr0m M0ney V1agra PR1Z3 c@sh", "from Money Viagra PRiZe cash"),
         ("V.I.A.G.R.A, t-x-t", "VIAGRA, txt"),
         ("\U0001d41f\U0001d42b\U0001d41e\U0001d41e \uff21\ufb01", "free Afi"),
         ("cl\u0456\u0441k \u041erder", "click Order"),
     ],
 )
-def test_what_is_respelled_is_marked(said, meant):
-    text, tokens = undisguised(said)
-    assert text == meant
-    assert tokens == ([] if "\ufb01" in said else ["text:respelled"])
+def test_what_is_respelled_is_read_as_usual(said, meant):
+    assert undisguised(said) == meant
 
 
 @pytest.mark.parametrize(
@@ -45,15 +47,24 @@ def test_what_is_respelled_is_marked(said, meant):
         "ann@linux.ie, bob.x@y or a1b/c4d: TG0BK5NKIYs5 http://x.example/a1b",
         "a b c, e.g. i.e. 1 2 3 4, A - B - C - D",
         "Привет, мир! αβγ café 漢字 naïve",
+        "john@localhost W3C /a.b.c/ \u0430 \u044f \u0438 \u043e \u043d\u0451\u043c iPhone\u043e\u0432 aren't",
         "start|stop|restart $5 1,000 a1 b2",
     ],
 )
 def test_usual_words_stay(text):
-    assert undisguised(text) == (text, [])
+    assert undisguised(text) == text
 
 
 def test_subject_text_and_source_are_read_so():
-    parts = mail_parts("Subject: V.I.A.G.R.A n0w\n\nfr\u0435\u0435 \u200bp\u200br\u200bi\u200bze".encode())
-    assert (parts.subject, parts.text) == ("VIAGRA now", "free prize")
+    parts = mail_parts("Subject: V.I.A.G.R.A sh0p\n\nfr\u0435\u0435 \u200bp\u200br\u200bi\u200bze".encode())
+    assert (parts.subject, parts.text) == ("VIAGRA shop", "free prize")
     assert parts.source.endswith("\nfree prize")
     assert {"text:respelled", "text:invisible:3"} <= set(parts.tokens)
+
+
+def test_what_nobody_sees_fills_no_text():
+    """It is left out before a long text is cut."""
+    parts = mail_parts(("\n" + "\u200b" * 2_600 + "\nCheap pills\n" + "\u200b" * 1_100).encode())
+    assert (parts.text, parts.left_out) == ("Cheap pills", {})
+    long = mail_parts(("Subject: " + "\ufdfa" * 100 + "\n\n" + "\ufdfa" * 4_000).encode())
+    assert len(long.text) == FIRST + LAST + 1 and len(long.subject) <= 2_000 and len(long.source) <= 502

@@ -169,6 +169,23 @@ def test_senders_answers_and_results():
     assert "list:list-unsubscribe" in tokens
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        'text/plain; name="a; charset=utf-16"; charset=utf-8',
+        'text/plain; charset="utf-8"; name="a; charset=utf-16"',
+        "text/plain; CHARSET=UTF-8 ; charset=utf-16",
+        "text/plain; charset*=us-ascii'en'utf-8",
+    ],
+)
+def test_the_charset_is_that_which_the_email_package_finds(content):
+    part = EmailMessage()
+    part["Content-Type"] = content
+    expected = part.get_content_charset()
+    parts = body("é".encode(), f"Content-Type: {content}".encode())
+    assert expected == "utf-8" and parts.text == "é" and "charset:utf-8" in parts.tokens
+
+
 def test_a_folded_field_is_one_line():
     parts = body(b"hi", b"Content-Type: text/plain;\r\n\tcharset=us-ascii", b"X-Priority: 1\n (high)")
     assert {"content:text/plain;\tcharset=us-ascii", "content:charset=", "x-priority:1 (high)"} <= set(parts.tokens)
