@@ -87,5 +87,5 @@ def _in_latin(found: re.Match[str]) -> str:
 
 def _in_letters(found: re.Match[str]) -> str:
     word = found[0]
-    n_letters = sum(map(str.isalpha, word))
-    return word.translate(AS_LETTERS) if n_letters >= max(3, len(word) / 2) else word
+    least = 2 if word.islower() else 3  # W3C and H1N1 are names
+    return word.translate(AS_LETTERS) if sum(map(str.isalpha, word)) >= max(least, len(word) / 2) else word

@@ -33,7 +33,7 @@ from stream_pegasos.mail.protocol import (
     too_large,
 )
 from stream_pegasos.mail.users import UserModels
-from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
+from stream_pegasos.mail.verdict import HAM, SPAM, UNSURE, Verdict, Verdicts, message_of
 from stream_pegasos.service.room import Room
 from stream_pegasos.service.work import EndingError, Service
 from stream_pegasos.streams.mail_ids import mail_id
@@ -64,6 +64,9 @@ class Spamd:
     def __init__(self, users: UserModels, verdicts: Verdicts, may_teach: bool = True) -> None:
         self._users, self._verdicts, self._may_teach = users, verdicts, may_teach
         self._limits = users.common.limits
+        users.common.n_verdicts.update(
+            dict.fromkeys((SPAM, HAM, UNSURE), 0)
+        )  # which Prometheus is to see from the start
         self._clients: set[_Client] = set()
         self._room = Room(4 * self._limits.body)
 

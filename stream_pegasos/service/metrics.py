@@ -72,7 +72,9 @@ class Metrics:
                 age = monotonic() - service.checkpoints.written_at
                 yield _gauge("checkpoint_age_seconds", "Time since the last checkpoint.", age)
         yield from self._of_classes()
-        mails = CounterMetricFamily("stream_pegasos_mails", "Mails asked about, by verdict.", labels=["verdict"])
+        mails = CounterMetricFamily(
+            "stream_pegasos_mails", "Mails asked about by spamd's protocol.", labels=["verdict"]
+        )
         for verdict, count in service.n_verdicts.items():
             mails.add_metric([verdict], count)
         yield mails

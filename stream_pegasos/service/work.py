@@ -76,7 +76,7 @@ class Service:
     learning_lock
         Hold it to learn, and to give labels or take them back.
     n_verdicts
-        How many mails were called spam, ham or unsure since the start.
+        How many mails were called spam, ham or unsure by spamd's protocol since the start; empty where none is spoken.
 
     Raises
     ------

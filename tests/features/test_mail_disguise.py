@@ -30,7 +30,7 @@ def test_a_word_is_found_behind_each_disguise(disguised, first, second, rng):
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
-        ("fr0m M0ney V1agra PR1Z3 c@sh", "from Money Viagra PRiZe cash"),
+        ("fr0m M0ney V1agra PR1Z3 c@sh n0w", "from Money Viagra PRiZe cash now"),
         ("V.I.A.G.R.A, t-x-t", "VIAGRA, txt"),
         ("\U0001d41f\U0001d42b\U0001d41e\U0001d41e \uff21\ufb01", "free Afi"),
         ("cl\u0456\u0441k \u041erder", "click Order"),
@@ -56,8 +56,8 @@ def test_usual_words_stay(text):
 
 
 def test_subject_text_and_source_are_read_so():
-    parts = mail_parts("Subject: V.I.A.G.R.A sh0p\n\nfr\u0435\u0435 \u200bp\u200br\u200bi\u200bze".encode())
-    assert (parts.subject, parts.text) == ("VIAGRA shop", "free prize")
+    parts = mail_parts("Subject: V.I.A.G.R.A n0w\n\nfr\u0435\u0435 \u200bp\u200br\u200bi\u200bze".encode())
+    assert (parts.subject, parts.text) == ("VIAGRA now", "free prize")
     assert parts.source.endswith("\nfree prize")
     assert {"text:respelled", "text:invisible:3"} <= set(parts.tokens)
 
