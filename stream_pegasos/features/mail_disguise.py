@@ -38,7 +38,7 @@ AS_KINDS = bytes.maketrans(  # characters that are not ASCII, which are question
     b".-_*|~^+" + b"013457@$!" + b"?" + string.ascii_letters.encode(), b"." * 8 + b"0" * 9 + b"a" * 53
 )
 MAYBE_AMONG_LETTERS = re.compile(r"[013457@$!](?<=[A-Za-z].)[013457@$!]{0,7}[A-Za-z](?![\w-]{0,60}\.\w)")
-SPACING_ACCENTS = str.maketrans("\u00b4\u00a8\u00af\u00b8", "'\"-,")  # NFKC makes spaces of them
+SPACING_ACCENTS = {"\u00b4": "'", "\u00a8": '"', "\u00af": "-", "\u00b8": ","}  # of which NFKC makes spaces
 AS_LETTERS = str.maketrans("013457@$!", "oieastasi")
 
 
@@ -56,7 +56,10 @@ def compatible(text: str) -> tuple[str, int]:
     if text.isascii():
         return text, 0
     seen = INVISIBLE.sub("", text)
-    return unicodedata.normalize("NFKC", seen.translate(SPACING_ACCENTS)), len(text) - len(seen)
+    n_invisible = len(text) - len(seen)
+    for accent, sign in SPACING_ACCENTS.items():
+        seen = seen.replace(accent, sign)
+    return unicodedata.normalize("NFKC", seen), n_invisible
 
 
 def respelled(text: str) -> str:
