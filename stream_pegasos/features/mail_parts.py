@@ -236,7 +236,8 @@ class MailReader:
                 end, length = at, len(blank)
         headers = self._cut(message, 0, end, MAX_HEADERS) + b"\n\n"
         body = self._cut(message, end + length, len(message), MAX_BODY)
-        self.begin = respelled(compatible(body[:MAX_BEGIN].decode("utf-8", "ignore"))[0][:MAX_BEGIN])
+        begin = body[: 2 * MAX_BEGIN].replace(b"\r\n", b"\n")[:MAX_BEGIN]  # the same from a file as over IMAP
+        self.begin = respelled(compatible(begin.decode("utf-8", "ignore"))[0][:MAX_BEGIN])
         # Each character stands for a byte, so that nothing is lost before charsets are known.
         mail = cast(Part, parser.parsestr(headers.decode("latin-1"), headersonly=True))
         if mail.get_content_maintype() in ("multipart", "message"):

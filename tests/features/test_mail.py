@@ -53,6 +53,8 @@ def test_the_source_is_what_servers_and_the_program_wrote():
     assert parts.source.split("\n")[4:] == ["message-ID: <1@x>", "X-Mailer: The Bat!", "<b>caf\xe9</b>" + "x" * 488]
     long = mail_parts(b"Received: " + b"x" * 400 + b"\nX-Mailer: " + b"a" * 600 + b"\nUser-Agent: b\n\n")
     assert long.source == "x" * 300 + "\nX-Mailer: " + "a" * 290 + "\n"
+    lines = b"X-Mailer: a\n\n" + b"short\n" * 200
+    assert mail_parts(lines.replace(b"\n", b"\r\n")).source == mail_parts(lines).source
     assert not any(part.on == "source" for part in MailFeatures(route=False).each)
 
 
