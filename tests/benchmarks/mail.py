@@ -55,8 +55,9 @@ def main() -> None:
 
 
 def print_tables(mails: list[bytes], is_spam: list[bool], n_orders: int) -> None:
-    print_parts(mails, is_spam, n_orders)
-    print_half_of_lists(mails, is_spam)
+    messages = [*map(message_of, mails)]
+    print_parts(mails, messages, is_spam, n_orders)
+    print_half_of_lists(mails, messages, is_spam)
     print_cold_start(mails, is_spam, n_orders)
     works: dict[str, Callable[[], object]] = {
         "taken apart": lambda: [*map(mail_parts, mails)],
@@ -121,23 +122,34 @@ def figures(said: Any, is_spam: list[bool]) -> list[float]:
     return [accuracy, error, 1000 * loss, calibration]  # type: ignore[list-item, operator]
 
 
-def print_parts(mails: list[bytes], is_spam: list[bool], n_orders: int) -> None:
-    messages, bare, numbers = [*map(message_of, mails)], [*map(without_lists, mails)], np.arange(len(mails))
-    orders = [numbers, numbers[::-1], *(np.random.default_rng(i).permutation(numbers) for i in range(n_orders))]
-    head = ["accuracy", "100 (1 - AUC)", "1,000 · log loss", "calibration error"]
-    table = Table("Mails in their order / reversed / shuffled", *head)
-    vectors = [("MailFeatures(vectors=...)", MailFeatures(vectors=WORDLLAMA), mails)] if has_word_vectors() else []
-    rows: list[tuple[str, Features, Sequence[Any]]] = [
+Row = tuple[str, Features, Sequence[Any]]
+
+
+def in_steps(mails: list[bytes], messages: list[Message]) -> list[Row]:
+    """From the raw mail as one text to all that is read of it."""
+    return [
         ("the raw mail as one text", features_of("raw"), messages),
         ("subject and text", features_of("subject", "text"), messages),
         ("MailFeatures(route=False)", MailFeatures(route=False), mails),
         ("... and the route", features_of(*DEFAULT, "route"), messages),
         ("MailFeatures(): ... and the source", MailFeatures(), mails),
+    ]
+
+
+def without(part: str, messages: list[Message]) -> Row:
+    return f"route=False, without {part}", features_of(*(name for name in DEFAULT if name != part)), messages
+
+
+def print_parts(mails: list[bytes], messages: list[Message], is_spam: list[bool], n_orders: int) -> None:
+    bare, numbers = [*map(without_lists, mails)], np.arange(len(mails))
+    orders = [numbers, numbers[::-1], *(np.random.default_rng(i).permutation(numbers) for i in range(n_orders))]
+    head = ["accuracy", "100 (1 - AUC)", "1,000 · log loss", "calibration error"]
+    table = Table("Mails in their order / reversed / shuffled", *head)
+    vectors = [("MailFeatures(vectors=...)", MailFeatures(vectors=WORDLLAMA), mails)] if has_word_vectors() else []
+    rows: list[Row] = [
+        *in_steps(mails, messages),
         *vectors,
-        *(
-            (f"route=False, without {part}", features_of(*(name for name in DEFAULT if name != part)), messages)
-            for part in ("headers", "tokens", "text")
-        ),
+        *(without(part, messages) for part in ("headers", "tokens", "text")),
         ("route=False, without names of hosts", features_of(*DEFAULT), without_kinds(messages, SITES)),
         ("route=False, without marks of lists", features_of(*DEFAULT), without_kinds(messages, ("list:", "twice:"))),
         ("route=False, without marks of the first hop", features_of(*DEFAULT), without_kinds(messages, ("first:",))),
@@ -156,7 +168,7 @@ def print_parts(mails: list[bytes], is_spam: list[bool], n_orders: int) -> None:
         table.row(name, *(" / ".join(f"{value:.{places}f}" for value in column) for column, places in digits))
 
 
-def print_half_of_lists(mails: list[bytes], is_spam: list[bool]) -> None:
+def print_half_of_lists(mails: list[bytes], messages: list[Message], is_spam: list[bool]) -> None:
     """Learn half of the lists, by turns in the order of their size, and half of the spam; predict the others."""
     names = [found[1].strip().lower() if (found := LIST_NAME.search(mail)) else b"" for mail in mails]
     sizes = Counter(name for name, spam in zip(names, is_spam, strict=True) if name and not spam)
@@ -166,18 +178,10 @@ def print_half_of_lists(mails: list[bytes], is_spam: list[bool]) -> None:
         turns[i] % 2 if is_spam[i] else place[names[i]] % 4 in (1, 2) if names[i] in place else -1
         for i in range(len(mails))
     ])  # fmt: skip
-    messages = [*map(message_of, mails)]
     table = Table("Half of the lists predicts the other", "accuracy", "100 (1 - AUC)", "1,000 · log loss")
-    rows: list[tuple[str, Features, list[Any]]] = [
-        ("the raw mail as one text", features_of("raw"), messages),
-        ("subject and text", features_of("subject", "text"), messages),
-        ("MailFeatures(route=False)", MailFeatures(route=False), mails),
-        ("... and the route", features_of(*DEFAULT, "route"), messages),
-        ("MailFeatures(): ... and the source", MailFeatures(), mails),
-        *(
-            (f"route=False, without {part}", features_of(*(name for name in DEFAULT if name != part)), messages)
-            for part in ("headers", "tokens")
-        ),
+    rows: list[Row] = [
+        *in_steps(mails, messages),
+        *(without(part, messages) for part in ("headers", "tokens")),
         ("the route alone", features_of("route"), messages),
         ("the source alone", features_of("source"), messages),
     ]
