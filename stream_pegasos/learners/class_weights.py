@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
 from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.learners.labels import Label, check_label
 
 __all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts"]
@@ -102,7 +103,7 @@ def plain_weight(w: Any) -> float:
 def balanced_weights(labels: Iterable[Label], before: Counts) -> tuple[list[float], Counts]:
     """The weight of each label, and the new counts."""
     counts = dict(before)
-    n = sum(counts.values())
+    n = sum_in_order(counts.values())
     weights = []
     for label in labels:
         n += 1

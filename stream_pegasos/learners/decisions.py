@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer, check_number, check_share
 from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.mistakes import SIZES_IN_OCTAVE, SMALLEST
 from stream_pegasos.learners.labels import Label, check_label, largest
 from stream_pegasos.learners.probabilities import Floats
@@ -308,7 +309,7 @@ class Tail:
         first = tail.OF_SIGN + tail.IN_OCTAVE * (tail.SMALLEST + SMALLEST)
         tail.counts = {first + step * (place + 1) - 1: size for place, size in enumerate(sizes.tolist()) if size}
         tail.counts[tail.OF_SIGN - 1] = max(n - float(sizes.sum()), 0.0)
-        tail.n = sum(tail.counts.values())
+        tail.n = sum_in_order(tail.counts.values())
         return tail
 
     def learn(self, margin: float) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import LARGEST_SUM, Declaration, Field, State
+from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
 from stream_pegasos.engine.pure.weights import INTERCEPT, NO_VECTOR, Row
 
@@ -54,7 +55,7 @@ def sigmoid(log_odds: float) -> float:
 def softmax(margins: list[float]) -> list[float]:
     largest = max(margins)
     terms = [math.exp(margin - largest) for margin in margins]
-    total = sum(terms)
+    total = sum_in_order(terms)
     return [term / total for term in terms]
 
 
@@ -103,7 +104,7 @@ class Calibration:
         self._learn_confidence(probabilities if predicting is None else softmax(predicting.tolist()), y)
         moved = margins if moved is None else moved
         # Not the difference of sums: of margins that are alike only rounding would be left of it.
-        self.descend(sum(p * (margin - moved[y]) for p, margin in zip(probabilities, moved, strict=True)))
+        self.descend(sum_in_order(p * (margin - moved[y]) for p, margin in zip(probabilities, moved, strict=True)))
         return probabilities
 
     def _learn_confidence(self, probabilities: list[float], y: int) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, Declaration, Field, State, count, keys
+from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.driver import (
     CALIBRATION,
     CONFIDENCE,
@@ -269,7 +270,7 @@ class PegasosLearner(Learner):
         """Bring each w, or all of them as one, back into the ball of radius 1/√λ."""
         balls = [columns] if self.reduction == "crammer_singer" else [[column] for column in columns]
         for ball in balls:
-            ratio = self.l2 * sum(column.squared_norm() for column in ball)
+            ratio = self.l2 * sum_in_order(column.squared_norm() for column in ball)
             for column in ball if ratio > 1.0 else []:
                 self._rescale(column, 1.0 / math.sqrt(ratio))
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.sums import sum_in_order
+
 # Integers below this size are their own keys; any other feature name gets the next key from FIRST_NAME on.
 DIRECT_LIMIT = 1 << 53
 FIRST_NAME = 1 << 60
@@ -113,4 +115,4 @@ class WeightDict:
 
 def inner(weights: Mapping[int, float], row: Row) -> float:
     pairs = zip(row.keys, row.values, strict=True)
-    return sum(weights[key] * x for key, x in pairs if key in weights)
+    return sum_in_order(weights[key] * x for key, x in pairs if key in weights)
