@@ -38,8 +38,13 @@ def for_each(cases, heavy=lambda case: False):
     return pytest.mark.parametrize("case", params)
 
 
+def for_each_kind(cases, heavy=lambda case: False):
+    """Run a test over one case of each kind, as for what does not rest on options."""
+    return for_each(one_of_each(cases), heavy)
+
+
 def one_of_each(cases):
-    """The first case of each kind of model, classes, examples and vectors: for what does not rest on options."""
+    """The first case of each kind of model, classes, examples and vectors."""
     first = {}
     for case in cases:
         model = case.make()

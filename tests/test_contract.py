@@ -18,6 +18,7 @@ from contract import (
     close,
     flat,
     for_each,
+    for_each_kind,
     learn,
     many_of,
     of_features,
@@ -102,7 +103,7 @@ def test_predictions_say_it_all(case):
         assert np.array_equal(model.predict_proba_many(many_of(case, X)), told.probabilities)
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_predictions_stay_what_they_were(case):
     """Whatever the model learns before they are looked at: more of the same, labels that are new, or exchanged."""
     X, _ = case.columns(5, seed=9)
@@ -122,7 +123,7 @@ def test_predictions_stay_what_they_were(case):
         assert told(prequential) == said
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_what_a_model_says_of_itself(case):
     names = ["a", 3, 7, 8]
     for model in (case.make(), case.trained(40)):
@@ -157,7 +158,7 @@ def test_what_a_model_says_of_itself(case):
         assert not is_flat or model.n_features == len(known)
 
 
-@for_each([case for case in CASES if case.classes != SETS])
+@for_each_kind([case for case in CASES if case.classes != SETS])
 def test_labels_are_checked_as_they_are_learned(case, unchanged):
     known = case.labels
     for model in after(case, 0, 1, 40):
@@ -178,7 +179,7 @@ def test_labels_are_checked_as_they_are_learned(case, unchanged):
                 model.check_labels([*known, "third"])
 
 
-@for_each([case for case in of_features if case.classes != SETS])
+@for_each_kind([case for case in of_features if case.classes != SETS])
 def test_any_table_is_learned_as_its_rows(case, unchanged):
     dicts, y = case.columns(40, names=COLUMNS)
     X = np.array([[x.get(j, 0.0) for j in COLUMNS] for x in dicts])
@@ -208,7 +209,7 @@ def test_any_table_is_learned_as_its_rows(case, unchanged):
         assert many.decision_function_many(given_as(X)).tolist() == [close(row) for row in rows], kind
 
 
-@for_each(of_texts)
+@for_each_kind(of_texts)
 def test_any_sequence_of_texts_is_learned_as_its_texts(case):
     X, y = case.columns(40)
     one = case.trained(40)
@@ -224,7 +225,7 @@ def test_any_sequence_of_texts_is_learned_as_its_texts(case):
     assert list(one.predict_many(given).index) == list(one.predict_proba_many(given).index) == list(frame.index)
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_nothing_at_once_is_nothing(case, unchanged):
     for model in after(case, 0, 20):
         n = len(case.probabilities(model, case.example([])))
@@ -239,7 +240,7 @@ def test_nothing_at_once_is_nothing(case, unchanged):
             assert len(model.decision_function_many([])) == 0
 
 
-@for_each([case for case in of_features if case.classes != SETS])
+@for_each_kind([case for case in of_features if case.classes != SETS])
 def test_frames_without_columns(case):
     for model in after(case, 0, 20):
         frame = pd.DataFrame(index=[5, 6])
@@ -251,7 +252,7 @@ def test_frames_without_columns(case):
         assert bits(case, model) == bits(case, twin)
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_before_anything_is_learned(case):
     model, x = case.make(), case.example(["a"])
     one = case.predicted(model, x)
@@ -341,7 +342,7 @@ def test_probabilities_and_predictions_agree(case):
             assert margins[label] == max(margins.values())
 
 
-@for_each(of_features)
+@for_each_kind(of_features)
 @pytest.mark.parametrize("size", [1e45, 1e-200, 5e-324])
 def test_values_of_any_size_leave_everything_finite(case, size, tmp_path):
     if "polynomial" in case.name or case.name == "kernel, in Python":
@@ -362,7 +363,7 @@ def test_values_of_any_size_leave_everything_finite(case, size, tmp_path):
         assert seen(stream_pegasos.load(tmp_path / "model")) == seen(model)
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 @pytest.mark.parametrize("w", [1.0, 0.0, 1e30])
 def test_streams_without_news_leave_everything_finite(case, w):
     """One class alone, the same example with every label, examples of nothing."""
@@ -379,7 +380,7 @@ def test_streams_without_news_leave_everything_finite(case, w):
 # --- in the text model ------------------------------------------------------------------------------------------------
 
 
-@for_each(of_features)
+@for_each_kind(of_features)
 @pytest.mark.parametrize("features", [{}, {"n_features": 5, "norm": None}], ids=repr)
 def test_in_the_text_model_it_is_the_pipeline_of_the_parts(case, features, tmp_path):
     texts = next(other for other in CASES if (other.of, other.classes) == ("texts", case.classes))

@@ -13,10 +13,10 @@ from contract import (
     calls_of,
     flat,
     for_each,
+    for_each_kind,
     is_around_another,
     learn,
     many_of,
-    one_of_each,
     saveable,
     through_a_file,
 )
@@ -76,7 +76,7 @@ def test_copies_go_on_alike_and_apart(case, how, tmp_path):
         assert bits(case, other) == bits(case, model)
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_clones_know_nothing(case):
     model = case.trained()
     clone = model.clone()
@@ -100,7 +100,7 @@ def test_a_saved_model_is_the_same_file_each_time(case, tmp_path, unchanged):
         assert path.read_bytes() == safetensors_save(arrays, file.metadata())
 
 
-@for_each(saveable)
+@for_each_kind(saveable)
 def test_the_class_that_loads_is_the_class_that_was_saved(case, tmp_path):
     model = case.trained(5)
     model.save(tmp_path / "model")
@@ -109,7 +109,7 @@ def test_the_class_that_loads_is_the_class_that_was_saved(case, tmp_path):
             other.load(tmp_path / "model")
 
 
-@for_each(saveable)
+@for_each_kind(saveable)
 def test_a_snapshot_stands_still_while_its_model_learns(case, tmp_path):
     model = case.make()
     calls = calls_of(case)
@@ -122,7 +122,7 @@ def test_a_snapshot_stands_still_while_its_model_learns(case, tmp_path):
         assert bits_of(snapshot) == before
 
 
-@for_each(saveable)
+@for_each_kind(saveable)
 def test_the_header_of_a_file_does_not_grow(case, tmp_path):
     """It may have 100 MB, beyond which a file can be written and never read."""
     model, path = case.make(), tmp_path / "model"
@@ -142,7 +142,7 @@ def refuses(path):
     assert str(path) in str(error.value)
 
 
-@for_each(one_of_each(saveable), heavy=is_around_another)
+@for_each_kind(saveable, heavy=is_around_another)
 def test_damaged_files_are_refused_or_harmless(case, tmp_path):
     """Each byte changed, one at a time, and ends cut off or added."""
     model, path = case.trained(3), tmp_path / "model"

@@ -14,6 +14,7 @@ from contract import (
     bits,
     flat,
     for_each,
+    for_each_kind,
     many_of,
     of_features,
     of_texts,
@@ -94,7 +95,7 @@ def test_one_label_leaves_room_for_others(case):
         assert model.predict_one(x) in (case.labels[0], None)
 
 
-@for_each([case for case in CASES if case.classes == TWO])
+@for_each_kind([case for case in CASES if case.classes == TWO])
 def test_a_sampler_asks_for_labels_of_any_kind(case):
     """It asks for no fewer where they are text than where they are bools, more or less."""
     asked = []
@@ -113,7 +114,7 @@ def test_a_sampler_asks_for_labels_of_any_kind(case):
     assert asked[1] > 5 and asked[1] >= 0.75 * asked[0] - 5
 
 
-@for_each(of_features)
+@for_each_kind(of_features)
 def test_bad_examples_leave_everything_as_it_was(case, unchanged):
     named = [("today" if isinstance(bad, Weird) else "bad", bad) for bad in BAD_VALUES]
     bad_ones = [({"new": 1.0, "bad": bad, "newer": 2.0}, match) for match, bad in named]
@@ -139,7 +140,7 @@ def test_bad_examples_leave_everything_as_it_was(case, unchanged):
                     [model.predict_many, model.predict_proba_many, model.decision_function_many][i % 3](X)
 
 
-@for_each(of_features, heavy=lambda case: "several" in case.name and case.name != "several")
+@for_each_kind(of_features)
 def test_bad_tables_leave_everything_as_it_was(case, unchanged):
     known, another = case.labels[:2]
     y = [known, another, known]
@@ -190,7 +191,7 @@ def test_bad_tables_leave_everything_as_it_was(case, unchanged):
                 model.learn_many(np.eye(3), y)
 
 
-@for_each(of_texts)
+@for_each_kind(of_texts)
 def test_bad_texts_leave_everything_as_it_was(case, unchanged):
     good = [case.example(["new", "words"]), case.example(["more"])]
     known, another = case.labels[:2]
@@ -213,7 +214,7 @@ def test_bad_texts_leave_everything_as_it_was(case, unchanged):
                 model.learn_many(sparse.eye(3, format="csr"), [known, another, known])
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_bad_labels_weights_and_lengths_leave_everything_as_it_was(case, unchanged):
     X = [case.example([f"new{i}", "words"]) for i in range(3)]
     known, another = case.labels[:2]
@@ -255,7 +256,7 @@ def test_bad_labels_weights_and_lengths_leave_everything_as_it_was(case, unchang
 # --- what must not change ---------------------------------------------------------------------------------------------
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_predicting_changes_nothing(case, unchanged):
     X, _ = case.columns(20, seed=9)
     X += [case.example([]), case.example(["unheard", "of"])]
@@ -273,7 +274,7 @@ def test_predicting_changes_nothing(case, unchanged):
             seen(model), repr(model), model._memory_usage
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_learning_never_changes_its_input(case, unchanged):
     X, y = case.columns(30)
     w = [1.0] * 30
@@ -284,7 +285,7 @@ def test_learning_never_changes_its_input(case, unchanged):
         model.predict_learn_many(X, y, w)
 
 
-@for_each([case for case in CASES if case.has_weights])
+@for_each_kind([case for case in CASES if case.has_weights])
 def test_weights_are_a_copy(case):
     model = case.trained()
     before = copy.deepcopy(model.weights)
@@ -292,7 +293,7 @@ def test_weights_are_a_copy(case):
     assert model.weights == before and flat(before)
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_any_dict_and_any_number_is_taken(case):
     """Counters and other dicts; NumPy's numbers as values, names, labels and weights."""
     plain, strange = case.make(), case.make()

@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from contract import assert_close, bits_of, calls_of, flat, for_each, is_around_another, learn, many_of, pure, told
+from contract import assert_close, bits_of, calls_of, flat, for_each_kind, is_around_another, learn, many_of, pure, told
 from estimators import CASES, TWO, seen
 from interpreter import run
 
@@ -128,7 +128,7 @@ def restless():
     sys.setswitchinterval(before)
 
 
-@for_each(CASES, heavy=lambda case: "kernel" in case.name or is_around_another(case))
+@for_each_kind(CASES, heavy=is_around_another)
 def test_threads_see_the_model_between_two_calls(case, run_threads, restless):
     reference, model = case.make(), case.make()
     calls = calls_of(case)
@@ -166,7 +166,7 @@ def test_threads_see_the_model_between_two_calls(case, run_threads, restless):
     assert len({repr(found) for found in seen_by["margins"]}) > 5  # there was something to see
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_threads_that_learn_lose_nothing(case, run_threads, tmp_path):
     X, y = case.columns(60)
     model, expected = case.make(), case.make()

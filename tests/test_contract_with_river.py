@@ -3,7 +3,7 @@
 import random
 
 import numpy as np
-from contract import for_each, one_of_each
+from contract import for_each, for_each_kind, one_of_each
 from estimators import CASES, NAMES, ORDERED, SETS, TWO, seen
 from river import checks, compose, preprocessing
 
@@ -68,7 +68,7 @@ def test_rivers_checks(case, monkeypatch):
     assert n_passed >= 10
 
 
-@for_each(CASES)
+@for_each_kind(CASES)
 def test_in_a_pipeline(case):
     """What River's scaler gives is learned, one by one; of texts what a function gives."""
     kind = preprocessing.StandardScaler if case.of == "features" else lambda: compose.FuncTransformer(lambda x: x)
