@@ -53,6 +53,9 @@ def one_of_each(cases):
     return [*first.values()]
 
 
+KINDS = one_of_each(CASES)
+
+
 def is_around_another(case):
     """Whether the case is a model of texts whose classifier is a case of its own."""
     return case.of != "features" and case.name != "text"

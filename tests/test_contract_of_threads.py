@@ -8,7 +8,19 @@ import threading
 
 import numpy as np
 import pytest
-from contract import assert_close, bits_of, calls_of, flat, for_each_kind, is_around_another, learn, many_of, pure, told
+from contract import (
+    KINDS,
+    assert_close,
+    bits_of,
+    calls_of,
+    flat,
+    for_each_kind,
+    is_around_another,
+    learn,
+    many_of,
+    pure,
+    told,
+)
 from estimators import CASES, TWO, seen
 from interpreter import run
 
@@ -18,9 +30,9 @@ import stream_pegasos
 def test_the_same_stream_gives_the_same_file_in_every_process(tmp_path):
     code = f"""
         import hashlib, json, pathlib, pickle
-        from estimators import CASES
+        from contract import KINDS
         path, digests = pathlib.Path({str(tmp_path / "model")!r} + SEED), {{}}
-        for case in CASES:
+        for case in KINDS:
             model = case.trained(30)
             if case.can_be_saved:
                 model.save(path)
@@ -29,17 +41,18 @@ def test_the_same_stream_gives_the_same_file_in_every_process(tmp_path):
         print(json.dumps(digests))
     """
     one, other = (run(code.replace("SEED", repr(seed)), PYTHONHASHSEED=seed) for seed in ("1", "31337"))
-    assert one == other and len(one) == len(CASES)
+    assert one == other and len(one) == len(KINDS)
 
 
 ON_THE_OTHER_ENGINE = """
     import pathlib, pickle
     import stream_pegasos
-    from estimators import CASES, seen
+    from contract import KINDS
+    from estimators import seen
     from stream_pegasos import engine
 
     folder, results = pathlib.Path(FOLDER), {"engine": engine.NAME}
-    for i, case in enumerate(CASES):
+    for i, case in enumerate(KINDS):
         alone, path = case.trained(30), folder / f"{i}.pickle"
         models = [alone, pickle.loads(path.read_bytes())]
         if case.can_be_saved:
@@ -72,7 +85,7 @@ def test_the_engines_are_alike_and_models_move_between_them(tmp_path):
     at each of 30 steps.
     """
     rounded = {"rel": 1e-4, "abs": 1e-4}
-    for i, case in enumerate(CASES):
+    for i, case in enumerate(KINDS):
         model = case.trained(20)
         (tmp_path / f"{i}.pickle").write_bytes(pickle.dumps(model))
         if case.can_be_saved:
@@ -81,7 +94,7 @@ def test_the_engines_are_alike_and_models_move_between_them(tmp_path):
     run(ON_THE_OTHER_ENGINE.replace("FOLDER", repr(str(tmp_path))), STREAM_PEGASOS_ENGINE=other)
     results = pickle.loads((tmp_path / "results").read_bytes())
     assert results["engine"] == other
-    for i, case in enumerate(CASES):
+    for i, case in enumerate(KINDS):
         model = case.trained(30)
         classes, types, n, learned = seen(model)
         probabilities = [model.predict_proba_one(x) for x, _ in case.stream(20, seed=1)]
