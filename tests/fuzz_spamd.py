@@ -118,7 +118,7 @@ class SpamdTarget:
                         assert b"Traceback" not in said and b'File "' not in said
                         if code or (b"DidSet" not in said and b"DidRemove" not in said):
                             assert state_of(service.model) == before
-            assert not spamd._clients and not spamd._room.waiting and not spamd._room.n_bytes
+            assert not spamd._clients and not spamd._waiting
             assert all(path.is_dir() for path in folder.iterdir())
 
         with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from stream_pegasos.common.display import one_line, shortened
-from stream_pegasos.mail.imap_client import client_class
+from stream_pegasos.common.extras import missing
 
 __all__ = [
     "Account",
@@ -30,7 +30,8 @@ __all__ = [
 LARGEST_MAIL = 512 * 1024  # bytes that are read; the features take less
 LARGEST_HEADER = 64 * 1024
 KEYS_AT_ONCE, MAILS_AT_ONCE = 500, 50
-LONGEST_IDLE = 28 * 60.0  # a server may end it after 30 minutes
+# IMAPClient overlooks news that come in one packet with the answer to IDLE, until IDLE ends.
+LONGEST_IDLE = 60.0
 LONGEST_REASON = 200
 NOT_NOW = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]")  # reasons to refuse a login that are no fault of the password
 # No two mails have the same values in all of these. A stranger can copy a Message-ID, but not choose what our own
@@ -109,11 +110,15 @@ class Connection:
         self._wait = wait
         self._secret = wait(account.secret)
         self._client: Any = None
-        kind, context = client_class(), None if account.starttls else account.tls
+        try:
+            from imapclient import IMAPClient  # type: ignore[import-untyped, unused-ignore]
+        except ModuleNotFoundError as error:
+            raise missing("An IMAP mailbox", "mail", error) from error
+        context = None if account.starttls else account.tls
 
         def connect() -> Any:
             ssl = context is not None
-            return kind(account.host, account.port, ssl=ssl, ssl_context=context, timeout=account.timeout)
+            return IMAPClient(account.host, account.port, ssl=ssl, ssl_context=context, timeout=account.timeout)
 
         try:
             self._client = self._call(connect)
@@ -274,8 +279,7 @@ class Connection:
     def wait(self, seconds: float) -> None:
         """Wait for news of the open folder."""
         self._call(self._client.idle)
-        if not self._call(self._client.idle_check):  # what came with the answer
-            self._call(self._client.idle_check, min(seconds, LONGEST_IDLE))
+        self._call(self._client.idle_check, min(seconds, LONGEST_IDLE))
         self._call(self._client.idle_done)
 
 

@@ -34,7 +34,6 @@ from stream_pegasos.mail.protocol import (
 )
 from stream_pegasos.mail.users import UserModels
 from stream_pegasos.mail.verdict import HAM, SPAM, UNSURE, Verdict, Verdicts, message_of
-from stream_pegasos.service.room import Room
 from stream_pegasos.service.work import EndingError, Service
 from stream_pegasos.streams.mail_ids import mail_id
 
@@ -49,7 +48,7 @@ class Spamd:
     """Answers SpamAssassin's protocol by a service.
 
     Each connection brings one request. A client has `Limits.seconds` to send it, and as many to take the answer. Beyond
-    the limits of connections or bytes, the slowest client gives way.
+    the limit of connections a client is told to try again.
 
     Parameters
     ----------
@@ -68,7 +67,7 @@ class Spamd:
             dict.fromkeys((SPAM, HAM, UNSURE), 0)
         )  # which Prometheus is to see from the start
         self._clients: set[_Client] = set()
-        self._room = Room(4 * self._limits.body)
+        self._waiting: set[_Client] = set()  # clients that the server waits for
 
     @asynccontextmanager
     async def listening(self, listener: socket) -> AsyncIterator[None]:
@@ -80,8 +79,8 @@ class Spamd:
         finally:
             remove_path(listener)
             server.close()
-            for client in [*self._room.waiting]:
-                client.give_way()
+            for client in [*self._waiting]:
+                client.stop_waiting()
             if self._clients:
                 _, late = await asyncio.wait([client.task for client in self._clients], timeout=SECONDS_TO_END)
                 for task in late:
@@ -93,34 +92,31 @@ class Spamd:
         self._clients.add(client)
         try:
             try:
-                if len(self._clients) > self._limits.concurrency and not self._room.make(client, 0.0):
-                    raise RefusalError(EX_TEMPFAIL, "too much is asked for at a time")
+                if len(self._clients) > self._limits.connections:
+                    raise RefusalError(EX_TEMPFAIL, "too many ask at a time")
                 response = await self._answer_to(client)
             except Exception as error:
                 response = failure(_refusal(error))
-                self._room.release(client)
                 self._users.common.monitor.n_failed += 1
             with self._waiting_for(client):
                 async with client.timer:
                     await client.send(response)
-                    self._room.release(client)
                     await client.linger()
         except OSError:  # the client is gone, or does not take its answer in time
             writer.transport.abort()
         finally:
             self._clients.discard(client)
-            self._room.release(client)
             writer.close()
 
     @contextmanager
     def _waiting_for(self, client: _Client) -> Iterator[None]:
-        """Wait for the client by its timer, which may end early to make room for another client."""
+        """Wait for the client by its timer, which ends early when the server stops."""
         client.timer = asyncio.timeout(self._limits.seconds)
-        self._room.waiting[client] = asyncio.get_running_loop().time()
+        self._waiting.add(client)
         try:
             yield
         finally:
-            self._room.waiting.pop(client, None)
+            self._waiting.discard(client)
 
     async def _answer_to(self, client: _Client) -> bytes:
         try:
@@ -154,7 +150,6 @@ class Spamd:
             if not part:
                 break
             mail += part
-            self._take(client, len(part))
             if len(mail) > largest + 1:
                 raise too_large(largest)
         if length is not None and len(mail) != length:
@@ -164,13 +159,7 @@ class Spamd:
             del mail[length:]
         if not asked.is_compressed:
             return bytes(mail)
-        whole = inflated(mail, largest)
-        self._take(client, len(whole))
-        return whole
-
-    def _take(self, client: _Client, n: int) -> None:
-        if not self._room.take(client, n):
-            raise RefusalError(EX_TEMPFAIL, "too much is asked for at a time")
+        return inflated(mail, largest)
 
     async def _tell(self, asked: Asked, mail: bytes) -> bytes:
         if not self._may_teach:
@@ -235,10 +224,9 @@ class _Client:
         task = asyncio.current_task()
         assert task is not None
         self.reader, self.writer, self.task = reader, writer, task
-        self.n_bytes = 0  # of its mail
         self.timer = asyncio.timeout(None)
 
-    def give_way(self) -> None:
+    def stop_waiting(self) -> None:
         """Stop waiting for the client."""
         with suppress(RuntimeError):  # its time has just ended
             self.timer.reschedule(0.0)

@@ -14,15 +14,14 @@ class Limits:
     Parameters
     ----------
     body
-        The size of a request's body, in bytes. All bodies that wait for their answer may have four times that much
-        together. Beyond that the slowest client gives way.
+        The size of a request's body, in bytes.
     text
         The length of a text, in characters.
     batch
         The number of messages in a request.
-    concurrency
-        The number of bodies that are received at a time. Beyond that the slowest client gives way. There may be four
-        times as many connections; a proxy ends those that send nothing or half a head.
+    connections
+        The number of connections at a time. What comes beyond that is answered by 503. A proxy ends connections that
+        send nothing or half a head, and limits those of each client.
     seconds
         How long a client may take to send the body of a request.
     classes
@@ -32,6 +31,6 @@ class Limits:
     body: int = 8 << 20
     text: int = 1_000_000
     batch: int = 10_000
-    concurrency: int = 256
+    connections: int = 1024
     seconds: float = 30.0
     classes: int = 10_000

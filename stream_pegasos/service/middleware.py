@@ -44,7 +44,6 @@ class RequestMiddleware:
             if not begun:
                 await as_json({"detail": "internal error"}, 500)(scope, receive, watch)
         finally:
-            self._service.bodies.answered(scope)
             if status >= 400:
                 self._service.monitor.n_failed += 1
             self._metrics.observe(scope["path"], status, perf_counter() - start)

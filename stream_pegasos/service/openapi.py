@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.tallies import CLASSES, LABELS, ORDERED
+from stream_pegasos.service.bodies import receive_body
 from stream_pegasos.service.messages import decoded, message_of_mail, parameters
 from stream_pegasos.service.work import Service
 
@@ -56,7 +57,8 @@ class Endpoint:
         operation = self._operation
         if self._decoder is not None:
             field = self._service.mail_field if operation.takes_mail else None
-            type, body = await self._service.bodies.receive(scope, receive, (JSON,) if field is None else (JSON, MAIL))
+            types = (JSON,) if field is None else (JSON, MAIL)
+            type, body = await receive_body(scope, receive, types, self._service.limits)
             if field is not None and type == MAIL:
                 query = QueryParams(scope["query_string"])
                 return await operation.handler(message_of_mail(body, query, field, operation.takes))

@@ -2,67 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Callable
 from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from stream_pegasos.service.limits import Limits
-
-
-class JoinedWrites:
-    """A transport that sends the head and the body of a response together: two system calls would take a tenth of the
-    time of a request.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport, self._unsent = transport, list[bytes]()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        if not self._unsent:
-            asyncio.get_running_loop().call_soon(self._send)
-        self._unsent.append(data)
-
-    def close(self) -> None:
-        self._send()
-        self._transport.close()
-
-    def _send(self) -> None:
-        if self._unsent and not self._transport.is_closing():
-            self._transport.write(b"".join(self._unsent))
-        self._unsent.clear()
-
-
-class HttpProtocol(asyncio.Protocol):
-    """uvicorn's protocol over `JoinedWrites`."""
-
-    def __init__(self, **options: Any) -> None:
-        self._protocol = HttpToolsProtocol(**options)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._protocol.connection_made(JoinedWrites(transport))  # type: ignore[arg-type]
-
-    def data_received(self, data: bytes) -> None:
-        self._protocol.data_received(data)
-
-    def eof_received(self) -> None:
-        self._protocol.eof_received()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._protocol.connection_lost(error)
-
-    def pause_writing(self) -> None:
-        self._protocol.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._protocol.resume_writing()
 
 
 def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:
@@ -75,7 +22,7 @@ def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Ca
     host, port
         Where to listen; port 0 for any that is free.
     limits
-        The limits; there may be four times as many connections as requests whose bodies are coming.
+        The limits, of which the server itself keeps that of connections.
     on_listening
         Called with the URL, once requests may come.
 
@@ -104,13 +51,13 @@ def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Ca
         app,
         host=host,
         port=port,
-        http=HttpProtocol,
+        http="httptools",
         ws="none",
         access_log=False,
         log_level="error",
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=4 * limits.concurrency,
+        limit_concurrency=limits.connections,
         timeout_graceful_shutdown=10,
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -28,7 +28,6 @@ from stream_pegasos.operation.learned_ids import KNOWN, Id, is_same
 from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
-from stream_pegasos.service.bodies import Bodies
 from stream_pegasos.service.encoding import Encoding
 from stream_pegasos.service.label_checks import LabelChecks
 from stream_pegasos.service.limits import Limits
@@ -113,7 +112,6 @@ class Service:
         if progress:
             self.monitor.set_state(progress.get("monitor", {}))
             self._learning.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
-        self.bodies = Bodies(self.limits)
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
         self.learning_lock, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._predictions = MicroBatching(self._predict, SLICE)

@@ -9,7 +9,7 @@ from kinds import several_classes, several_labels
 from serving import GOOD, begin, learn, ok, part, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.service import Limits, Service, create_app, label_checks, room
+from stream_pegasos.service import Limits, Service, create_app, label_checks
 from stream_pegasos.service.micro_batching import MicroBatching
 
 httpx = pytest.importorskip("httpx")
@@ -25,12 +25,7 @@ def test_limits():
         refused(send(client, "/predict", {"text": "x" * 1_000}), 413, "it may have 1,000 bytes")
         in_parts = client.post("/learn", content=iter([b" " * 400] * 3), headers=JSON)  # with no length told
         refused(in_parts, 413, "too large")
-        assert (
-            ok(client.get("/monitor"))["n"] == service.bodies.room.n_bytes == 0
-        )  # bodies count until they are answered
-        service.bodies.room.n_bytes = 3_950
-        refused(send(client, "/predict", {"text": "x" * 80}), 503, "too many")
-        assert service.bodies.room.n_bytes == 3_950
+        assert ok(client.get("/monitor"))["n"] == 0
 
 
 def test_labels_do_not_become_too_many():
@@ -63,32 +58,6 @@ def test_a_body_that_does_not_come():
     assert sent[0]["status"] == 408
 
 
-def test_bodies_that_stop_short_give_way_to_others(monkeypatch):
-    """The first that began, once it had its time; nobody else is kept off."""
-    monkeypatch.setattr(room, "PATIENCE", 0.0)
-    service = Service(TextClassifier(), limits=Limits(body=1_000))
-    app, whole = create_app(service), json.dumps({"text": "x" * 900}).encode()
-
-    async def all_of_them():
-        statuses = [[] for _ in range(6)]
-        record = [lambda message, each=each: each.append(message.get("status")) for each in statuses]
-        part_of_it = [part(whole[:-1].ljust(999), more=True)]
-        short = [asyncio.create_task(begin(app, "/predict", part_of_it, each)) for each in record[:4]]
-        while service.bodies.room.n_bytes < 4 * 999:
-            await asyncio.sleep(0)
-        for each in record[4:]:
-            await asyncio.wait_for(begin(app, "/predict", [part(whole)], each), 10)
-        await short[0]
-        assert [each[:1] for each in statuses] == [[503], [], [], [], [200], [200]]
-        assert service.bodies.room.n_bytes == 3 * 999
-        for task in short[1:]:
-            task.cancel()
-        await asyncio.wait(short)
-
-    asyncio.run(all_of_them())
-    assert service.bodies.room.n_bytes == 0
-
-
 @pytest.mark.parametrize("path", ["/predict", "/learn"])
 def test_a_large_answer_is_made_as_the_client_takes_it(path):
     """Others are answered meanwhile, and it never stands in memory as a whole."""
@@ -116,28 +85,6 @@ def test_a_large_answer_is_made_as_the_client_takes_it(path):
     assert sum(sizes) > 2_500 * 9 * 4_000
     assert max(sizes) < 4 << 20 and peak < 50 << 20
     assert len(beside) > 20
-
-
-@pytest.mark.parametrize("patience, statuses", [(0.0, [503, 503, 503, None, 200]), (60.0, [None, None, 503, 503, 503])])
-def test_so_many_bodies_come_at_a_time(monkeypatch, patience, statuses):
-    """Those that began first give way once they had their time; before, the new ones are refused."""
-    monkeypatch.setattr(room, "PATIENCE", patience)
-    app = create_app(Service(TextClassifier(), limits=Limits(concurrency=2)))
-    answered = [[] for _ in range(5)]
-
-    async def all_of_them():
-        record = [lambda message, each=each: each.append(message) for each in answered]
-        slow = [asyncio.create_task(begin(app, "/predict", [part(b"{", more=True)], each)) for each in record[:4]]
-        await asyncio.sleep(0.01)
-        await begin(app, "/predict", [part(b'{"text": "x"}')], record[4])
-        for task in slow:
-            task.cancel()
-        await asyncio.wait(slow)
-
-    asyncio.run(all_of_them())
-    assert [each[0]["status"] if each else None for each in answered] == statuses
-    refusals = [dict(each[0]["headers"]) for each in answered if each and each[0]["status"] == 503]
-    assert all(headers[b"connection"] == b"close" for headers in refusals)
 
 
 def test_each_request_gets_its_own_answers_and_one_that_fails_fails_alone():
