@@ -11,6 +11,5 @@ except ImportError as error:
 
 from stream_pegasos.spark.learning import learn
 from stream_pegasos.spark.scoring import score
-from stream_pegasos.spark.streaming import learn_stream
 
-__all__ = ["learn", "learn_stream", "score"]
+__all__ = ["learn", "score"]

@@ -5,7 +5,14 @@ import copy
 
 import pytest
 
-from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier, merge
+from stream_pegasos import (
+    AdaptiveClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    merge,
+)
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.spark
@@ -17,6 +24,35 @@ MESSAGES = list(synthetic(1_000, seed=3))
 def state_of(model):
     arrays, _, values = model.to_state()
     return {name: array.tolist() for name, array in arrays.items()}, values
+
+
+@pytest.mark.parametrize(
+    "classifier, label, kind",
+    [
+        (AdaptiveClassifier(), str, "string"),
+        (PegasosClassifier(), lambda label: label == "spam", "boolean"),
+        (MultiLabelClassifier(), lambda label: [label, "mail"], "array<string>"),
+        (OrdinalClassifier(), lambda label: int(label == "spam"), "int"),
+    ],
+    ids=["adaptive", "pegasos", "multilabel", "ordinal"],
+)
+def test_in_order_the_model_is_that_of_one_machine(spark, classifier, label, kind):
+    """Also with columns of any name, weights, two columns to sort by, and a model to go on from."""
+    from stream_pegasos.spark import learn
+
+    messages = [(text, label(y), i % 3) for i, (text, y) in enumerate(MESSAGES)]
+    begin = TextClassifier(classifier=classifier.clone())
+    begin.learn_many(*zip(*messages[:100], strict=True))
+    rows = [(*message, i // 10, i % 10) for i, message in enumerate(messages)]
+    schema = f"`the.text` string, `back``tick` {kind}, größe int, day int, `an hour` int"
+    frame = spark.createDataFrame(rows[100:], schema).repartition(3)
+    columns = {"text": "the.text", "label": "back`tick", "weight": "größe"}
+    learned = learn(frame, begin, **columns, parts=1, order=["day", "an hour"], passes=2)
+    assert (learned.n_read, learned.n_learned, learned.refused, learned.n_rounds) == (1_800, 1_800, {}, 2)
+    assert begin.n_learned == 100
+    for _ in range(2):
+        begin.learn_many(*zip(*messages[100:], strict=True))
+    assert state_of(learned.model) == state_of(begin)
 
 
 @pytest.mark.parametrize(
@@ -97,14 +133,25 @@ def test_bad_rows_are_counted(spark):
 def test_what_can_never_be_learned_is_one_clear_error(spark):
     from stream_pegasos.spark import learn
 
-    frame = spark.createDataFrame(MESSAGES[:50], "text string, label string")
-    with pytest.raises(ValueError, match=r"^is label '\w+' the positive one\?"):
-        learn(frame, TextClassifier(classifier=AdaptiveClassifier(threshold=0.9)))
-    with pytest.raises(ValueError, match="a round of 100,000 messages must be smaller than a mini-batch"):
-        learn(frame, TextClassifier(classifier=PegasosClassifier()))
-    with pytest.raises(ValueError, match="round_size"):
-        learn(frame, round_size=0)
-    with pytest.raises(ValueError, match="no column 'weight' for the weights"):
-        learn(frame, weight="weight")
-    with pytest.raises(TypeError, match="column 'text' is of type string; the weights must be numbers"):
-        learn(frame, weight="text")
+    frame = spark.createDataFrame([(*message, 1) for message in MESSAGES[:50]], f"{SCHEMA}, n int")
+    limited, pegasos = AdaptiveClassifier(threshold=0.9), PegasosClassifier()
+    watching = AdaptiveClassifier(drift_detector="adwin")
+    learned = TextClassifier()
+    learned.learn_many(*zip(*MESSAGES[:9], strict=True))
+    for model, options, kind, reason in (
+        (TextClassifier(classifier=limited), {}, ValueError, r"^is label '\w+' the positive one\?"),
+        (TextClassifier(classifier=pegasos), {}, ValueError, "round of 100,000 messages must be smaller than a mini-b"),
+        (TextClassifier(classifier=watching), {}, TypeError, "drift_detector cannot be merged"),
+        (TextClassifier(classifier=OrdinalClassifier()), {}, TypeError, "ordered classes must be integers"),
+        (learned, {"label": "n"}, TypeError, "column 'n' is of type int, and the model has labels of type string"),
+        (AdaptiveClassifier(), {}, TypeError, "the model is of class AdaptiveClassifier"),
+        (None, {"round_size": 0}, ValueError, "round_size"),
+        (None, {"parts": 0}, ValueError, "parts"),
+        (None, {"text": "body"}, ValueError, "no column 'body' for the texts; it has 'text', 'label', 'n'"),
+        (None, {"text": "n"}, TypeError, "column 'n' is of type int; the texts must be strings"),
+        (None, {"order": "time"}, ValueError, "no column 'time' for the order"),
+        (None, {"weight": "weight"}, ValueError, "no column 'weight' for the weights"),
+        (None, {"weight": "text"}, TypeError, "column 'text' is of type string; the weights must be numbers"),
+    ):
+        with pytest.raises(kind, match=reason):
+            learn(frame, model, **options)

@@ -19,7 +19,6 @@ from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.spark
 
-ONCE = {"availableNow": True}
 TEXTS, LABELS = zip(*synthetic(400, seed=2), strict=True)
 MODELS = {
     "two classes": (AdaptiveClassifier(), list(LABELS)),
@@ -82,10 +81,10 @@ def test_messages_of_fields_come_as_structs(spark):
         score(frame.withColumn("mail", f.struct("i")), model, text="mail")
 
 
-def test_a_message_that_cannot_be_read_is_passed_over_and_counted(spark, tmp_path):
+def test_a_message_that_cannot_be_read_is_passed_over_and_counted(spark):
     from pyspark.sql import functions as f
 
-    from stream_pegasos.spark import learn, learn_stream, score
+    from stream_pegasos.spark import learn, score
 
     model = TextClassifier(TextFeatures(on="body") + Number(on="size") + Time(on="date"))
     bad = {7: ("size", "large", "field 'size' is 'large', which is no number")}
@@ -106,12 +105,6 @@ def test_a_message_that_cannot_be_read_is_passed_over_and_counted(spark, tmp_pat
     assert {row.i: row.error for row in found if row.error} == {i: reason for i, (*_, reason) in bad.items()}
     assert [found[i].prediction for i in good] == model.predict_many([messages[i] for i in good]).tolist()
     assert found[7].prediction is found[7].probabilities is None
-    frame.write.parquet(str(tmp_path / "in"))
-    stream = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
-    for parts in (None, 2):
-        learning = learn_stream(stream, tmp_path / f"{parts}", model, text="mail", parts=parts, trigger=ONCE)
-        learning.query.awaitTermination()
-        assert (learning.learned.n_learned, learning.learned.refused) == (58, reasons)
 
 
 def test_a_stream_is_scored_too(spark, tmp_path):
