@@ -65,9 +65,7 @@ def check_there(frame: DataFrame, what: str, name: str) -> None:
 
 
 def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
-    """Raise a ValueError if a frame has one of these columns already, or two of one name; a TypeError if Spark cannot
-    send one to Python.
-    """
+    """Raise a ValueError if a frame has one of these columns already, or two of one name."""
     cased = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     there = [name if cased else name.casefold() for name in frame.columns]
     for name in names:
@@ -76,12 +74,6 @@ def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
     for name, plain in zip(frame.columns, there, strict=True):
         if there.count(plain) > 1:
             raise ValueError(f"the frame has two columns {name!r}; rename one")
-    for field in frame.schema.fields:
-        try:
-            to_arrow_type(field.dataType, timezone="UTC")
-        except Exception as error:
-            kind = field.dataType.simpleString()
-            raise TypeError(f"column {field.name!r} is of type {kind}, which Spark cannot send to Python") from error
 
 
 def check_order(frame: DataFrame, order: str | Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ def test_the_guide_runs(spark, tmp_path, monkeypatch, capsys):
         return re.sub(r'(json|parquet)\(f?"', rf"\g<0>{tmp_path}/", code)
 
     blocks = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    assert len(blocks) > 6
+    assert len(blocks) > 5
     for block in blocks:
         exec(compile(in_folder(block), str(GUIDE), "exec"), names)
     shares = re.findall(r"^(.*?)  # (0\.\d+)$", "\n".join(blocks), re.MULTILINE)

@@ -1,7 +1,7 @@
 """History that is learned on Spark, in parts."""
 
-import contextlib
 import copy
+import os
 
 import pytest
 from river import drift
@@ -86,31 +86,32 @@ def test_rounds_are_merges_of_what_each_partition_learns(spark, classifier):
 
 def test_no_bit_depends_on_how_messages_came_or_on_an_executor_that_is_killed(spark, tmp_path, monkeypatch):
     """Killed between two rounds, and the messages came through a shuffle, whose order differs each time."""
-    import os
-
     from stream_pegasos.spark import learn, learning
 
+    once = tmp_path / "killed"
+
     def kill(batches):
-        with open(f"/proc/{os.getppid()}/stat") as daemon:  # whose parent is the executor
-            os.kill(int(daemon.read().rpartition(")")[2].split()[1]), 9)
+        if not once.exists():
+            once.touch()
+            with open(f"/proc/{os.getppid()}/stat") as daemon:  # whose parent is the executor
+                os.kill(int(daemon.read().rpartition(")")[2].split()[1]), 9)
         yield from batches
 
     def killing(*arguments):
-        if not killed:
-            killed.append(True)
-            with contextlib.suppress(Exception):
-                spark.range(0, 1, 1, 1).mapInArrow(kill, "id long").toArrow()
+        if not once.exists():
+            spark.range(0, 1, 1, 1).mapInArrow(kill, "id long").toArrow()
         return merged_parts(*arguments)
 
-    killed, found, merged_parts = [True], [], learning.merged_parts
+    found, merged_parts = [], learning.merged_parts
     monkeypatch.setattr(learning, "merged_parts", killing)
+    once.touch()
     for n_partitions in (8, 5, 8):
         rows = spark.sparkContext.parallelize(MESSAGES[::-1] if n_partitions == 5 else MESSAGES, n_partitions)
         frame = spark.createDataFrame(rows, SCHEMA).repartition(4)
         found.append(state_of(learn(frame, parts=3, round_size=200).model))
         if len(found) == 2:
-            killed.clear()
-    assert killed
+            once.unlink()
+    assert once.exists()
     assert found[0] == found[1] == found[2]
 
 

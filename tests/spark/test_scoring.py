@@ -120,6 +120,21 @@ def test_a_stream_is_scored_too(spark, tmp_path):
     assert {(row.text, row.prediction) for row in rows} == {(text, model.predict_one(text)) for text in TEXTS[300:]}
 
 
+def test_columns_of_any_name_and_type_pass_through(spark):
+    from stream_pegasos.spark import score
+
+    came = spark.sql(
+        "select id, concat('w', id % 7, ' spam') `the.text`, map('k', id) m, named_struct('a b', id) `it's`,"
+        "timestamp_ntz'2024-03-10 02:30:00' ntz, interval 3 days d, make_interval(1) i, parse_json('[1]') v,"
+        "cast(1.23 as decimal(10, 2)) `größe`, cast('x' as binary) `back``tick` from range(50)"
+    )
+    found = score(came, TextClassifier(), text="the.text").drop("prediction", "probabilities", "error")
+    assert found.schema == came.schema
+    texts = {"i": "cast(i as string)", "v": "cast(v as string)"}  # which Python knows
+    found, came = (frame.selectExpr("* except (i, v)", *texts.values()).collect() for frame in (found, came))
+    assert sorted(found) == sorted(came)
+
+
 def test_a_wrong_call_says_what_is_wrong(spark, tmp_path):
     from stream_pegasos.spark import score
 
