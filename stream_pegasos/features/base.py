@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import itertools
 from collections import Counter
@@ -131,12 +130,6 @@ class Features(base.MiniBatchTransformer):
         if not self.takes_text:
             raise TypeError(f"messages have no text: {type(self).__name__} reads {self.on!r}")
         return {self.on: text}
-
-    def without_norm(self) -> Features:
-        """The same features, whose values are divided by nothing."""
-        made = copy.copy(self)
-        made.scanner = Scanner(*dataclasses.replace(self.specification, norm=None).arguments)
-        return made
 
     def prepare_many(self, X: Any, threads: int = 1) -> list[Any]:
         """What the scanner takes of several messages, which so many threads may encode."""

@@ -62,7 +62,7 @@ class Monitor:
     n_failed
         The number of requests that failed.
     lock
-        Hold it to read the monitor while another thread learns. `learned_elsewhere` takes it by itself.
+        Hold it to read the monitor while another thread learns.
 
     Examples
     --------
@@ -106,30 +106,6 @@ class Monitor:
         self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, self.score.n)
         self._count(len(examples))
         self._find_names(block, examples)
-
-    def learned_elsewhere(self, model: Any, outcomes: Sequence[Any], newest: PredictedBlock | None = None) -> None:
-        """Count messages that were predicted, then learned, by other processes.
-
-        Parameters
-        ----------
-        model
-            The model that has learned the messages, which is followed from now on.
-        outcomes
-            The outcomes of the messages, in their order.
-        newest
-            The newest messages as a predicted block, with their examples.
-        """
-        with self.lock:
-            for each in outcomes:  # a process that met labels in another order may have another positive label
-                self._score(each.turned(model.classes) if self.kind == CLASSES else each)
-            if newest is not None:
-                pairs = [(example[0], example[1]) for example in newest.examples]
-                self._show(pairs, newest, self.score.n)
-                # All of them, whatever time it takes: a batch that is repeated after a kill gives the same names.
-                for text in dict.fromkeys(text for text, _ in pairs) if self._keeps_names else ():
-                    self._names.add(self.model, self.model.features.prepare(text))
-            self.model = model
-            self._count(sum(each.n for each in outcomes))
 
     def _score(self, outcomes: Any) -> None:
         self._curve.update(self.score, outcomes, self._curve_point)

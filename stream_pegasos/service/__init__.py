@@ -14,7 +14,6 @@ except ImportError as error:
 from stream_pegasos.service.app import LOOPBACK, create_app
 from stream_pegasos.service.limits import Limits
 from stream_pegasos.service.server import serve
-from stream_pegasos.service.watching import watch
 from stream_pegasos.service.work import Service
 
-__all__ = ["LOOPBACK", "Limits", "Service", "create_app", "serve", "watch"]
+__all__ = ["LOOPBACK", "Limits", "Service", "create_app", "serve"]

@@ -56,8 +56,6 @@ class Service:
         The bearer token that requests have to carry; `None` for none.
     id_window
         How many ids of learned messages are remembered, so that none of them is learned again.
-    monitor
-        The monitor of a model that learns elsewhere; the service then learns nothing. `None` if it learns here.
     active_learning
         The messages that people are asked to label; `None` for none. With checkpoints the journal is its store.
     sync
@@ -93,20 +91,16 @@ class Service:
         limits: Limits | None = None,
         token: str | None = None,
         id_window: int = 100_000,
-        monitor: Monitor | None = None,
         active_learning: ActiveLearning | None = None,
         sync: bool = False,
         begun_with: str = "a new model",
         labels: Sequence[Label] | None = None,
     ) -> None:
-        self.learns = monitor is None
-        self.active_learning = (
-            active_learning if active_learning is not None and self.learns else ActiveLearning(size=0)
-        )
+        self.active_learning = ActiveLearning(size=0) if active_learning is None else active_learning
         self.checkpoints = checkpoints
         self.limits = limits or Limits()
         self.token = token
-        self.monitor = Monitor(model) if monitor is None else monitor
+        self.monitor = Monitor(model)
         self.labels = LabelChecks(self.monitor, labels, self.limits.classes)
         self._learning = Learning(self.monitor, id_window, self._count)
         if progress:
@@ -251,7 +245,6 @@ class Service:
         RuntimeError
             If learning failed on the way; `learned_ids` tells how far it came.
         """
-        self._check_learns()
         async with self.learning_lock:  # no other labels become known between the check and the learning
             self._check_runs()
             answers = await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
@@ -270,10 +263,6 @@ class Service:
         lessons = self.model.lessons_of(descriptions)
         await self.learn([(x, y, lessons.w) for x, y in zip(lessons.X, lessons.y, strict=True)])
         return {"n_learned": len(lessons.X), "left_out": lessons.left_out}
-
-    def _check_learns(self) -> None:
-        if not self.learns:
-            raise ValueError("the model learns from a stream, not from here")
 
     def _check_runs(self) -> None:
         if self._ending:
@@ -336,7 +325,6 @@ class Service:
         ValueError, TypeError, OSError, EndingError
             As `learn` does; nothing is forgotten then.
         """
-        self._check_learns()
         async with self.learning_lock:
             self._check_runs()
             await self._encode(X)

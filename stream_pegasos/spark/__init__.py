@@ -1,5 +1,7 @@
 """Learning and scoring on a cluster, by Apache Spark."""
 
+from typing import Any
+
 from stream_pegasos.common.extras import missing
 
 try:
@@ -11,6 +13,11 @@ except ImportError as error:
 
 from stream_pegasos.spark.learning import learn
 from stream_pegasos.spark.scoring import score
-from stream_pegasos.spark.streaming import learn_stream
 
-__all__ = ["learn", "learn_stream", "score"]
+__all__ = ["learn", "score"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "learn_stream":
+        raise ImportError("learn_stream of 0.2 is gone: call learn on each micro-batch, in Spark's foreachBatch")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,17 +23,11 @@ __all__ = [
     "check_messages",
     "check_new",
     "check_order",
-    "check_text_model",
-    "check_there",
     "column",
-    "fields_of_answers",
-    "is_ordered",
     "label_type",
-    "plain_names",
 ]
 
 LONGEST = 1 << 63  # of integers in a column
-ANSWERS = ("prediction", "probabilities", "error")
 TEXTS = (t.StringType,)
 FIELDS = (t.StructType,)
 LABELS = (t.StringType, t.BooleanType, t.ByteType, t.ShortType, t.IntegerType, t.LongType)
@@ -71,9 +65,7 @@ def check_there(frame: DataFrame, what: str, name: str) -> None:
 
 
 def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
-    """Raise a ValueError if a frame has one of these columns already, or two of one name; a TypeError if Spark cannot
-    send one to Python.
-    """
+    """Raise a ValueError if a frame has one of these columns already, or two of one name."""
     cased = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     there = [name if cased else name.casefold() for name in frame.columns]
     for name in names:
@@ -82,12 +74,6 @@ def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
     for name, plain in zip(frame.columns, there, strict=True):
         if there.count(plain) > 1:
             raise ValueError(f"the frame has two columns {name!r}; rename one")
-    for field in frame.schema.fields:
-        try:
-            to_arrow_type(field.dataType, timezone="UTC")
-        except Exception as error:
-            kind = field.dataType.simpleString()
-            raise TypeError(f"column {field.name!r} is of type {kind}, which Spark cannot send to Python") from error
 
 
 def check_order(frame: DataFrame, order: str | Sequence[str]) -> list[str]:
@@ -118,8 +104,8 @@ def is_ordered(kind: t.DataType) -> bool:
     return not isinstance(kind, (t.MapType, t.VariantType))
 
 
-def check_labels(frame: DataFrame, name: str, model: Any) -> t.DataType:
-    """The type of one label of a column that a model is to learn: strings, booleans or 64-bit integers.
+def check_labels(frame: DataFrame, name: str, model: Any) -> None:
+    """Check a column of labels that a model is to learn: strings, booleans or 64-bit integers.
 
     Raises
     ------
@@ -136,7 +122,6 @@ def check_labels(frame: DataFrame, name: str, model: Any) -> t.DataType:
         )
     if "ordered" in model.capabilities and kind != t.LongType():
         raise TypeError(f"column {name!r} is of type {found.simpleString()}; ordered classes must be integers")
-    return kind
 
 
 def label_type(labels: Iterable[Any]) -> t.DataType:
@@ -149,35 +134,18 @@ def label_type(labels: Iterable[Any]) -> t.DataType:
     return t.LongType() if is_long else t.StringType()
 
 
-def arranged(frame: DataFrame, order: Sequence[str], n_parts: int | None = None) -> DataFrame:
-    """A frame sorted by these columns, then by all others, so that the order is the same whenever it is computed. With
-    `n_parts` it is divided into so many partitions, each of which is sorted.
+def arranged(frame: DataFrame, order: Sequence[str], n_parts: int) -> DataFrame:
+    """A frame in so many partitions, each sorted by these columns, then by all others, so that the order is the same
+    whenever it is computed.
     """
     others = [column(field.name) for field in frame.schema.fields if is_ordered(field.dataType)]
     by_hash = f.xxhash64(*others)
-    by = [*map(column, order), by_hash, *others]
-    if n_parts is None:
-        return frame.orderBy(*by)
-    return frame.repartition(n_parts, by_hash).sortWithinPartitions(*by)
-
-
-def plain_names(names: Iterable[str]) -> dict[str, str]:
-    """A name for each column that `mapInArrow` takes: no dots."""
-    return {name: f"_{number}" for number, name in enumerate(dict.fromkeys(names))}
+    return frame.repartition(n_parts, by_hash).sortWithinPartitions(*map(column, order), by_hash, *others)
 
 
 def column(name: str) -> Column:
     """A column of any name, also where dots have a meaning in it."""
     return f.col(f"`{name.replace('`', '``')}`")
-
-
-def fields_of_answers(of_label: t.DataType, several: bool = False) -> list[t.StructField]:
-    """The columns of answers: the label, or an array of labels if there may be `several`; the probability of each
-    label; and why a message was not learned.
-    """
-    prediction = t.ArrayType(of_label, False) if several else of_label
-    kinds = (prediction, t.MapType(of_label, t.DoubleType(), False), t.StringType())
-    return [t.StructField(*each) for each in zip(ANSWERS, kinds, strict=True)]
 
 
 def arrow_of_answers(
@@ -209,17 +177,12 @@ def check_messages(frame: DataFrame, name: str, model: Any) -> None:
     ValueError, TypeError
         If there is no such column, it is of another type, or the model is no text model.
     """
-    check_text_model(model)
+    if not isinstance(model, TextClassifier) or model.features.on is not None:
+        kind = "of a field of messages" if isinstance(model, TextClassifier) else f"of class {type(model).__name__}"
+        raise TypeError(f"the model is {kind}; columns of texts go to a TextClassifier whose features have no `on`")
     if model.features.takes_text:
         check_column(frame, "texts", name, TEXTS)
         return
     names, fields = check_column(frame, "messages", name, FIELDS).names, model.features.fields  # type: ignore[attr-defined]
     if not {*names} & {*fields}:
         raise ValueError(f"column {name!r} has none of the fields {', '.join(fields)}; it has {', '.join(names)}")
-
-
-def check_text_model(model: Any) -> None:
-    """Raise a TypeError if it is no model of texts."""
-    if not isinstance(model, TextClassifier) or model.features.on is not None:
-        kind = "of a field of messages" if isinstance(model, TextClassifier) else f"of class {type(model).__name__}"
-        raise TypeError(f"the model is {kind}; columns of texts go to a TextClassifier whose features have no `on`")

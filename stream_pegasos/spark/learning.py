@@ -1,4 +1,4 @@
-"""Learning the messages of a frame in parts, all at the same time."""
+"""Learning the messages of a frame, in order or in parts that learn at the same time."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from stream_pegasos.common.checks import check_integer
-from stream_pegasos.learners.merging import model_of, snapshot_of
+from stream_pegasos.learners.files import Snapshot
+from stream_pegasos.learners.merging import changes, merge, merged_snapshots, model_of, snapshot_of
 from stream_pegasos.learners.text import TextClassifier
-from stream_pegasos.spark.columns import arranged, check_order, column, plain_names
-from stream_pegasos.spark.parts import (
-    MOST_PARTS,
-    PART,
-    PIECES,
-    Learned,
-    Messages,
-    check_can_merge,
-    learned_part,
-    merged_parts,
-    parts_of,
-    worker,
+from stream_pegasos.spark.columns import (
+    NUMBERS,
+    arranged,
+    check_column,
+    check_labels,
+    check_messages,
+    check_order,
+    column,
 )
-from stream_pegasos.spark.sharing import context_of, packed
+from stream_pegasos.spark.parts import LABEL, PART, PIECES, TEXT, WEIGHT, Learned, Part, learned_part, parts_of
+from stream_pegasos.spark.sharing import context_of, packed, unpacked
 
 __all__ = ["History", "learn"]
 
+MOST_PARTS = 1 << 20
 ROW = "_row"
 ROW_BITS = 33  # of `monotonically_increasing_id`, below the number of the partition
 
@@ -42,7 +41,7 @@ class History(Learned):
     model
         The `TextClassifier`.
     n_rounds
-        How often parts were merged.
+        The number of rounds.
     """
 
     model: Any = None
@@ -61,11 +60,13 @@ def learn(
     round_size: int = 100_000,
     passes: int = 1,
 ) -> History:
-    """Learn the messages of a frame in parts, all of which learn at the same time.
+    """Learn the messages of a frame, in order or in parts that learn at the same time.
 
-    In each round all parts start from the same model, and each learns its next messages; then `merge` combines their
-    models into one. A message's part depends on the message alone. So the same messages and number of parts give the
-    same result, bit for bit, with any number of workers, and even if tasks fail and are tried again.
+    There are two ways. *In order*, with `parts=1`: one worker learns one message after the other. The model is that of
+    one machine, bit for bit. *Merged*, with more parts: in each round all parts start from the same model, and each
+    learns its next messages; then `merge` combines their models into one. A message's part depends on the message
+    alone. So the same messages and number of parts give the same result, bit for bit, with any number of workers, and
+    even if tasks fail and are tried again.
 
     Parameters
     ----------
@@ -85,17 +86,18 @@ def learn(
         The column or columns to sort by: parts learn their messages in that order. Without any, they learn in an
         arbitrary order that is always the same.
     round_size
-        How many messages all parts together learn before they are merged, at least 1. Small rounds are more accurate,
-        large ones faster: each round sends the model to all workers, and the changes back.
+        How many messages several parts together learn before they are merged, at least 1. Small rounds are more
+        accurate, large ones faster: each round sends the model to all workers, and the changes back. A single part
+        learns all messages in one round.
     passes
         How often all messages are learned, at least 1.
 
     Raises
     ------
     ValueError, TypeError
-        If a column is missing or of another type, a number is out of its range, the model is no text model or cannot be
-        merged, a round of a `PegasosClassifier` is larger than its `batch_size`, or a decision needs `pos_label` and
-        there is none.
+        If a column is missing or of another type, a number is out of its range, the model is no text model, or a
+        decision needs `pos_label` and there is none; with several parts if the model cannot be merged, or a round of a
+        `PegasosClassifier` is larger than its `batch_size`.
 
     Examples
     --------
@@ -111,22 +113,27 @@ def learn(
 
     """
     model = TextClassifier() if model is None else model
-    messages = Messages.of(frame, model, text, label, weight)
-    columns = check_order(frame, order)
-    context = context_of(frame)
-    parts = context.defaultParallelism if parts is None else parts
+    check_messages(frame, text, model)
+    check_labels(frame, label, model)
+    if weight is not None:
+        check_column(frame, "weights", weight, NUMBERS)
+    order = check_order(frame, order)
+    parts = context_of(frame).defaultParallelism if parts is None else parts
     check_integer("parts", parts, 1, MOST_PARTS)
-    check_can_merge(model, round_size)
     check_integer("round_size", round_size, 1, 1 << ROW_BITS)
     check_integer("passes", passes, 1, 1 << 31)
-    names = plain_names([*messages.columns, *columns])
-    needed = frame.select(*(column(name).alias(plain) for name, plain in names.items()))
-    messages, columns = messages.renamed(names), [names[name] for name in columns]
+    if parts > 1:
+        check_can_merge(model, round_size)
+    needed = [text, label, *([] if weight is None else [weight]), *order]
+    plain = {name: f"_{number}" for number, name in enumerate(dict.fromkeys(needed))}  # names may have dots
+    frame = frame.select(*(column(name).alias(plain[name]) for name in plain))
     row = f.monotonically_increasing_id()
     rows = (
-        arranged(needed, columns, parts)
+        arranged(frame, [plain[name] for name in order], parts)
         .select(
-            *(column(name) for name in messages.columns),
+            f.col(plain[text]).alias(TEXT),
+            f.col(plain[label]).alias(LABEL),
+            (f.lit(1.0) if weight is None else f.col(plain[weight]).cast("double")).alias(WEIGHT),
             f.shiftright(row, ROW_BITS).cast("int").alias(PART),
             row.bitwiseAND((1 << ROW_BITS) - 1).alias(ROW),
         )
@@ -134,16 +141,12 @@ def learn(
     )
     result, base = History(), snapshot_of(model)
     try:
-        lengths = [length for (length,) in rows.groupBy(PART).count().select("count").collect()]
-        share = max(1, round_size // parts)
-        for begin in [begin for _ in range(passes) for begin in range(0, max(lengths, default=0), share)]:
-            sent = context.broadcast(packed(base))
+        longest = max((n for _, n in rows.groupBy(PART).count().collect()), default=0)
+        share = max(1, longest if parts == 1 else round_size // parts)
+        for begin in [*range(0, longest, share)] * passes:
             here = rows.where(f.col(ROW).between(begin, begin + share - 1)).drop(ROW)
-            try:
-                learned = parts_of(here.mapInArrow(worker(learned_part, sent, messages), PIECES).toArrow())
-            finally:
-                sent.destroy()
-            base = merged_parts(base, learned)
+            learned = learned_round(here, base, whole=parts == 1)
+            base = unpacked(learned[0].snapshot) if parts == 1 else merged_parts(base, learned)
             for part in learned:
                 result.add(part)
             result.n_rounds += 1
@@ -151,3 +154,36 @@ def learn(
         rows.unpersist()
     result.model = model_of(base)
     return result
+
+
+def learned_round(rows: DataFrame, base: Snapshot, whole: bool) -> list[Part]:
+    """What each part has learned of its rows, from the same model."""
+    sent = context_of(rows).broadcast(packed(base))
+    try:
+        return parts_of(rows.mapInArrow(lambda batches: learned_part(batches, sent, whole), PIECES).toArrow())
+    finally:
+        sent.destroy()
+
+
+def merged_parts(base: Snapshot, parts: Sequence[Part]) -> Snapshot:
+    """The merged model of all parts. A Pegasos model takes one step with all that they have learned."""
+    # A single part lacks the features that it did not change; merging it with empty parts brings them back.
+    nothing = changes(base, base)
+    merged = merged_snapshots(base, [*(unpacked(part.snapshot) for part in parts), nothing, nothing])
+    if base.values["kind"] != "PegasosClassifier":
+        return merged
+    model = model_of(merged)
+    model.flush()
+    return snapshot_of(model)
+
+
+def check_can_merge(model: TextClassifier, round_size: int) -> None:
+    """Raise a TypeError or a ValueError if parts of the model cannot be merged once they have learned a round."""
+    fresh = model.clone()
+    merge(fresh, [fresh, fresh])
+    batch_size = getattr(model.classifier, "batch_size", None)
+    if batch_size is not None and round_size >= batch_size:
+        mini_batch = f"a mini-batch of a PegasosClassifier with batch_size={batch_size:,}"
+        raise ValueError(
+            f"a round of {round_size:,} messages must be smaller than {mini_batch}, as it becomes one step"
+        )

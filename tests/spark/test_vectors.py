@@ -1,7 +1,6 @@
 """Models with vectors on Spark: workers find a table or an encoder by its name, or are sent one that was a mapping."""
 
 import importlib.util
-import json
 
 import pytest
 
@@ -32,9 +31,8 @@ def test_history_and_scores(spark, tmp_path, begin):
     from stream_pegasos.spark import learn, score
 
     frame = spark.createDataFrame(MESSAGES, SCHEMA)
-    model = learn(frame, begin, parts=2, round_size=100).model
+    model = learn(frame, begin, parts=2, round_size=200).model
     assert model.n_learned == len(MESSAGES) and model.vector_source == begin.vector_source
-    assert state_of(learn(frame, begin, parts=2, round_size=100).model) == state_of(model)
     model.predict_many(TEXTS)  # as the workers met the words
     model.freeze().save(tmp_path / "frozen", vectors=True)
     for given in model, tmp_path / "frozen":
@@ -42,21 +40,13 @@ def test_history_and_scores(spark, tmp_path, begin):
         assert sum(row.prediction == row.label for row in found) > 0.9 * len(found)
 
 
-def test_a_stream(spark, tmp_path, begin):
-    """It is learned in order, and gone on with."""
-    from stream_pegasos.spark import learn_stream
+def test_in_order_the_model_is_that_of_one_machine(spark, begin):
+    from stream_pegasos.spark import learn
 
-    (tmp_path / "in").mkdir()
-    for number in range(2):
-        lines = [json.dumps({"text": text, "label": label}) for text, label in MESSAGES[number::2]]
-        (tmp_path / "in" / f"{number}.json").write_text("\n".join(lines))
-        stream = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
-        learning = learn_stream(stream, tmp_path / "out", begin, trigger={"availableNow": True})
-        learning.query.awaitTermination()
+    frame = spark.createDataFrame([(i, *message) for i, message in enumerate(MESSAGES)], f"i long, {SCHEMA}")
     model = begin.clone()
-    for number in range(2):
-        model.learn_many(TEXTS[number::2], LABELS[number::2])
-    assert state_of(learning.model) == state_of(model)
+    model.learn_many(TEXTS, LABELS)
+    assert state_of(learn(frame, begin, parts=1, order="i").model) == state_of(model)
 
 
 def test_an_encoder_is_found_by_its_name(spark):
