@@ -98,7 +98,7 @@ class Dense:
 
 def against_dense(kernel, examples, how="name", **options):
     parameters, of_matrices, function = KERNELS[kernel]
-    parameters |= {"kernel": function if how == "function" else kernel, "pos_label": "in", **options}
+    parameters = {**parameters, "kernel": function if how == "function" else kernel, "pos_label": "in", **options}
     one, many = (KernelPegasosClassifier(**parameters) for _ in range(2))
     dense, used, margins = Dense(of_matrices, **options), [], []
     for x, y, w in examples:
@@ -213,13 +213,13 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(bad, unchanged):
     """For an example and a support vector, or for the example alone; in learn_one, and in the middle of learn_many."""
 
     def kernel(x, z):
-        if "bad" not in x or ("known" in z) is itself:
+        if "bad" not in x or ("known" in z) is alone:
             return 1.0 + linear(x, z)
         if isinstance(bad, Exception):
             raise bad
         return bad
 
-    for itself in (False, True):
+    for alone in (False, True):  # noqa: B007
         model = KernelPegasosClassifier(kernel=kernel, budget=2)
         model.learn_many([{"known": 1.0}, {"known": -1.0}], [1, 0])
         before, seen = (model.support_vectors, model.dual_coef.tolist(), model._vocabulary.names), model.n_iterations
@@ -229,7 +229,7 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(bad, unchanged):
             lambda model=model: model.predict_one({"bad": 1.0}),
             lambda model=model: model.predict_many([{"new": 1.0}, {"bad": 1.0}]),
         ):
-            with pytest.raises((TypeError, ValueError, RuntimeError), match="the value of the kernel|no"):
+            with pytest.raises((TypeError, ValueError, RuntimeError), match=r"the value of the kernel|no"):
                 call()
             assert (model.support_vectors, model.dual_coef.tolist(), model._vocabulary.names) == before
             assert model.n_iterations == seen and model.classes == (0, 1)
@@ -252,8 +252,15 @@ def test_functions_can_be_pickled_but_not_saved(tmp_path):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"l2": 0.0}, {"t0": -1.0}, {"kernel": "cosine"}, {"gamma": math.nan}, {"coef0": -1.0}, {"degree": 101}]
-    + [{"budget": 0}, {"class_weight": {"a": -1.0}}],
+    [
+        {"l2": 0.0},
+        {"t0": -1.0},
+        {"kernel": "cosine"},
+        {"gamma": math.nan},
+        {"coef0": -1.0},
+        {"degree": 101},
+        {"budget": 0},
+    ],
     ids=str,
 )
 def test_impossible_parameters_are_refused_by_name(parameters):
