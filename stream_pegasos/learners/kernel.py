@@ -32,7 +32,8 @@ class KernelPegasosClassifier(Classifier):
 
     The weights are never formed. At step t they are w = 1/(λ(t + t0)) Σ α y φ(x) over the support vectors, the examples
     that violated the margin; α counts how often each did. With a `budget`, memory and the time of a step stay bounded
-    on an endless stream: of one support vector too many, the one with the smallest ‖α φ(x)‖ is removed.
+    on an endless stream: of one support vector too many, the one with the smallest ‖α φ(x)‖ is removed. The model has
+    them as `support_vectors`, dicts by the names of features, and α·y as `dual_coef`.
 
     Parameters
     ----------
@@ -49,16 +50,11 @@ class KernelPegasosClassifier(Classifier):
     class_weight, pos_label
         As those of a `PegasosClassifier`.
 
-    Attributes
-    ----------
-    support_vectors, dual_coef : list of dict, array
-        The support vectors, by the names of their features, and α·y for each of them.
-
     Raises
     ------
     TypeError, ValueError
-        If a parameter, or what the kernel returns, is of another type or out of its range, which is up to 1e200 in size
-        for a kernel. The model is then as it was before.
+        If a parameter is of another type or out of its range, or the kernel gives no number of at most 1e200 in size;
+        the model is then as it was before.
 
     References
     ----------
@@ -68,16 +64,12 @@ class KernelPegasosClassifier(Classifier):
     Examples
     --------
 
-    No linear learner can tell these two classes apart:
-
     >>> from stream_pegasos import KernelPegasosClassifier
-    >>> stream = [({"x": 0, "y": 0}, "same"), ({"x": 0, "y": 1}, "other")]
-    >>> stream += [({"x": 1, "y": 1}, "same"), ({"x": 1, "y": 0}, "other")]
+    >>> X, y = [{"x": i // 2, "y": i % 2} for i in range(4)], ["same", "other", "other", "same"]
     >>> model = KernelPegasosClassifier(l2=0.01, kernel="rbf", gamma=2.0)
-    >>> for x, y in stream * 20:
-    ...     model.learn_one(x, y)
-    >>> [model.predict_one(x) for x, _ in stream]
-    ['same', 'other', 'same', 'other']
+    >>> model.learn_many(X * 20, y * 20)
+    >>> model.predict_many(X).tolist()
+    ['same', 'other', 'other', 'same']
 
     """
 
@@ -103,13 +95,12 @@ class KernelPegasosClassifier(Classifier):
         check_number("gamma", gamma, 1e-30, 1e30)
         check_number("coef0", coef0, 0.0, 1e30)
         check_integer("degree", degree, 1, 100)
-        if budget is not None:
-            check_integer("budget", budget, 1, 1 << 31)
+        check_integer("budget", 1 if budget is None else budget, 1, 1 << 31)
         self.l2, self.t0, self.kernel, self.budget = l2, t0, kernel, budget
         self.gamma, self.coef0, self.degree = gamma, coef0, degree
         self.class_weight, self.pos_label = class_weight, pos_label
-        options = float(gamma), float(coef0), int(degree)
-        learner = KernelLearner(float(l2), float(t0), kernel, options, int(budget or 0))
+        options = float(l2), float(t0), float(gamma), float(coef0), int(degree), int(budget or 0)
+        learner = KernelLearner(kernel, *options)
         self._set_up(learner, SignedLabels(pos_label=pos_label, grows=False), class_weight)
 
     @property
@@ -127,7 +118,7 @@ class KernelPegasosClassifier(Classifier):
 
     def _learn_targets(self, *args: Any, **kwargs: Any) -> RawScores:
         before, names = copy.copy(self._learner), self._vocabulary.names
-        before.calibration = copy.copy(before.calibration)
+        before.calibration, before._columns = copy.copy(before.calibration), {**before._columns}
         try:
             return super()._learn_targets(*args, **kwargs)
         except BaseException:  # perhaps of the kernel's, which may fail for an example in the middle
@@ -165,8 +156,7 @@ class KernelLearner(Learner, is_rule=False):
         ),
         (
             ("a coefficient is 0", lambda of: bool(of["coefficients"].all())),
-            ("there are too many coefficients", lambda of: len(of["coefficients"]) <= of["n_iterations"]),
-            ("a vector has no coefficient", lambda of: len(of["coefficients"]) == len(of["indptr"]) - 1),
+            ("there are too few", lambda of: len(of["coefficients"]) == len(of["indptr"]) - 1 <= of["n_iterations"]),
             ("a feature is of no vector", lambda of: of["indptr"][[0, -1]].tolist() == [0, len(of["keys"])]),
             ("a vector ends before it begins", lambda of: bool((np.diff(of["indptr"]) >= 0).all())),
             ("a vector has a feature twice", lambda of: all(len({*z}) == len(z) for z in split(of, "keys"))),
@@ -175,10 +165,11 @@ class KernelLearner(Learner, is_rule=False):
     meets_unknown = True
     max_features = 0
 
-    def __init__(self, l2: float, t0: float, kernel: str | Kernel, options: tuple[Any, ...], budget: int) -> None:
+    n_iterations = 0
+
+    def __init__(self, kernel: str | Kernel, l2: float, t0: float, *options: Any) -> None:
         super().__init__()
-        self._l2, self._t0, self._kernel, self._options, self._budget = l2, t0, kernel, options, budget
-        self._n_iterations = 0
+        self._kernel, self._l2, self._t0, (*self._options, self._budget) = kernel, l2, t0, options
         self._columns: dict[int, int] = {}  # of keys, in their order; some may be of no support vector
         # Where each vector's features begin, and where the last one's end; their columns and values, and one of value 0
         # behind all; β = α y, ⟨z, z⟩ and K(z, z), a row each; and dicts for a kernel that is a function.
@@ -186,10 +177,6 @@ class KernelLearner(Learner, is_rule=False):
 
     def __len__(self) -> int:
         return len(self._vectors[-1])
-
-    @property
-    def n_iterations(self) -> int:
-        return self._n_iterations
 
     @property
     def n_held(self) -> int:
@@ -217,9 +204,8 @@ class KernelLearner(Learner, is_rule=False):
         else:
             itself = self._similarities(square, square, square)
             similarities = self._similarities(products, square, squares)
-        margin = 0.0
-        if vectors:
-            margin = float(betas.dot(similarities)) / (self._l2 * (self._n_iterations + self._t0))
+        steps = self._l2 * (self.n_iterations + self._t0)
+        margin = float(betas.dot(similarities)) / steps if vectors else 0.0
         return ScoredExample(row, [margin], (keys, values, products, square, itself, named))
 
     def _similarities(self, products: Any, x_square: Any, z_squares: Any) -> Any:
@@ -234,17 +220,16 @@ class KernelLearner(Learner, is_rule=False):
         return products
 
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
-        (margin,) = met.margins
-        self.calibration.learn(margin, y)
-        self._n_iterations += 1  # first, since there are never more support vectors than steps
-        if y * margin >= 1.0 or weight == 0.0:
+        self.calibration.learn(met.margins[0], y)
+        self.n_iterations += 1  # first, since there are never more support vectors than steps
+        if y * met.margins[0] >= 1.0 or weight == 0.0:
             return False
         if len(self._columns) > 2 * len(self._vectors[1]) + 64:  # forget those of no support vector
             self.set_state(self.get_state())
         keys, values, products, square, itself, named = met.values
         (ends, columns, its, numbers, vectors), n = self._vectors, len(self)
         added = [self._columns.setdefault(key, len(self._columns)) for key in keys]
-        x, i = dict(zip(added, values.tolist(), strict=True)), n
+        i, x = n, dict(zip(added, values.tolist(), strict=True))
         alike = (products >= (1.0 - SAME) * square) & (numbers[1] <= (1.0 + SAME) * square)
         for j in np.flatnonzero(alike).tolist():
             one = slice(ends[j], ends[j + 1])
@@ -257,7 +242,7 @@ class KernelLearner(Learner, is_rule=False):
                 return False
         if not new[0, 0]:
             added, values, new, names = [], values[:0], new[:, :0], []
-        begin, end, stop = int(ends[i]), int(ends[min(i + 1, n)]), int(ends[i]) + len(added)
+        begin, end, stop = ends[i], ends[min(i + 1, n)], ends[i] + len(added)
         self._vectors = (
             np.concatenate((ends[: i + 1], np.full(len(names), stop), ends[i + 2 :] + (stop - end))),
             replaced(columns, begin, end, np.array(added, np.int64)),
@@ -269,9 +254,9 @@ class KernelLearner(Learner, is_rule=False):
 
     def get_state(self) -> State:
         ends, columns, values, numbers, named = self._vectors
-        state = {"n_iterations": self._n_iterations, "coefficients": numbers[0].copy(), "indptr": ends.copy()}
-        state["keys"] = np.fromiter(self._columns, np.int64, len(self._columns))[columns[:-1]]
-        state |= {"values": values[:-1].copy(), **self.calibration.get_state()}
+        state = {**self.calibration.get_state(), "n_iterations": self.n_iterations, "coefficients": numbers[0].copy()}
+        of_columns = np.fromiter(self._columns, np.int64, len(self._columns))
+        state |= {"indptr": ends.copy(), "keys": of_columns[columns[:-1]], "values": values[:-1].copy()}
         return state | ({"itself": numbers[2], "named": named} if callable(self._kernel) else {})
 
     def set_state(self, state: State) -> None:
@@ -283,7 +268,7 @@ class KernelLearner(Learner, is_rule=False):
         numbers, named = np.array([state["coefficients"], squares, itself]), state.get("named", [{}] * n)
         vectors = state["indptr"], np.append(columns, -1), np.append(state["values"], 0.0), numbers, named
         self._columns, self._vectors = {key: column for column, key in enumerate(known.tolist())}, vectors
-        self._n_iterations = state["n_iterations"]
+        self.n_iterations = state["n_iterations"]
         self.calibration.set_state(state)
 
 
