@@ -156,10 +156,10 @@ class KernelLearner(Learner, is_rule=False):
         ),
         (
             ("a coefficient is 0", lambda of: bool(of["coefficients"].all())),
-            ("there are too few", lambda of: len(of["coefficients"]) == len(of["indptr"]) - 1 <= of["n_iterations"]),
+            ("too few steps or ends", lambda of: len(of["coefficients"]) == len(of["indptr"]) - 1 <= of["n_iterations"]),
             ("a feature is of no vector", lambda of: of["indptr"][[0, -1]].tolist() == [0, len(of["keys"])]),
             ("a vector ends before it begins", lambda of: bool((np.diff(of["indptr"]) >= 0).all())),
-            ("a vector has a feature twice", lambda of: all(len({*z}) == len(z) for z in split(of, "keys"))),
+            ("a feature twice", lambda of: all(len({*z}) == len(z) for z in np.split(of["keys"], of["indptr"][1:-1]))),
         ),
     )
     meets_unknown = True
@@ -171,7 +171,7 @@ class KernelLearner(Learner, is_rule=False):
         super().__init__()
         self._kernel, self._l2, self._t0, (*self._options, self._budget) = kernel, l2, t0, options
         self._columns: dict[int, int] = {}  # of keys, in their order; some may be of no support vector
-        # Where each vector's features begin, and where the last one's end; their columns and values, and one of value 0
+        # Where each support vector begins, and the last one ends; columns and values of features, with one of value 0
         # behind all; β = α y, ⟨z, z⟩ and K(z, z), a row each; and dicts for a kernel that is a function.
         self._vectors: Any = np.zeros(1, np.int64), np.full(1, -1), np.zeros(1), np.zeros((3, 0)), []
 
@@ -263,7 +263,7 @@ class KernelLearner(Learner, is_rule=False):
         n, (known, columns) = len(state["coefficients"]), np.unique(state["keys"], return_inverse=True)
         if 0 < self._budget < n:
             raise ValueError("there are more support vectors than the budget")
-        squares = np.array([z.dot(z) for z in split(state, "values")[:n]], np.float64)
+        squares = np.array([z.dot(z) for z in np.split(state["values"], state["indptr"][1:-1])[:n]], np.float64)
         itself = state["itself"] if "itself" in state else self._similarities(squares, squares, squares)
         numbers, named = np.array([state["coefficients"], squares, itself]), state.get("named", [{}] * n)
         vectors = state["indptr"], np.append(columns, -1), np.append(state["values"], 0.0), numbers, named
@@ -274,8 +274,3 @@ class KernelLearner(Learner, is_rule=False):
 
 def replaced(array: NDArray[Any], begin: int, end: int, others: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate((array[..., :begin], others, array[..., end:]), axis=-1)
-
-
-def split(state: State, of: str) -> list[Any]:
-    """The keys or the values of each support vector."""
-    return np.split(state[of], state["indptr"][1:-1])
