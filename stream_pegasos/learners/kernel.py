@@ -156,7 +156,7 @@ class KernelLearner(Learner, is_rule=False):
         ),
         (
             ("a coefficient is 0", lambda of: bool(of["coefficients"].all())),
-            ("too few steps or ends", lambda of: len(of["coefficients"]) == len(of["indptr"]) - 1 <= of["n_iterations"]),
+            ("the sizes do not fit", lambda of: len(of["coefficients"]) == len(of["indptr"]) - 1 <= of["n_iterations"]),
             ("a feature is of no vector", lambda of: of["indptr"][[0, -1]].tolist() == [0, len(of["keys"])]),
             ("a vector ends before it begins", lambda of: bool((np.diff(of["indptr"]) >= 0).all())),
             ("a feature twice", lambda of: all(len({*z}) == len(z) for z in np.split(of["keys"], of["indptr"][1:-1]))),
