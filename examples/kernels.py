@@ -24,8 +24,7 @@ models = {
     "River's RBFSampler | linear": feature_extraction.RBFSampler(gamma=1.0, n_components=100, seed=1)
     | PegasosClassifier(l2=1e-3),
     "RBF kernel, all kept": KernelPegasosClassifier(l2=1e-3),
-    "RBF kernel, 50 merged": KernelPegasosClassifier(l2=1e-3, budget=50),
-    "RBF kernel, 50, smallest go": KernelPegasosClassifier(l2=1e-3, budget=50, budget_maintenance="removal"),
+    "RBF kernel, 50 kept": KernelPegasosClassifier(l2=1e-3, budget=50),
     # Any function of two dicts that is a Mercer kernel will do.
     "a kernel of one's own": KernelPegasosClassifier(
         l2=1e-3, budget=50, kernel=lambda a, b: (1.0 + a["x"] * b["x"] + a["y"] * b["y"]) ** 2

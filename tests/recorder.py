@@ -72,12 +72,11 @@ ADAPTIVE |= {"learning_rate": (0.5, 0.1), "intercept_scaling": (0.1, 1.0)}
 MULTICLASS = {"multi_class": ("crammer_singer", "ovr"), "class_weight": (None, {"earn": 2.0, "acq": 0.5}, "balanced")}
 MULTICLASS |= STEPS | {"stream": (REUTERS,), "batch_size": (1, 5), "t0": (0.0, 100.0)}
 ORDINAL = STEPS | {"stream": (STARS,), "batch_size": (1, 5), "t0": (0.0, 100.0)}
-KERNELS = [(kernel, *how) for kernel in ("linear", "polynomial", "cosine") for how in ((None, None), (50, "removal"))]
-KERNELS += [("rbf", None, None), ("rbf", 50, "removal"), ("rbf", 50, "merging")]
 FUNCTION = TWO | POSITIVE | {"t0": (0.0, 10.0), "l2": (1e-2, 1e-3), "weighted": BOTH}
+FUNCTION |= {"budget": (None, 50)}
 KERNEL = FUNCTION | {"gamma": (0.5, 1.0), "degree": (2, 3), "coef0": (0.5, 1.0)}
-KERNEL |= {"kernel budget budget_maintenance": KERNELS}
-FUNCTION |= {"kernel": (common_words,), "budget": (None, 50)}
+KERNEL |= {"kernel": ("linear", "polynomial", "rbf")}
+FUNCTION |= {"kernel": (common_words,)}
 
 TABLES: list[tuple[str, Callable[..., Any], dict[str, Any], tuple[tuple[str, ...], ...], int]] = [
     ("pegasos", sp.PegasosClassifier, PEGASOS, GROUPS, 1_000_000),

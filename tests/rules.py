@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from engines import pure_engine
 
-from stream_pegasos.engine.kernel import KernelLearner
-
 SIGNS = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])  # of three classes in two pairs
 
 
@@ -35,10 +33,6 @@ def adaptive(*options, reduction="two"):
         return learner
 
     return make
-
-
-def kernel(kind, budget=0, merge=False, l2=0.1):
-    return lambda _: KernelLearner(l2, 1.0, kind, 0.7, 1.0, 2, budget, merge)
 
 
 def first_weight(name):
@@ -72,12 +66,6 @@ LEARNERS = {
     "multilabel columns, extreme": adaptive(1e30, False, 5.0, 1e-30, 1.0, 1e30, reduction="multilabel"),
     "ordinal columns, extreme": adaptive(1e30, False, 5.0, 1e-30, 1.0, 1e30, reduction="ordinal"),
 }
-WITH_WEIGHTS = [*LEARNERS]
-LEARNERS |= {
-    **{kind: kernel(kind) for kind in ("linear", "polynomial", "cosine")},
-    "rbf, merging": kernel("rbf", 5, True),
-    "rbf, small l2": kernel("rbf", 3, l2=1e-30),
-}
 OF_TWO_CLASSES = [which for which in LEARNERS if not LEARNERS[which](pure_engine).several]
 for_each_learner = pytest.mark.parametrize("which", LEARNERS)
 
@@ -99,7 +87,7 @@ def history(which, *engines, n=60, extreme=False):
     """The learners and vocabularies of these engines, after each of some steps."""
     generator = np.random.default_rng(0)
     made = [(LEARNERS[which](engine_in_test), engine_in_test.Vocabulary()) for engine_in_test in engines]
-    largest = 1 if not extreme else 30 if which in ("polynomial", "linear", "cosine") or "rbf" in which else 45
+    largest = 45 if extreme else 1
     yield made
     for i in range(n):
         if extreme:

@@ -40,6 +40,10 @@ ALIGNMENT = 64  # of words that are mapped, so that entries of a table share lin
 Arrays = Mapping[str, NDArray[Any]]
 
 
+class UnsupportedError(ValueError):
+    """A model needs what an earlier version had, and this one has not."""
+
+
 class Saveable:
     """Adds `save` and `load`. A subclass gives and takes its state as arrays, names of features and JSON values."""
 
@@ -238,8 +242,8 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
 
     Raises
     ------
-    VectorsError
-        If the word vectors or the encoder that it needs lack, or are others.
+    UnsupportedError, VectorsError
+        If it needs what an earlier version had; if the word vectors or the encoder that it needs lack, or are others.
     ValueError
         If the file is damaged or is no model, or it needs no vectors, but there are some.
     OSError, TypeError, ImportError
@@ -279,8 +283,8 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
                 raise ValueError("names of fields must be texts")
             if field_names:
                 model.field_names = field_names
-    except VectorsError as error:
-        raise VectorsError(f"{path} cannot be used: {error}") from None
+    except (UnsupportedError, VectorsError) as error:
+        raise type(error)(f"{path} cannot be used: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())  # River writes its objects on several lines
         raise ValueError(f"{path} is damaged: {reason}") from None

@@ -1,123 +1,75 @@
-"""The classifier with a kernel over feature dicts."""
+"""Pegasos with a kernel: no weights, but coefficients of the examples that violated the margin; in NumPy."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import (
-    LARGEST_L2,
-    SMALLEST_L2,
-    check_integer,
-    check_number,
-    check_one_of,
-)
+from stream_pegasos.common.checks import LARGEST_L2, SMALLEST_L2, check_integer, check_number, check_one_of
+from stream_pegasos.common.state import Declaration, Field, State, count, keys
 from stream_pegasos.engine import Encoder
-from stream_pegasos.engine.kernel import KernelLearner
+from stream_pegasos.engine.pure.adaptive_state import LARGEST_COEFFICIENT
+from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, ScoredExample
+from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.labels import Label, Labels, SignedLabels
+from stream_pegasos.learners.files import UnsupportedError
+from stream_pegasos.learners.labels import Label, SignedLabels
 from stream_pegasos.learners.predictions import RawScores
-from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["KernelPegasosClassifier"]
 
 Kernel = Callable[[dict[Any, float], dict[Any, float]], float]
-
-KERNELS = ("linear", "polynomial", "rbf", "cosine")
 
 
 class KernelPegasosClassifier(Classifier):
     """Support vector machine with a kernel, trained by Pegasos, one example at a time.
 
     The weights are never formed. At step t they are w = 1/(λ(t + t0)) Σ α y φ(x) over the support vectors, the examples
-    that violated the margin; α counts how often each did. With a `budget`, at most that many support vectors are kept,
-    so that memory and the time of a step stay bounded on an endless stream.
+    that violated the margin; α counts how often each did. With a `budget`, memory and the time of a step stay bounded
+    on an endless stream: of one support vector too many, the one with the smallest ‖α φ(x)‖ is removed. The model has
+    them as `support_vectors`, dicts by the names of features, and α·y as `dual_coef`.
 
     Parameters
     ----------
-    l2
-        The regularisation λ, from 1e-30 to 1e30.
-    t0
-        The step size counts this many steps as already taken, at least 0.
+    l2, t0
+        The regularisation λ, from 1e-30 to 1e30; and how many steps count as already taken, at least 0.
     kernel
-        `"linear"` ⟨x, z⟩, `"polynomial"` (γ⟨x, z⟩ + coef0)^degree, `"rbf"` exp(−γ‖x − z‖²), `"cosine"`
-        ⟨x, z⟩/(‖x‖‖z‖), or a function that takes two feature dicts (without features that are 0) and returns a number.
-        It must be symmetric and positive semidefinite (Mercer); this is not checked.
-    gamma
-        γ, above 0; for a polynomial and RBF.
-    coef0
-        The constant in the polynomial, at least 0.
-    degree
-        The degree of the polynomial, from 1 to 100.
+        `"linear"` ⟨x, z⟩, `"polynomial"` (γ⟨x, z⟩ + coef0)^degree, `"rbf"` exp(−γ‖x − z‖²), or a function that takes
+        two feature dicts (without features that are 0) and returns a number. It must be symmetric and positive
+        semidefinite (Mercer); this is not checked.
+    gamma, coef0, degree
+        γ, above 0; the constant in the polynomial, at least 0, and its degree, from 1 to 100.
     budget
         The largest number of support vectors, at least 1; `None` for no bound.
-    budget_maintenance
-        What happens when there is one support vector too many. `"removal"`: the one with the smallest ‖α φ(x)‖ is
-        dropped. `"merging"`, for the RBF kernel only: the one with the smallest α is merged with another one of its
-        class, chosen so that least is lost. `None` means merging for the RBF kernel and removal for others. A merged
-        vector has the features of both, except those smaller than 1e-4 of its largest.
-    class_weight
-        The weight of the loss on each label, as a dict from label to a number of at least 0; 1 for labels not in it. Or
-        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of them have the label, with
-        the example itself included.
-    pos_label
-        The label that positive margins stand for.
-
-    Attributes
-    ----------
-    support_vectors : list of dict
-        The support vectors, by the names of their features.
-    dual_coef : array
-        α·y for each of them.
-    n_iterations : int
-        t, the number of examples learned.
-    classes : tuple
-        The negative and the positive label, each `None` as long as it is unknown.
+    class_weight, pos_label
+        As those of a `PegasosClassifier`.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of another type or out of its range. Any method that calls a kernel raises a ValueError if the
-        kernel returns NaN or a number larger than 1e200 in size; the model is then as it was before.
+        If a parameter is of another type or out of its range, or the kernel gives no number of at most 1e200 in size;
+        the model is then as it was before.
 
     References
     ----------
     [^1]: Shalev-Shwartz, S., Singer, Y., Srebro, N. and Cotter, A., 2011. Pegasos: primal estimated sub-gradient solver
         for SVM. Mathematical Programming 127, section 4.
-    [^2]: Wang, Z., Crammer, K. and Vucetic, S., 2012. Breaking the curse of kernelization: budgeted stochastic gradient
-        descent for large-scale SVM training. JMLR 13.
 
     Examples
     --------
 
     >>> from stream_pegasos import KernelPegasosClassifier
-
-    No linear learner can tell these two classes apart:
-
-    >>> stream = [({"x": 0, "y": 0}, "same"), ({"x": 0, "y": 1}, "other")]
-    >>> stream += [({"x": 1, "y": 1}, "same"), ({"x": 1, "y": 0}, "other")]
+    >>> X, y = [{"x": i // 2, "y": i % 2} for i in range(4)], ["same", "other", "other", "same"]
     >>> model = KernelPegasosClassifier(l2=0.01, kernel="rbf", gamma=2.0)
-    >>> for x, y in stream * 20:
-    ...     model.learn_one(x, y)
-    >>> [model.predict_one(x) for x, _ in stream]
-    ['same', 'other', 'same', 'other']
-    >>> len(model.support_vectors)
-    4
-
-    Any function of two feature dicts can be the kernel:
-
-    >>> def common_words(x, z):
-    ...     return len(x.keys() & z.keys())
-    >>> model = KernelPegasosClassifier(l2=0.1, kernel=common_words, budget=100)
-    >>> model.learn_one({"cheap": 1, "pills": 1}, "spam")
-    >>> model.learn_one({"see": 1, "you": 1}, "ham")
-    >>> model.predict_one({"pills": 2})
-    'spam'
+    >>> model.learn_many(X * 20, y * 20)
+    >>> model.predict_many(X).tolist()
+    ['same', 'other', 'other', 'same']
 
     """
 
@@ -128,40 +80,27 @@ class KernelPegasosClassifier(Classifier):
         self,
         l2: float = 1e-4,
         t0: float = 0.0,
-        kernel: Literal["linear", "polynomial", "rbf", "cosine"] | Kernel = "rbf",
+        kernel: Literal["linear", "polynomial", "rbf"] | Kernel = "rbf",
         gamma: float = 1.0,
         coef0: float = 1.0,
         degree: int = 3,
         budget: int | None = None,
-        budget_maintenance: Literal["merging", "removal"] | None = None,
         class_weight: ClassWeight = None,
         pos_label: Label | None = None,
     ) -> None:
         check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
         check_number("t0", t0, 0.0, 1e100)
         if not callable(kernel):
-            check_one_of("kernel", kernel, KERNELS)
+            check_one_of("kernel", kernel, ("linear", "polynomial", "rbf"))
         check_number("gamma", gamma, 1e-30, 1e30)
         check_number("coef0", coef0, 0.0, 1e30)
         check_integer("degree", degree, 1, 100)
-        if budget is not None:
-            check_integer("budget", budget, 1, 1 << 31)
-        check_one_of("budget_maintenance", budget_maintenance, (None, "merging", "removal"))
-        if budget_maintenance == "merging" and kernel != "rbf":
-            raise ValueError("budget_maintenance is 'merging', which only the RBF kernel allows; use 'removal'")
-        self.l2 = l2
-        self.t0 = t0
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.budget = budget
-        self.budget_maintenance = budget_maintenance
-        self.class_weight = class_weight
-        self.pos_label = pos_label
-        merge = kernel == "rbf" and budget_maintenance != "removal"
-        arguments = (float(gamma), float(coef0), int(degree), int(budget or 0), merge)
-        learner = KernelLearner(float(l2), float(t0), kernel, *arguments)
+        check_integer("budget", 1 if budget is None else budget, 1, 1 << 31)
+        self.l2, self.t0, self.kernel, self.budget = l2, t0, kernel, budget
+        self.gamma, self.coef0, self.degree = gamma, coef0, degree
+        self.class_weight, self.pos_label = class_weight, pos_label
+        options = float(l2), float(t0), float(gamma), float(coef0), int(degree), int(budget or 0)
+        learner = KernelLearner(kernel, *options)
         self._set_up(learner, SignedLabels(pos_label=pos_label, grows=False), class_weight)
 
     @property
@@ -169,24 +108,169 @@ class KernelPegasosClassifier(Classifier):
         with self.lock:
             state = self._learner.get_state()
             names = [self._vocabulary.name(key) for key in state["keys"].tolist()]
-        items = list(zip(names, state["values"].tolist(), strict=True))
-        ends = state["indptr"].tolist()
-        return [dict(items[begin:end]) for begin, end in pairwise(ends)]
+        features = list(zip(names, state["values"].tolist(), strict=True))
+        return [dict(features[begin:end]) for begin, end in pairwise(state["indptr"].tolist())]
 
     @property
     def dual_coef(self) -> NDArray[np.float64]:
         with self.lock:
             return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
 
-    def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
-    ) -> RawScores:
-        if self.kernel in ("linear", "rbf", "cosine"):
-            return super()._learn_targets(encoder, rows, labels, targets, weights)
-        before, names = self._learner.get_state(), self._vocabulary.names
+    def _learn_targets(self, *args: Any, **kwargs: Any) -> RawScores:
+        before, names = copy.copy(self._learner), self._vocabulary.names
+        before.calibration, before._columns = copy.copy(before.calibration), {**before._columns}
         try:
-            return super()._learn_targets(encoder, rows, labels, targets, weights)
+            return super()._learn_targets(*args, **kwargs)
         except BaseException:  # perhaps of the kernel's, which may fail for an example in the middle
-            self._learner.set_state(before)
+            self._learner = before
             self._vocabulary.set_names(names)
             raise
+
+    @classmethod
+    def _made_with(cls, parameters: dict[str, Any]) -> Self:
+        rule = parameters.pop("budget_maintenance", "removal")  # of version 0.2
+        if parameters["kernel"] == "cosine":
+            raise UnsupportedError("it has the kernel 'cosine', which went; 'linear' over lengths of 1 is the same")
+        if parameters["kernel"] == "rbf" and rule != "removal" and parameters["budget"] is not None:
+            raise UnsupportedError(
+                "its support vectors were merged, which went; learn anew, with a budget that removes"
+            )
+        return cls(**parameters)
+
+
+SAME = 1e-9  # sizes that differ by less than this share are the same
+LARGEST_SIMILARITY = 1e200  # with which, and with the largest coefficients, no margin overflows
+
+
+class KernelLearner(Learner, is_rule=False):
+    """The rule. The support vectors are replaced by others in one assignment: a step is taken whole or not at all."""
+
+    declaration = Declaration(
+        (
+            Field("coefficients", 0.0, LARGEST_COEFFICIENT, ("vectors",), signed=True),
+            count("indptr", "ends", high=lambda state: len(state["keys"])),
+            keys("keys", "values"),
+            Field("values", 0.0, VALUE_LIMIT, ("values",), signed=True),
+            count("n_iterations"),
+            *CALIBRATION,
+        ),
+        (
+            ("a coefficient is 0", lambda of: bool(of["coefficients"].all())),
+            ("the sizes do not fit", lambda of: len(of["coefficients"]) == len(of["indptr"]) - 1 <= of["n_iterations"]),
+            ("a feature is of no vector", lambda of: of["indptr"][[0, -1]].tolist() == [0, len(of["keys"])]),
+            ("a vector ends before it begins", lambda of: bool((np.diff(of["indptr"]) >= 0).all())),
+            ("a feature twice", lambda of: all(len({*z}) == len(z) for z in np.split(of["keys"], of["indptr"][1:-1]))),
+        ),
+    )
+    meets_unknown = True
+    max_features = 0
+
+    n_iterations = 0
+
+    def __init__(self, kernel: str | Kernel, l2: float, t0: float, *options: Any) -> None:
+        super().__init__()
+        self._kernel, self._l2, self._t0, (*self._options, self._budget) = kernel, l2, t0, options
+        self._columns: dict[int, int] = {}  # of keys, in their order; some may be of no support vector
+        # Where each support vector begins, and the last one ends; columns and values of features, with one of value 0
+        # behind all; β = α y, ⟨z, z⟩ and K(z, z), a row each; and dicts for a kernel that is a function.
+        self._vectors: Any = np.zeros(1, np.int64), np.full(1, -1), np.zeros(1), np.zeros((3, 0)), []
+
+    def __len__(self) -> int:
+        return len(self._vectors[-1])
+
+    @property
+    def n_held(self) -> int:
+        return len(self._columns)
+
+    def negate(self) -> None:
+        *features, numbers, named = self._vectors
+        self._vectors = (*features, numbers * [[-1.0], [1.0], [1.0]], named)
+
+    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
+        keys = [key for key, value in zip(row.keys, row.values, strict=True) if value]
+        values = row.factor * np.array([value for value in row.values if value], np.float64)
+        ends, columns, its, (betas, squares, _), vectors = self._vectors
+        x = np.zeros(len(self._columns) + 1)  # the last one is for features of no support vector
+        x[[self._columns.get(key, -1) for key in keys]] = values
+        products = np.add.reduceat(x[columns] * its, ends[:-1])
+        products[ends[1:] == ends[:-1]] = 0.0
+        square, named = values.dot(values), {}
+        if callable(self._kernel):
+            named = dict(zip(map(encoder.name, keys), values.tolist(), strict=True))
+            found = [self._kernel(named, z) for z in (named, *vectors)]
+            for similarity in found:
+                check_number("the value of the kernel", similarity, -LARGEST_SIMILARITY, LARGEST_SIMILARITY)
+            itself, *similarities = map(float, found)
+        else:
+            itself = self._similarities(square, square, square)
+            similarities = self._similarities(products, square, squares)
+        steps = self._l2 * (self.n_iterations + self._t0)
+        margin = float(betas.dot(similarities)) / steps if vectors else 0.0
+        return ScoredExample(row, [margin], (keys, values, products, square, itself, named))
+
+    def _similarities(self, products: Any, x_square: Any, z_squares: Any) -> Any:
+        """K(x, z) from ⟨x, z⟩, ⟨x, x⟩ and ⟨z, z⟩, for one z or for many."""
+        gamma, coef0, degree = self._options
+        if self._kernel == "rbf":
+            return np.exp(-gamma * np.maximum(z_squares + x_square - products - products, 0.0))
+        if self._kernel == "polynomial":
+            with np.errstate(over="ignore"):
+                products = (gamma * products + coef0) ** degree
+            check_number("the value of the kernel", np.abs(products).max(initial=0.0), 0.0, LARGEST_SIMILARITY)
+        return products
+
+    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
+        self.calibration.learn(met.margins[0], y)
+        self.n_iterations += 1  # first, since there are never more support vectors than steps
+        if y * met.margins[0] >= 1.0 or weight == 0.0:
+            return False
+        if len(self._columns) > 2 * len(self._vectors[1]) + 64:  # forget those of no support vector
+            self.set_state(self.get_state())
+        keys, values, products, square, itself, named = met.values
+        (ends, columns, its, numbers, vectors), n = self._vectors, len(self)
+        added = [self._columns.setdefault(key, len(self._columns)) for key in keys]
+        i, x = n, dict(zip(added, values.tolist(), strict=True))
+        alike = (products >= (1.0 - SAME) * square) & (numbers[1] <= (1.0 + SAME) * square)
+        for j in np.flatnonzero(alike).tolist():
+            one = slice(ends[j], ends[j + 1])
+            i = j if dict(zip(columns[one].tolist(), its[one].tolist(), strict=True)) == x else i
+        new, names = np.array([[weight * y + numbers[0, i : i + 1].sum()], [square], [itself]]), [named]
+        if i == n and 0 < self._budget <= n:  # the first of the smallest, which are equal up to rounding, goes
+            sizes = np.append(numbers[0] ** 2 * numbers[2], new[0] ** 2 * new[2])
+            i = int((sizes <= sizes.min() * (1.0 + SAME)).argmax())
+            if i == n:
+                return False
+        if not new[0, 0]:
+            added, values, new, names = [], values[:0], new[:, :0], []
+        begin, end, stop = ends[i], ends[min(i + 1, n)], ends[i] + len(added)
+        self._vectors = (
+            np.concatenate((ends[: i + 1], np.full(len(names), stop), ends[i + 2 :] + (stop - end))),
+            replaced(columns, begin, end, np.array(added, np.int64)),
+            replaced(its, begin, end, values),
+            replaced(numbers, i, i + 1, new),
+            [*vectors[:i], *names, *vectors[i + 1 :]],
+        )
+        return True
+
+    def get_state(self) -> State:
+        ends, columns, values, numbers, named = self._vectors
+        state = {**self.calibration.get_state(), "n_iterations": self.n_iterations, "coefficients": numbers[0].copy()}
+        of_columns = np.fromiter(self._columns, np.int64, len(self._columns))
+        state |= {"indptr": ends.copy(), "keys": of_columns[columns[:-1]], "values": values[:-1].copy()}
+        return state | ({"itself": numbers[2], "named": named} if callable(self._kernel) else {})
+
+    def set_state(self, state: State) -> None:
+        n, (known, columns) = len(state["coefficients"]), np.unique(state["keys"], return_inverse=True)
+        if 0 < self._budget < n:
+            raise ValueError("there are more support vectors than the budget")
+        squares = np.array([z.dot(z) for z in np.split(state["values"], state["indptr"][1:-1])[:n]], np.float64)
+        itself = state["itself"] if "itself" in state else self._similarities(squares, squares, squares)
+        numbers, named = np.array([state["coefficients"], squares, itself]), state.get("named", [{}] * n)
+        vectors = state["indptr"], np.append(columns, -1), np.append(state["values"], 0.0), numbers, named
+        self._columns, self._vectors = {key: column for column, key in enumerate(known.tolist())}, vectors
+        self.n_iterations = state["n_iterations"]
+        self.calibration.set_state(state)
+
+
+def replaced(array: NDArray[Any], begin: int, end: int, others: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate((array[..., :begin], others, array[..., end:]), axis=-1)

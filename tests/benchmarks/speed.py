@@ -6,7 +6,7 @@ missing are left out and named. Beside the recipe stand two speeds: "memory allo
 a document costs a line of memory, "scanning alone" turns texts into examples and looks these up in an empty table.
 
     python tests/benchmarks/speed.py [--runs 7] [--only words,recipe,classes,labels,chinese,one,vectors,threads,wc,
-        river,topics,matrix,kernel,average,steps,memory,startup]
+        river,topics,matrix,average,steps,memory,startup]
 """
 
 import random
@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 from corpora import DATA, Corpus, of_classes, of_several_classes, of_two_classes, read_records
-from numpy_kernel import NumpyKernelPegasos
 from peers import (
     WORDLLAMA,
     WORDS,
@@ -47,7 +46,6 @@ from timing import Race, median_seconds, percentiles, seconds
 from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
-    KernelPegasosClassifier,
     MultiLabelClassifier,
     PegasosClassifier,
     TextClassifier,
@@ -352,29 +350,6 @@ def topics(race: Race) -> None:
         beside_vowpal_wabbit(race, title, make, copies(corpus, 3), ["-b", "18"])
 
 
-def kernel(race: Race) -> None:
-    """Predict and learn an example with an RBF kernel and a budget of 500 that is used up already."""
-    rows = np.random.default_rng(0).normal(size=(3_000, 20)).tolist()
-    work = {"20 numbers": [(dict(enumerate(row)), row[0] * row[1] > 0.0) for row in rows]}
-    for corpus in of_two_classes("sms_spam"):
-        bags = map(HashedBagOfWords().transform_one, corpus.texts)
-        work[corpus.name] = list(zip(bags, corpus.labels, strict=True))
-    for (title, examples), maintenance in product(work.items(), ("removal", "merging")):
-        begin, rest = examples[:2_000], examples[2_000:3_000]
-        ours = KernelPegasosClassifier(l2=1e-3, budget=500, budget_maintenance=maintenance)
-        peer = NumpyKernelPegasos(500, maintenance == "merging", l2=1e-3)
-        ours.learn_many(*zip(*begin, strict=True))
-        for x, y in begin:
-            peer.step(x, y)
-        race.compare(
-            f"kernel step, budget 500, {title}, {maintenance} beside NumPy",
-            lambda ours=ours, rest=rest: ours.predict_learn_many(*zip(*rest, strict=True)),
-            lambda peer=peer, rest=rest: [peer.step(x, y) for x, y in rest],
-            len(rest),
-            "steps/s",
-        )
-
-
 def average(race: Race) -> None:
     def learn(corpus: Corpus, average: bool | str) -> None:
         plain(average=average).learn_many(corpus.texts, corpus.labels)
@@ -471,7 +446,7 @@ def startup(race: Race) -> None:
 PARTS = {
     part.__name__: part
     for part in (
-        words, recipe, classes, labels, chinese, one, vectors, threads, wc, river, topics, matrix, kernel, average,
+        words, recipe, classes, labels, chinese, one, vectors, threads, wc, river, topics, matrix, average,
         steps, memory, startup,
     )
 }  # fmt: skip

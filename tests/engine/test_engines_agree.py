@@ -14,7 +14,7 @@ import pytest
 from engines import NAMES, compiled_engine, needs_compiled, pure_engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rules import LEARNERS, WITH_WEIGHTS
+from rules import LEARNERS
 
 from stream_pegasos.engine.pure.adaptive_state import OF_COLUMN, SHARE_OF_REST
 from stream_pegasos.engine.pure.weights import INTERCEPT
@@ -243,7 +243,7 @@ def test_pegasos(reduction, options, stream, looked_at):
     agree(make, map(target_of, stream), is_clear, SUMMED, looked_at)
 
 
-@pytest.mark.parametrize("which", [which for which in WITH_WEIGHTS if "large l2" not in which])
+@pytest.mark.parametrize("which", [which for which in LEARNERS if "large l2" not in which])
 def test_each_rule_of_the_registry(which):
     """On a random stream, of which classes come by and by. (With a large l2 it is rounding that makes a weight 0.)"""
     generator, several = np.random.default_rng(5), LEARNERS[which](pure_engine).several

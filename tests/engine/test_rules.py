@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 from engines import both_engines, random_stream, same_state
-from rules import LEARNERS, OF_TWO_CLASSES, WITH_WEIGHTS, for_each_learner, history, targets_of
+from rules import LEARNERS, OF_TWO_CLASSES, for_each_learner, history, targets_of
 
-from stream_pegasos.engine.kernel import KernelLearner
 from stream_pegasos.engine.pure.weights import FIRST_NAME, INTERCEPT
 
 pytestmark = both_engines
@@ -47,8 +46,7 @@ def test_looking_changes_nothing(which, engine_in_test):
     x, bad = {"new": 1.0, "a": 2.0}, {"new": 1.0, "bad": math.nan}
     learner.margins(vocabulary, x)
     learner.predict_learn_many(vocabulary, [x, {"newer": 1.0}])
-    if which in WITH_WEIGHTS:
-        learner.contributions(vocabulary, x)
+    learner.contributions(vocabulary, x)
     for call in (
         lambda: learner.margins(vocabulary, bad),
         lambda: learner.learn(vocabulary, bad, y, 1.0),
@@ -79,7 +77,7 @@ def test_exchanging_the_classes_is_learning_the_other_way_round(which, engine_in
     assert one.get_state().get("n_buffered") == other.get_state().get("n_buffered")
 
 
-@pytest.mark.parametrize("which", [which for which in WITH_WEIGHTS if "extreme" not in which])
+@pytest.mark.parametrize("which", [which for which in LEARNERS if "extreme" not in which])
 def test_weights_make_the_margin(which, engine_in_test):
     *_, [(learner, vocabulary)] = history(which, engine_in_test)
     keys, values = learner.items()
@@ -128,26 +126,6 @@ def test_probabilities_agree_with_decisions(engine_in_test, slope):
         (p,) = learner.calibrated_for([-margin, margin])
         assert 0.0 < p < 1.0 and 0.0 < 1.0 - p < 1.0 and p + (1.0 - p) == 1.0
         assert (p > 0.5) == (margin > 0.0)
-
-
-def test_a_kernel_that_fails_leaves_everything_as_it_was(engine_in_test):
-    def dot(x, other):
-        if fails:
-            raise OSError("no kernel today")
-        return sum(value * other.get(name, 0.0) for name, value in x.items())
-
-    fails, vocabulary = False, engine_in_test.Vocabulary()
-    learner = KernelLearner(0.1, 0.0, dot, 1.0, 0.0, 1, 0, False)
-    learner.learn(vocabulary, {"a": 1.0}, 1.0, 1.0)
-    before, fails = learner.get_state(), True
-    for call in (
-        lambda: learner.margins(vocabulary, {"new": 1.0}),
-        lambda: learner.learn(vocabulary, {"new": 1.0}, 1.0, 1.0),
-        lambda: learner.predict_learn_many(vocabulary, [{"new": 1.0}], np.ones(1)),
-    ) * 2:  # also after it failed
-        with pytest.raises(OSError, match="no kernel today"):
-            call()
-        assert vocabulary.names == ["a"] and same_state(learner, before)
 
 
 def test_labels_as_targets(engine_in_test):

@@ -106,7 +106,6 @@ OF_ORDER = [
 
 OF_KERNELS = [
     setting("parameters", "budget", to=19),
-    setting("parameters", "budget_maintenance", to="projection"),
     setting("parameters", "kernel", to="sigmoid"),
     setting("parameters", "kernel", to={"tuple": []}),
     setting("parameters", "gamma", to=-1.0),
