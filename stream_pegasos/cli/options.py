@@ -176,7 +176,7 @@ class ModelOptions:
     time_field: str | None = model_field("--time-field A,B,…", "Fields with a time, of which hour and weekday count.")
     vectors: str | None = model_field(
         "--vectors NAME_OR_PATH",
-        "Vectors of words: wordllama, a folder of model2vec, a file of word2vec or fastText; or of whole texts: use, a "
+        "Vectors of words: wordllama, a folder of model2vec, a text file .vec; or of whole texts: use, a "
         "folder of sentence-transformers. Of a loaded model, where its own are now.",
     )
 

@@ -30,9 +30,7 @@ UNITS = np.ldexp(np.float32(1.0), -np.arange(SHIFT + 1))
 # Tables of tokens are made so that they may be cut: their first numbers say most.
 OF_TOKENS, MOST = 192, 1024
 LONGEST = 256  # characters of a word that it is made of
-FEW = 4  # words, of which each may as well be made by itself
 CHUNK = 4096  # rows of a table that are turned into whole numbers at a time
-FASTTEXT = (793712314).to_bytes(4, "little")  # what a binary file of fastText begins with
 
 Codes = NDArray[np.int8]
 Shifts = NDArray[np.uint8]
@@ -100,23 +98,6 @@ class Kept(_Words):
         return self._rows.get(word_64(word.encode("utf-8", "surrogatepass")), -1)
 
 
-class _Grams(Table):
-    """Whole words, and n-grams of characters; another word is the mean of its own."""
-
-    def __init__(self, words: _Words, grams: Whole, hashes: Callable[[str], Sequence[int]], digest: str) -> None:
-        super().__init__(words.size, words.n_dimensions, digest)
-        self._words, self._grams, self._hashes = words, grams, hashes
-
-    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
-        words = [_encodable(word[:LONGEST]) for word in words]
-        codes, shifts = self._words.codes(words)
-        for place, word in enumerate(words):
-            if word and self._words.row(word) < 0 and (found := self._hashes(word)):
-                mean = np.rint(self._grams[found].sum(axis=0, dtype=np.int64) / len(found))
-                codes[place : place + 1], shifts[place : place + 1] = _in_blocks(mean[np.newaxis])
-        return codes, shifts
-
-
 class _Tokens(Table):
     """Tokens, and the tokenizer that cuts words into them; a word is the sum of its own."""
 
@@ -142,6 +123,11 @@ class _Tokens(Table):
             self._unknown = self._tokenizer.token_to_id(model["unk_token"])
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+        if len(words) > CHUNK:  # in parts, which take less memory
+            codes, shifts = zip(
+                *(self.codes(words[at : at + CHUNK]) for at in range(0, len(words), CHUNK)), strict=True
+            )
+            return np.concatenate(codes), np.concatenate(shifts)
         # One call for all words takes no threads, unlike that for many texts; each is cut by itself all the same.
         texts = [word and self._before + _encodable(word[:LONGEST]) for word in words]
         encoding = self._tokenizer.encode(texts, is_pretokenized=True, add_special_tokens=False)
@@ -151,13 +137,7 @@ class _Tokens(Table):
             tokens, places = tokens[known], places[known]
         sums = np.zeros((len(words), self.n_dimensions), np.int32)
         starts = np.flatnonzero(np.diff(places, prepend=-1))
-        lengths = np.diff(starts, append=len(places))
-        while len(starts) > FEW:  # the next token of each word that has one more
-            sums[places[starts]] += self._tokens[tokens[starts]]
-            goes_on = lengths > 1
-            starts, lengths = starts[goes_on] + 1, lengths[goes_on] - 1
-        for start, n in zip(starts.tolist(), lengths.tolist(), strict=True):
-            sums[places[start]] += self._tokens[tokens[start : start + n]].sum(axis=0, dtype=np.int32)
+        sums[places[starts]] = np.add.reduceat(self._tokens[tokens], starts, axis=0, dtype=np.int32)
         return _in_blocks(sums)
 
 
@@ -179,22 +159,14 @@ def _chunks(numbers: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
         yield part, numbers[part]
 
 
-def _largest(*tables: NDArray[Any]) -> float:
-    largest = 0.0
-    for table in tables:
-        for _, chunk in _chunks(table):
-            here = float(np.abs(chunk.astype(np.float64)).max(initial=0.0))
-            if not np.isfinite(here):  # as of any that is not a number
-                raise ValueError("the vectors hold numbers that are infinite, or none")
-            largest = max(largest, here)
-    return largest
-
-
-def _whole_numbers(numbers: NDArray[Any], largest: float | None = None) -> Whole:
+def _whole_numbers(numbers: NDArray[Any]) -> Whole:
     """The table in its units. Every step is one that IEEE 754 defines to the last bit."""
     if numbers.ndim != 2 or not len(numbers) or numbers.dtype.kind not in "iuf":
         raise ValueError("there is no table of vectors in it")
-    largest = (_largest(numbers) if largest is None else largest) or 1.0
+    largest = np.max([np.abs(chunk.astype(np.float64)).max(initial=0.0) for _, chunk in _chunks(numbers)])
+    if not np.isfinite(largest):  # as of any that is not a number
+        raise ValueError("the vectors hold numbers that are infinite, or none")
+    largest = largest or 1.0
     whole = np.empty(numbers.shape, np.int16)
     for part, chunk in _chunks(numbers):
         whole[part] = np.rint(chunk.astype(np.float64) / largest * LARGEST)
@@ -224,13 +196,11 @@ def _digest(*parts: bytes | NDArray[Any]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _of_words(
-    words: Sequence[str], numbers: NDArray[Any], of_files: bool = True, largest: float | None = None
-) -> _Words:
+def _of_words(words: Sequence[str], numbers: NDArray[Any], of_files: bool = True) -> _Words:
     """The words in one order, whichever they came in, so that the same have the same digest."""
     order = sorted(range(len(words)), key=words.__getitem__)
     words = [words[row] for row in order]
-    codes, shifts = _in_blocks(_whole_numbers(numbers[order], largest))
+    codes, shifts = _in_blocks(_whole_numbers(numbers[order]))
     digest = _digest("\n".join(words).encode("utf-8", "surrogatepass"), codes, shifts)
     return _Words(words, codes, shifts, digest, of_files)
 
@@ -301,11 +271,16 @@ def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
             if all(file.is_file() for file in files):
                 return files, _read_tokens
         raise FileNotFoundError(f"the folder {name!r} has no model.safetensors and tokenizer.json of model2vec")
+    if path.suffix == ".bin":
+        raise ValueError(
+            f"{name!r} is a binary file of word2vec or fastText, which is not read: write its vectors as text, .vec, as "
+            "gensim's save_word2vec_format does"
+        )
     if not path.is_file():
         raise FileNotFoundError(
             f"there is no file or folder {name!r}; vectors is {WORDLLAMA!r}, 'use', or a file or folder"
         )
-    return [path], _read_binary if path.suffix == ".bin" else _read_text
+    return [path], _read_text
 
 
 def _read_tokens(name: str, numbers_file: Path, tokenizer_file: Path) -> Table:
@@ -354,29 +329,3 @@ def _read_text(name: str, file: Path) -> Table:
     if not words:
         raise ValueError(f"{name!r} has no vectors of words")
     return _of_words(list(words), np.frombuffer(numbers, np.float32).reshape(-1, n))
-
-
-def _read_binary(name: str, file: Path) -> Table:
-    try:
-        from gensim.models import KeyedVectors, fasttext  # type: ignore[import-untyped, unused-ignore]
-    except ModuleNotFoundError as error:
-        raise missing(f"vectors={name!r}", EXTRA, error) from error
-    with file.open("rb") as opened:
-        of_fasttext = opened.read(4) == FASTTEXT
-    try:
-        if not of_fasttext:
-            found = KeyedVectors.load_word2vec_format(file, binary=True, unicode_errors="replace")
-        else:
-            found = fasttext.load_facebook_vectors(file)
-    except Exception as error:  # of any kind, in a file that holds something else
-        raise ValueError(f"{name!r} has no vectors of words in the format of word2vec or fastText: {error}") from error
-    if not of_fasttext or not found.bucket:
-        return _of_words(found.index_to_key, found.vectors)
-    largest = _largest(found.vectors, found.vectors_ngrams)
-    words = _of_words(found.index_to_key, found.vectors, largest=largest)
-    grams, options = _whole_numbers(found.vectors_ngrams, largest), (found.min_n, found.max_n, found.bucket)
-
-    def hashes(word: str) -> Sequence[int]:
-        return fasttext.ft_ngram_hashes(word, *options)  # type: ignore[no-any-return]
-
-    return _Grams(words, grams, hashes, _digest(words.digest.encode(), grams, repr(options).encode()))
