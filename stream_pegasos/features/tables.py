@@ -40,10 +40,10 @@ Whole = NDArray[np.int16]
 class Table:
     """Words, or parts that words are made of."""
 
-    def __init__(self, size: int, n_dimensions: int, digest: str, of_files: bool = True) -> None:
+    def __init__(self, size: int, n_dimensions: int, digest: str) -> None:
         if not 1 <= n_dimensions <= MOST:
             raise ValueError(f"the vectors have {n_dimensions} numbers; they may have 1 to {MOST}")
-        self.size, self.n_dimensions, self.digest, self.of_files = size, n_dimensions, digest, of_files
+        self.size, self.n_dimensions, self.digest = size, n_dimensions, digest
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
         """Those of each word; zeros for one that has no vector."""
@@ -53,8 +53,8 @@ class Table:
 class _Words(Table):
     """Whole words. Those in lower case may stand in it with capitals."""
 
-    def __init__(self, words: Sequence[Any], codes: Codes, shifts: Shifts, digest: str, of_files: bool) -> None:
-        super().__init__(len(codes), codes.shape[1], digest, of_files)
+    def __init__(self, words: Sequence[Any], codes: Codes, shifts: Shifts, digest: str) -> None:
+        super().__init__(len(codes), codes.shape[1], digest)
         self._rows: dict[Any, int] = {word: row for row, word in enumerate(words)}
         # With zeros at the end, which a row of −1 takes.
         self._codes, self._shifts = np.pad(codes, ((0, 1), (0, 0))), np.pad(shifts, (0, 1))
@@ -65,33 +65,22 @@ class _Words(Table):
 
     def row(self, word: str) -> int:
         """That of a word, −1 for one that it lacks."""
-        row = self._rows.get(word, -1)
-        if row < 0 and word.islower():
-            row = self._rows.get(word.capitalize(), -1)
-            return self._rows.get(word.upper(), -1) if row < 0 else row
-        return row
+        written = (word, word.capitalize(), word.upper()) if word.islower() else (word,)
+        return next((self._rows[each] for each in written if each in self._rows), -1)
 
 
 class Kept(_Words):
     """Some words of a table, by their hashes."""
 
-    def __init__(
-        self,
-        size: int,
-        n_dimensions: int,
-        digest: str,
-        hashes: NDArray[np.int64],
-        codes: NDArray[Any],
-        shifts: Shifts,
-    ) -> None:
-        n = len(hashes)
+    def __init__(self, size: int, n_dimensions: int, digest: str, *arrays: NDArray[Any]) -> None:
+        hashes, codes, shifts, n = *arrays, len(arrays[0])
         if (
             [hashes.dtype.str, codes.dtype.itemsize, shifts.dtype.str] != ["<i8", 1, "|u1"]
             or [hashes.shape, codes.shape, shifts.shape] != [(n,), (n, n_dimensions), (n,)]
             or (shifts > SHIFT).any()
         ):
             raise ValueError("the vectors of words are not as they were written")
-        super().__init__(hashes.view(np.uint64).tolist(), codes.view(np.int8), shifts, digest, of_files=False)
+        super().__init__(hashes.view(np.uint64).tolist(), codes.view(np.int8), shifts, digest)
         self.size, self.n_dimensions, self.arrays = size, n_dimensions, (hashes, codes.view(np.uint8), shifts)
 
     def row(self, word: str) -> int:
@@ -114,7 +103,7 @@ class _Tokens(Table):
             raise ValueError(f"its tokenizer has more tokens than the {self.size} vectors")
         described = orjson.loads(text)
         # Such a tokenizer knows other tokens after a space, where most words are.
-        self._before = " " if "ByteLevel" in _kinds(described["pre_tokenizer"]) else ""
+        self._before = " " if b'"ByteLevel"' in orjson.dumps(described["pre_tokenizer"]) else ""
         model = described["model"]
         if model.get("byte_fallback"):  # bytes of a character that is no token tell nothing of a word
             self._tokens[[self._tokenizer.token_to_id(f"<0x{byte:02X}>") or 0 for byte in range(256)]] = 0
@@ -124,12 +113,12 @@ class _Tokens(Table):
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
         if len(words) > CHUNK:  # in parts, which take less memory
-            codes, shifts = zip(
-                *(self.codes(words[at : at + CHUNK]) for at in range(0, len(words), CHUNK)), strict=True
-            )
-            return np.concatenate(codes), np.concatenate(shifts)
+            parts = [self.codes(words[begin : begin + CHUNK]) for begin in range(0, len(words), CHUNK)]
+            return np.concatenate([codes for codes, _ in parts]), np.concatenate([shifts for _, shifts in parts])
         # One call for all words takes no threads, unlike that for many texts; each is cut by itself all the same.
-        texts = [word and self._before + _encodable(word[:LONGEST]) for word in words]
+        # A surrogate that stands alone is no text: it becomes a replacement character.
+        plain = [word[:LONGEST].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") for word in words]
+        texts = [text and self._before + text for text in plain]
         encoding = self._tokenizer.encode(texts, is_pretokenized=True, add_special_tokens=False)
         tokens, places = np.array(encoding.ids, np.intp), np.array(encoding.word_ids, np.intp)
         if self._unknown is not None:
@@ -139,18 +128,6 @@ class _Tokens(Table):
         starts = np.flatnonzero(np.diff(places, prepend=-1))
         sums[places[starts]] = np.add.reduceat(self._tokens[tokens], starts, axis=0, dtype=np.int32)
         return _in_blocks(sums)
-
-
-def _kinds(step: Any) -> set[str]:
-    """The kinds of the steps of a tokenizer."""
-    if not isinstance(step, dict):
-        return set()
-    return {step.get("type", "")}.union(*map(_kinds, step.get("pretokenizers", ())))
-
-
-def _encodable(word: str) -> str:
-    """The word with a replacement character for each surrogate that stands alone."""
-    return word if word.isascii() else word.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _chunks(numbers: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
@@ -166,10 +143,9 @@ def _whole_numbers(numbers: NDArray[Any]) -> Whole:
     largest = np.max([np.abs(chunk.astype(np.float64)).max(initial=0.0) for _, chunk in _chunks(numbers)])
     if not np.isfinite(largest):  # as of any that is not a number
         raise ValueError("the vectors hold numbers that are infinite, or none")
-    largest = largest or 1.0
     whole = np.empty(numbers.shape, np.int16)
     for part, chunk in _chunks(numbers):
-        whole[part] = np.rint(chunk.astype(np.float64) / largest * LARGEST)
+        whole[part] = np.rint(chunk.astype(np.float64) / (largest or 1.0) * LARGEST)
     return whole
 
 
@@ -196,13 +172,13 @@ def _digest(*parts: bytes | NDArray[Any]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _of_words(words: Sequence[str], numbers: NDArray[Any], of_files: bool = True) -> _Words:
+def _of_words(words: Sequence[str], numbers: NDArray[Any]) -> _Words:
     """The words in one order, whichever they came in, so that the same have the same digest."""
     order = sorted(range(len(words)), key=words.__getitem__)
     words = [words[row] for row in order]
     codes, shifts = _in_blocks(_whole_numbers(numbers[order]))
     digest = _digest("\n".join(words).encode("utf-8", "surrogatepass"), codes, shifts)
-    return _Words(words, codes, shifts, digest, of_files)
+    return _Words(words, codes, shifts, digest)
 
 
 def of_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
@@ -226,7 +202,7 @@ def of_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
         rows.append(row)
     if not words:
         raise ValueError("vectors is an empty mapping")
-    return _of_words(words, np.stack(rows), of_files=False)
+    return _of_words(words, np.stack(rows))
 
 
 _reading = Lock()
@@ -257,12 +233,9 @@ def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
         # The package itself is not imported: its loader would look for its tokenizer on a network.
         found = importlib.util.find_spec("wordllama")
         if found is None or not found.submodule_search_locations:
-            error = ModuleNotFoundError("No module named 'wordllama'", name="wordllama")
-            raise missing("vectors='wordllama'", EXTRA, error)
+            raise missing(f"vectors={name!r}", EXTRA, ModuleNotFoundError(name=WORDLLAMA))
         folder = Path(found.submodule_search_locations[0])
         files = folder / "weights/l2_supercat_256.safetensors", folder / "tokenizers/l2_supercat_tokenizer_config.json"
-        if not all(file.is_file() for file in files):
-            raise FileNotFoundError(f"the package wordllama in {folder} has no vectors; wordllama 0.4 has")
         return files, _read_tokens
     path = Path(name)
     if path.is_dir():
@@ -273,8 +246,8 @@ def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
         raise FileNotFoundError(f"the folder {name!r} has no model.safetensors and tokenizer.json of model2vec")
     if path.suffix == ".bin":
         raise ValueError(
-            f"{name!r} is a binary file of word2vec or fastText, which is not read: write its vectors as text, .vec, as "
-            "gensim's save_word2vec_format does"
+            f"{name!r} is a binary file of word2vec or fastText, which is not read: write its vectors as text, .vec, "
+            "as gensim's save_word2vec_format does"
         )
     if not path.is_file():
         raise FileNotFoundError(

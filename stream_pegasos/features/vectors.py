@@ -27,9 +27,9 @@ class WordVectors:
     """A table of vectors of words, shared by all that use it. It never changes.
 
     `word_vectors` makes one. Its numbers are whole ones, in units of the largest of the table by 127 · 2⁷. Those of a
-    word are codes of eight bits, shifted by 0 to 7 bits, so that sums of words are exact, in any order. A table of tokens
-    makes words of these; a word that any other lacks has no vector. One in lower case may be found as a name, or an
-    abbreviation, in a table with capitals.
+    word are codes of eight bits, shifted by 0 to 7 bits, so that sums of words are exact, in any order. A word that the
+    table lacks is made of its tokens, where the table has these; else it has no vector. A word in lower case may be
+    found as a name, or an abbreviation, in a table with capitals.
 
     Copies are the same table. When it is pickled, one from a package, file or folder is named by that, and found again;
     any other is contained.
@@ -114,9 +114,8 @@ class WordVectors:
         return self
 
     def __reduce__(self) -> Any:
-        if self._table.of_files:
-            return unpacked, (packed(self),)
-        return WordVectors, (self.name, self._table)
+        of_files = self.name != MAPPING and not self.kept
+        return (unpacked, (packed(self),)) if of_files else (WordVectors, (self.name, self._table))
 
 
 def word_vectors(source: Any) -> WordVectors:

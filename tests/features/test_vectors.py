@@ -116,7 +116,7 @@ def test_what_a_model_file_says_of_it(tmp_path):
         (
             "x.bin",
             ValueError,
-            r"'x\.bin' is a binary file of word2vec or fastText, .* write its vectors as text, \.vec",
+            r"'x\.bin' is a binary file of word2vec .*: write its vectors as text, \.vec, as",
         ),
         ("/dev/null", FileNotFoundError, "no file or folder"),
         ({}, ValueError, "empty"),
