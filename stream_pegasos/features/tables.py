@@ -31,6 +31,7 @@ UNITS = np.ldexp(np.float32(1.0), -np.arange(SHIFT + 1))
 OF_TOKENS, MOST = 192, 1024
 LONGEST = 256  # characters of a word that it is made of
 CHUNK = 4096  # rows of a table that are turned into whole numbers at a time
+AS_TEXT = "write its vectors as text, .vec, as gensim's save_word2vec_format does"
 
 Codes = NDArray[np.int8]
 Shifts = NDArray[np.uint8]
@@ -245,10 +246,7 @@ def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
                 return files, _read_tokens
         raise FileNotFoundError(f"the folder {name!r} has no model.safetensors and tokenizer.json of model2vec")
     if path.suffix == ".bin":
-        raise ValueError(
-            f"{name!r} is a binary file of word2vec or fastText, which is not read: write its vectors as text, .vec, "
-            "as gensim's save_word2vec_format does"
-        )
+        raise ValueError(f"{name!r} is a binary file of word2vec or fastText, which is not read: {AS_TEXT}")
     if not path.is_file():
         raise FileNotFoundError(
             f"there is no file or folder {name!r}; vectors is {WORDLLAMA!r}, 'use', or a file or folder"
@@ -295,7 +293,8 @@ def _read_text(name: str, file: Path) -> Table:
             except ValueError:
                 row = []
             if len(row) != n or not n:
-                raise ValueError(f"line {count} of {name!r} is no word with {n or 'its'} numbers")
+                wanted = f"no word with {n or 'its'} numbers"
+                raise ValueError(f"line {count} of {name!r} is {wanted}; if the file is binary, {AS_TEXT}")
             if word not in words:  # they stand in the order of how frequent they are
                 words[word] = None
                 numbers.extend(row)

@@ -147,6 +147,7 @@ def test_what_is_no_table(source, error, match):
         ("a 1 nan\n", "infinite, or none"),
         ("a 1 1e300\n", "infinite, or none"),
         ("1 0\na\n", "line 2"),
+        ("1 1\na \0\0\0?\n", "line 2 of .* if the file is binary, write its vectors as text"),
         ("1 1100\na" + " 1" * 1100, "1100 numbers"),
     ],
 )
