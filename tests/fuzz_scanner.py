@@ -44,9 +44,6 @@ def text(random):
     return made * below(random, 2000) if random.random() < 0.0002 else made
 
 
-PATTERNS = [r"\w+", r"\b\w\w+\b", r"\w+|[^\w\s]", r"\S+", r"\b\d+|\w"]
-
-
 def bag_of(random):
     """`TextFeatures` or a `HashedBagOfWords` with random options."""
     analyzer = random.choice(["word", "word", "word", "char", "char_wb"])

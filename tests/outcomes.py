@@ -27,7 +27,9 @@ def of_two(y, margins, probabilities, predicted=None, classes=(False, True)):
 
 def matrix(score, *classes):
     """How often each class, a row, was predicted as each, a column."""
-    return [[score.tally.cell(truth, label) for label in classes] for truth in classes]
+    found = {(truth, label): count for truth, label, count in score.tally.confused()}
+    found |= {(label, label): score.tally.row(label)[2] for label in classes}
+    return [[found.get((truth, label), 0) for label in classes] for truth in classes]
 
 
 def predictions_of(model, X):

@@ -40,7 +40,7 @@ class ExplainOptions:
         brief=True,
         shown="all; for a text, the predicted one against the next",
     )
-    stream: StreamOptions = bundled(without=("label_field", "labels", "label_separator", "limit", "strict"))
+    stream: StreamOptions = bundled(without=("label_field", "id_field", "labels", "label_separator", "limit", "strict"))
     vectors: str | None = vectors_field()
 
 

@@ -126,7 +126,6 @@ def _output_of(command: str) -> str:
 class FolderOptions:
     """Which folders there are, and what is done with the mails in them."""
 
-    inbox: str = mail_field("--inbox FOLDER", "Where new mails come.", default="INBOX")
     junk: str | None = mail_field(
         "--junk FOLDER",
         "Where spam is; it is made if there is none of this name.",
@@ -169,18 +168,17 @@ class FolderOptions:
         return dict.fromkeys(self.spam, "spam") | dict.fromkeys(self.ham, "ham")
 
     def plan(self, box: "Connection") -> "MailboxPlan":
-        from stream_pegasos.mail.imap import MailboxPlan
+        from stream_pegasos.mail.imap import NEW_MAILS, MailboxPlan
 
         junk = self.junk or box.find_junk()
         if junk is None:
             raise Failure("the server marks no folder as that of spam; name one by --junk, which is made if need be")
-        inbox = "INBOX" if self.inbox.upper() == "INBOX" else self.inbox
-        if junk in (inbox, *self.ham_folder) or inbox in self.ham_folder:
+        if junk in (NEW_MAILS, *self.ham_folder) or NEW_MAILS in self.ham_folder:
             raise Failure(f"inbox, Junk and --ham-folder must be different folders; Junk is {junk}")
-        for name in (inbox, *self.ham_folder, *self.training_folders()):
+        for name in (NEW_MAILS, *self.ham_folder, *self.training_folders()):
             if not box.has_folder(name):
                 raise Failure(f"there is no folder {name}")
-        return MailboxPlan(inbox, junk, self.ham_folder, self.action == "move", not self.dry_run, self.backlog)
+        return MailboxPlan(junk, self.ham_folder, self.action == "move", not self.dry_run, self.backlog)
 
 
 @dataclass(frozen=True)

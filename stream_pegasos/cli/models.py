@@ -142,8 +142,7 @@ def new_model(
             if stream.format != "vw" or not isinstance(features, FeatureUnion):  # its fields are namespaces
                 raise click.BadParameter(
                     f"format {stream.format} carries features, not text: --ngrams, --n-features, --analyzer, "
-                    "--token-pattern, --binary, --norm, --mask-digits, --prefix-length, --boundaries, --vectors and "
-                    "--mail do not apply"
+                    "--binary, --mask-digits, --prefix-length, --vectors and --mail do not apply"
                 )
         model = TextClassifier(features, _new_classifier(**classifier))
         _keep_field_names(stream, model)

@@ -126,13 +126,6 @@ class ModelOptions:
     )
     l2: float | None = model_field("--l2 λ", "pegasos: regularisation, above 0.", shown="0.0001")
     t0: float | None = model_field("--t0 T", "pegasos: steps that count as taken, for a gentle start.", shown="0")
-    batch_size: int | None = model_field("--batch-size K", "pegasos: examples in one step.", shown="1")
-    project: bool | None = model_field(
-        "--project/--no-project", "pegasos: project onto the ball of 1/√λ.", shown="project"
-    )
-    fit_intercept: bool | None = model_field(
-        "--intercept/--no-intercept", "Learn an intercept.", shown="intercept for adaptive, no-intercept for pegasos"
-    )
     class_weight: bool | None = model_field("--balanced", "Weight the labels so that each counts the same in total.")
     pos_label: str | None = model_field(
         "--pos-label LABEL",
@@ -143,9 +136,7 @@ class ModelOptions:
     ngram_range: str | None = model_field("--ngrams N[,M]", "Lengths of n-grams: 1, or 1,2.", shown="1,2")
     n_features: int | None = model_field("--n-features N", "Number of hashed features.", shown="1073741824")
     analyzer: str | None = model_field("--analyzer NAME", "word, char or char_wb.", shown="word")
-    token_pattern: str | None = model_field("--token-pattern REGEX", "What a word is.", shown="words of any language")
     binary: bool | None = model_field("--binary/--no-binary", "Count presence, not occurrences.", shown="binary")
-    norm: str | None = model_field("--norm NAME", "l2, l1 or none.", shown="l2")
     mask_digits: bool | None = model_field(
         "--mask-digits/--no-mask-digits", "Read every digit as 0.", shown="mask-digits"
     )
@@ -154,9 +145,6 @@ class ModelOptions:
     )
     max_features: int | None = model_field(
         "--max-features N", "Beyond N the least-used features are dropped first.", shown="no limit"
-    )
-    boundaries: bool | None = model_field(
-        "--boundaries/--no-boundaries", "Also make n-grams with the start and the end of a text.", shown="boundaries"
     )
 
     mail: bool | None = model_field(
@@ -176,7 +164,7 @@ class ModelOptions:
     time_field: str | None = model_field("--time-field A,B,…", "Fields with a time, of which hour and weekday count.")
     vectors: str | None = model_field(
         "--vectors NAME_OR_PATH",
-        "Vectors of words: wordllama, a folder of model2vec, a file of word2vec or fastText; or of whole texts: use, a "
+        "Vectors of words: wordllama, a folder of model2vec, a text file .vec; or of whole texts: use, a "
         "folder of sentence-transformers. Of a loaded model, where its own are now.",
     )
 
@@ -200,8 +188,6 @@ class ModelOptions:
             raise click.BadParameter(f"{self.classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
         if "ngram_range" in given:
             given["ngram_range"] = _ngram_range(given["ngram_range"])
-        if given.get("norm") == "none":
-            given["norm"] = None
         if "pos_label" in given:
             from stream_pegasos.streams import label_of
 

@@ -18,7 +18,7 @@ class TestOptions:
     model: Path = options.model_argument()
     file: str | None = argument("FILE", "The messages with their labels; standard input without it.", default=None)
     mails: options.MailOptions = bundled()
-    stream: options.StreamOptions = bundled()
+    stream: options.StreamOptions = bundled(without=("labels",))
     threads: int | None = options.threads_field()
     decision: options.DecisionOptions = bundled()
     vectors: str | None = options.vectors_field()

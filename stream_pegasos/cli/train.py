@@ -31,7 +31,7 @@ class TrainOptions:
     force: bool = options.force_field()
     load: Path | None = options.load_field()
     names: bool = options.names_field()
-    stream: options.StreamOptions = bundled()
+    stream: options.StreamOptions = bundled(without=("id_field",))
     threads: int | None = options.threads_field()
     model: options.ModelOptions = bundled()
     descriptions: DescriptionOptions = bundled()

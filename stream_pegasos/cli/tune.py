@@ -40,7 +40,7 @@ LEARNERS: tuple[dict[str, Any], ...] = (
     {"classifier": "pegasos", "t0": 10_000.0},
 )
 THE_DEFAULTS = "the defaults"
-OF_PEGASOS = {"l2", "t0", "batch_size", "project"}
+OF_PEGASOS = {"l2", "t0"}
 OF_ADAPTIVE = {"learning_rate", "half_life", "threshold", "max_false_positive_rate", "drift_detector", "vectors"}
 N_ROWS = 10
 ENOUGH = 1_000  # messages
@@ -52,7 +52,7 @@ COST = {"several labels": "wrong labels a message", "ordered": "mean absolute er
 class TuneOptions:
     file: str | None = argument("FILE", "The stream, - for standard input.", default=None)
     mails: options.MailOptions = bundled()
-    stream: options.StreamOptions = bundled(without=("strict",))
+    stream: options.StreamOptions = bundled(without=("id_field", "labels", "strict"))
     model: options.ModelOptions = bundled()
     metric: str = options.result_field(
         "--metric NAME",

@@ -95,15 +95,10 @@ class Declaration:
 
     def selected(self, state: Mapping[str, Any], kept: NDArray[np.bool_]) -> State:
         """The state with only the features that are kept."""
-        return self.taken(state, np.flatnonzero(kept))
-
-    def taken(
-        self, state: Mapping[str, Any], places: NDArray[np.intp], starts: NDArray[np.int64] | None = None
-    ) -> State:
-        """The state with only the features at these places, in this order. `starts` saves a call of `starts_of`."""
+        places = np.flatnonzero(kept)
         taken_of: dict[str, NDArray[np.intp]] = {FEATURES: places}
         if "n_taught" in state:
-            starts, n = self.starts_of(state) if starts is None else starts, state["n_taught"][places]
+            starts, n = self.starts_of(state), state["n_taught"][places]
             taken_of[TAUGHT] = np.repeat(starts[places] - (np.cumsum(n) - n), n) + np.arange(n.sum())
         of_fields = {field.name: taken_of.get(field.shape[0]) for field in self.fields if field.shape}
         return {name: value if of_fields.get(name) is None else value[of_fields[name]] for name, value in state.items()}

@@ -74,7 +74,6 @@ cdef extern from "cython/simd.h" nogil:
     uint32_t sp_slots_like(const uint32_t*, uint32_t, uint32_t)
     unsigned sp_lowest_bit(uint64_t)
     void sp_look_at_processor()
-    double sp_take(double, uint64_t)
     bint sp_all_within(const double*, size_t, double)
     uint32_t sp_largest(const uint32_t*, size_t)
     void sp_add_scaled(double*, const double* const*, const double*, size_t, size_t)

@@ -288,13 +288,6 @@ class Tally:
     def _most_pairs(self, limit: int | None) -> list[tuple[tuple[int, int], int]]:
         return sorted(self._pairs.items(), key=lambda item: -item[1])[:limit]
 
-    def cell(self, truth: Any, predicted: Any) -> int:
-        """How often one label was predicted where another one, or the same, occurred."""
-        pair = self._numbers.get(truth), self._numbers.get(predicted)
-        if None in pair:
-            return 0
-        return int(self._counts[2, pair[0]]) if pair[0] == pair[1] else self._pairs.get(pair, 0)  # type: ignore[arg-type]
-
     def number_of(self, label: Any) -> int:
         """The number of a label that was met, or −1."""
         return self._numbers.get(label, -1)

@@ -30,9 +30,8 @@ UNITS = np.ldexp(np.float32(1.0), -np.arange(SHIFT + 1))
 # Tables of tokens are made so that they may be cut: their first numbers say most.
 OF_TOKENS, MOST = 192, 1024
 LONGEST = 256  # characters of a word that it is made of
-FEW = 4  # words, of which each may as well be made by itself
 CHUNK = 4096  # rows of a table that are turned into whole numbers at a time
-FASTTEXT = (793712314).to_bytes(4, "little")  # what a binary file of fastText begins with
+AS_TEXT = "write its vectors as text, .vec, as gensim's save_word2vec_format does"
 
 Codes = NDArray[np.int8]
 Shifts = NDArray[np.uint8]
@@ -42,10 +41,10 @@ Whole = NDArray[np.int16]
 class Table:
     """Words, or parts that words are made of."""
 
-    def __init__(self, size: int, n_dimensions: int, digest: str, of_files: bool = True) -> None:
+    def __init__(self, size: int, n_dimensions: int, digest: str) -> None:
         if not 1 <= n_dimensions <= MOST:
             raise ValueError(f"the vectors have {n_dimensions} numbers; they may have 1 to {MOST}")
-        self.size, self.n_dimensions, self.digest, self.of_files = size, n_dimensions, digest, of_files
+        self.size, self.n_dimensions, self.digest = size, n_dimensions, digest
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
         """Those of each word; zeros for one that has no vector."""
@@ -55,8 +54,8 @@ class Table:
 class _Words(Table):
     """Whole words. Those in lower case may stand in it with capitals."""
 
-    def __init__(self, words: Sequence[Any], codes: Codes, shifts: Shifts, digest: str, of_files: bool) -> None:
-        super().__init__(len(codes), codes.shape[1], digest, of_files)
+    def __init__(self, words: Sequence[Any], codes: Codes, shifts: Shifts, digest: str) -> None:
+        super().__init__(len(codes), codes.shape[1], digest)
         self._rows: dict[Any, int] = {word: row for row, word in enumerate(words)}
         # With zeros at the end, which a row of −1 takes.
         self._codes, self._shifts = np.pad(codes, ((0, 1), (0, 0))), np.pad(shifts, (0, 1))
@@ -67,54 +66,26 @@ class _Words(Table):
 
     def row(self, word: str) -> int:
         """That of a word, −1 for one that it lacks."""
-        row = self._rows.get(word, -1)
-        if row < 0 and word.islower():
-            row = self._rows.get(word.capitalize(), -1)
-            return self._rows.get(word.upper(), -1) if row < 0 else row
-        return row
+        written = (word, word.capitalize(), word.upper()) if word.islower() else (word,)
+        return next((self._rows[each] for each in written if each in self._rows), -1)
 
 
 class Kept(_Words):
     """Some words of a table, by their hashes."""
 
-    def __init__(
-        self,
-        size: int,
-        n_dimensions: int,
-        digest: str,
-        hashes: NDArray[np.int64],
-        codes: NDArray[Any],
-        shifts: Shifts,
-    ) -> None:
-        n = len(hashes)
+    def __init__(self, size: int, n_dimensions: int, digest: str, *arrays: NDArray[Any]) -> None:
+        hashes, codes, shifts, n = *arrays, len(arrays[0])
         if (
             [hashes.dtype.str, codes.dtype.itemsize, shifts.dtype.str] != ["<i8", 1, "|u1"]
             or [hashes.shape, codes.shape, shifts.shape] != [(n,), (n, n_dimensions), (n,)]
             or (shifts > SHIFT).any()
         ):
             raise ValueError("the vectors of words are not as they were written")
-        super().__init__(hashes.view(np.uint64).tolist(), codes.view(np.int8), shifts, digest, of_files=False)
+        super().__init__(hashes.view(np.uint64).tolist(), codes.view(np.int8), shifts, digest)
         self.size, self.n_dimensions, self.arrays = size, n_dimensions, (hashes, codes.view(np.uint8), shifts)
 
     def row(self, word: str) -> int:
         return self._rows.get(word_64(word.encode("utf-8", "surrogatepass")), -1)
-
-
-class _Grams(Table):
-    """Whole words, and n-grams of characters; another word is the mean of its own."""
-
-    def __init__(self, words: _Words, grams: Whole, hashes: Callable[[str], Sequence[int]], digest: str) -> None:
-        super().__init__(words.size, words.n_dimensions, digest)
-        self._words, self._grams, self._hashes = words, grams, hashes
-
-    def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
-        words = [_encodable(word[:LONGEST]) for word in words]
-        codes, shifts = self._words.codes(words)
-        for place, word in enumerate(words):
-            if word and self._words.row(word) < 0 and (found := self._hashes(word)):
-                mean = np.rint(self._grams[found].sum(axis=0, dtype=np.int64) / len(found))
-                codes[place : place + 1], shifts[place : place + 1] = _in_blocks(mean[np.newaxis])
-        return codes, shifts
 
 
 class _Tokens(Table):
@@ -133,7 +104,7 @@ class _Tokens(Table):
             raise ValueError(f"its tokenizer has more tokens than the {self.size} vectors")
         described = orjson.loads(text)
         # Such a tokenizer knows other tokens after a space, where most words are.
-        self._before = " " if "ByteLevel" in _kinds(described["pre_tokenizer"]) else ""
+        self._before = " " if b'"ByteLevel"' in orjson.dumps(described["pre_tokenizer"]) else ""
         model = described["model"]
         if model.get("byte_fallback"):  # bytes of a character that is no token tell nothing of a word
             self._tokens[[self._tokenizer.token_to_id(f"<0x{byte:02X}>") or 0 for byte in range(256)]] = 0
@@ -142,8 +113,13 @@ class _Tokens(Table):
             self._unknown = self._tokenizer.token_to_id(model["unk_token"])
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
+        if len(words) > CHUNK:  # in parts, which take less memory
+            parts = [self.codes(words[begin : begin + CHUNK]) for begin in range(0, len(words), CHUNK)]
+            return np.concatenate([codes for codes, _ in parts]), np.concatenate([shifts for _, shifts in parts])
         # One call for all words takes no threads, unlike that for many texts; each is cut by itself all the same.
-        texts = [word and self._before + _encodable(word[:LONGEST]) for word in words]
+        # A surrogate that stands alone is no text: it becomes a replacement character.
+        plain = [word[:LONGEST].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") for word in words]
+        texts = [text and self._before + text for text in plain]
         encoding = self._tokenizer.encode(texts, is_pretokenized=True, add_special_tokens=False)
         tokens, places = np.array(encoding.ids, np.intp), np.array(encoding.word_ids, np.intp)
         if self._unknown is not None:
@@ -151,26 +127,8 @@ class _Tokens(Table):
             tokens, places = tokens[known], places[known]
         sums = np.zeros((len(words), self.n_dimensions), np.int32)
         starts = np.flatnonzero(np.diff(places, prepend=-1))
-        lengths = np.diff(starts, append=len(places))
-        while len(starts) > FEW:  # the next token of each word that has one more
-            sums[places[starts]] += self._tokens[tokens[starts]]
-            goes_on = lengths > 1
-            starts, lengths = starts[goes_on] + 1, lengths[goes_on] - 1
-        for start, n in zip(starts.tolist(), lengths.tolist(), strict=True):
-            sums[places[start]] += self._tokens[tokens[start : start + n]].sum(axis=0, dtype=np.int32)
+        sums[places[starts]] = np.add.reduceat(self._tokens[tokens], starts, axis=0, dtype=np.int32)
         return _in_blocks(sums)
-
-
-def _kinds(step: Any) -> set[str]:
-    """The kinds of the steps of a tokenizer."""
-    if not isinstance(step, dict):
-        return set()
-    return {step.get("type", "")}.union(*map(_kinds, step.get("pretokenizers", ())))
-
-
-def _encodable(word: str) -> str:
-    """The word with a replacement character for each surrogate that stands alone."""
-    return word if word.isascii() else word.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _chunks(numbers: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
@@ -179,25 +137,16 @@ def _chunks(numbers: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
         yield part, numbers[part]
 
 
-def _largest(*tables: NDArray[Any]) -> float:
-    largest = 0.0
-    for table in tables:
-        for _, chunk in _chunks(table):
-            here = float(np.abs(chunk.astype(np.float64)).max(initial=0.0))
-            if not np.isfinite(here):  # as of any that is not a number
-                raise ValueError("the vectors hold numbers that are infinite, or none")
-            largest = max(largest, here)
-    return largest
-
-
-def _whole_numbers(numbers: NDArray[Any], largest: float | None = None) -> Whole:
+def _whole_numbers(numbers: NDArray[Any]) -> Whole:
     """The table in its units. Every step is one that IEEE 754 defines to the last bit."""
     if numbers.ndim != 2 or not len(numbers) or numbers.dtype.kind not in "iuf":
         raise ValueError("there is no table of vectors in it")
-    largest = (_largest(numbers) if largest is None else largest) or 1.0
+    largest = np.max([np.abs(chunk.astype(np.float64)).max(initial=0.0) for _, chunk in _chunks(numbers)])
+    if not np.isfinite(largest):  # as of any that is not a number
+        raise ValueError("the vectors hold numbers that are infinite, or none")
     whole = np.empty(numbers.shape, np.int16)
     for part, chunk in _chunks(numbers):
-        whole[part] = np.rint(chunk.astype(np.float64) / largest * LARGEST)
+        whole[part] = np.rint(chunk.astype(np.float64) / (largest or 1.0) * LARGEST)
     return whole
 
 
@@ -224,15 +173,13 @@ def _digest(*parts: bytes | NDArray[Any]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _of_words(
-    words: Sequence[str], numbers: NDArray[Any], of_files: bool = True, largest: float | None = None
-) -> _Words:
+def _of_words(words: Sequence[str], numbers: NDArray[Any]) -> _Words:
     """The words in one order, whichever they came in, so that the same have the same digest."""
     order = sorted(range(len(words)), key=words.__getitem__)
     words = [words[row] for row in order]
-    codes, shifts = _in_blocks(_whole_numbers(numbers[order], largest))
+    codes, shifts = _in_blocks(_whole_numbers(numbers[order]))
     digest = _digest("\n".join(words).encode("utf-8", "surrogatepass"), codes, shifts)
-    return _Words(words, codes, shifts, digest, of_files)
+    return _Words(words, codes, shifts, digest)
 
 
 def of_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
@@ -256,7 +203,7 @@ def of_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
         rows.append(row)
     if not words:
         raise ValueError("vectors is an empty mapping")
-    return _of_words(words, np.stack(rows), of_files=False)
+    return _of_words(words, np.stack(rows))
 
 
 _reading = Lock()
@@ -287,12 +234,9 @@ def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
         # The package itself is not imported: its loader would look for its tokenizer on a network.
         found = importlib.util.find_spec("wordllama")
         if found is None or not found.submodule_search_locations:
-            error = ModuleNotFoundError("No module named 'wordllama'", name="wordllama")
-            raise missing("vectors='wordllama'", EXTRA, error)
+            raise missing(f"vectors={name!r}", EXTRA, ModuleNotFoundError(name=WORDLLAMA))
         folder = Path(found.submodule_search_locations[0])
         files = folder / "weights/l2_supercat_256.safetensors", folder / "tokenizers/l2_supercat_tokenizer_config.json"
-        if not all(file.is_file() for file in files):
-            raise FileNotFoundError(f"the package wordllama in {folder} has no vectors; wordllama 0.4 has")
         return files, _read_tokens
     path = Path(name)
     if path.is_dir():
@@ -301,11 +245,13 @@ def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
             if all(file.is_file() for file in files):
                 return files, _read_tokens
         raise FileNotFoundError(f"the folder {name!r} has no model.safetensors and tokenizer.json of model2vec")
+    if path.suffix == ".bin":
+        raise ValueError(f"{name!r} is a binary file of word2vec or fastText, which is not read: {AS_TEXT}")
     if not path.is_file():
         raise FileNotFoundError(
             f"there is no file or folder {name!r}; vectors is {WORDLLAMA!r}, 'use', or a file or folder"
         )
-    return [path], _read_binary if path.suffix == ".bin" else _read_text
+    return [path], _read_text
 
 
 def _read_tokens(name: str, numbers_file: Path, tokenizer_file: Path) -> Table:
@@ -347,36 +293,11 @@ def _read_text(name: str, file: Path) -> Table:
             except ValueError:
                 row = []
             if len(row) != n or not n:
-                raise ValueError(f"line {count} of {name!r} is no word with {n or 'its'} numbers")
+                wanted = f"no word with {n or 'its'} numbers"
+                raise ValueError(f"line {count} of {name!r} is {wanted}; if the file is binary, {AS_TEXT}")
             if word not in words:  # they stand in the order of how frequent they are
                 words[word] = None
                 numbers.extend(row)
     if not words:
         raise ValueError(f"{name!r} has no vectors of words")
     return _of_words(list(words), np.frombuffer(numbers, np.float32).reshape(-1, n))
-
-
-def _read_binary(name: str, file: Path) -> Table:
-    try:
-        from gensim.models import KeyedVectors, fasttext  # type: ignore[import-untyped, unused-ignore]
-    except ModuleNotFoundError as error:
-        raise missing(f"vectors={name!r}", EXTRA, error) from error
-    with file.open("rb") as opened:
-        of_fasttext = opened.read(4) == FASTTEXT
-    try:
-        if not of_fasttext:
-            found = KeyedVectors.load_word2vec_format(file, binary=True, unicode_errors="replace")
-        else:
-            found = fasttext.load_facebook_vectors(file)
-    except Exception as error:  # of any kind, in a file that holds something else
-        raise ValueError(f"{name!r} has no vectors of words in the format of word2vec or fastText: {error}") from error
-    if not of_fasttext or not found.bucket:
-        return _of_words(found.index_to_key, found.vectors)
-    largest = _largest(found.vectors, found.vectors_ngrams)
-    words = _of_words(found.index_to_key, found.vectors, largest=largest)
-    grams, options = _whole_numbers(found.vectors_ngrams, largest), (found.min_n, found.max_n, found.bucket)
-
-    def hashes(word: str) -> Sequence[int]:
-        return fasttext.ft_ngram_hashes(word, *options)  # type: ignore[no-any-return]
-
-    return _Grams(words, grams, hashes, _digest(words.digest.encode(), grams, repr(options).encode()))

@@ -75,8 +75,8 @@ class TextFeatures(HashedBagOfWords):
     vectors
         What gives a message a vector beside its features, so that texts which mean the same are near before they were
         met with a label; `None` for nothing. Either vectors of words: `"wordllama"`, which the extra `vectors`
-        installs; a folder that model2vec wrote; a file of word2vec's or fastText's, `.vec` or `.bin`; or a mapping of
-        words to arrays. The vector of the message is then the sum of those of its distinct words, divided by its norm.
+        installs; a folder that model2vec wrote; a text file, `.vec`, as of fastText; or a mapping of words to arrays.
+        The vector of the message is then the sum of those of its distinct words, divided by its norm.
         Or an encoder of sentences: `"use"`, which the extra `encoders` installs; a folder of sentence-transformers; an
         object with a method `encode`, or a function, from a list of texts to an array.
 

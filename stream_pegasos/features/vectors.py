@@ -28,8 +28,8 @@ class WordVectors:
 
     `word_vectors` makes one. Its numbers are whole ones, in units of the largest of the table by 127 · 2⁷. Those of a
     word are codes of eight bits, shifted by 0 to 7 bits, so that sums of words are exact, in any order. A word that the
-    table lacks is made of its tokens, or of its n-grams, where the table has these; else it has no vector. A word in
-    lower case may be found as a name, or an abbreviation, in a table with capitals.
+    table lacks is made of its tokens, where the table has these; else it has no vector. A word in lower case may be
+    found as a name, or an abbreviation, in a table with capitals.
 
     Copies are the same table. When it is pickled, one from a package, file or folder is named by that, and found again;
     any other is contained.
@@ -114,16 +114,15 @@ class WordVectors:
         return self
 
     def __reduce__(self) -> Any:
-        if self._table.of_files:
-            return unpacked, (packed(self),)
-        return WordVectors, (self.name, self._table)
+        of_files = self.name != MAPPING and not self.kept
+        return (unpacked, (packed(self),)) if of_files else (WordVectors, (self.name, self._table))
 
 
 def word_vectors(source: Any) -> WordVectors:
     """The vectors of words that a name, a path or a mapping of words to arrays stands for.
 
-    `"wordllama"` is the table of that package. A folder holds a table as model2vec writes it. A file has the text or
-    the binary format of word2vec or fastText. A table is read once by a process, unless its files change.
+    `"wordllama"` is the table of that package. A folder holds a table as model2vec writes it. A file has the text
+    format of word2vec, fastText and GloVe. A table is read once by a process, unless its files change.
 
     Raises
     ------

@@ -23,6 +23,7 @@ __all__ = ["MailboxFilter", "MailboxPlan"]
 ONE_DAY = timedelta(days=1)
 LONGEST_SUBJECT = 60
 MOST_WARNED = 100
+NEW_MAILS = "INBOX"  # so RFC 3501 names the folder into which they come
 DIGITS = re.compile(r"\d+")
 
 
@@ -32,8 +33,8 @@ class MailboxPlan:
 
     Parameters
     ----------
-    inbox, junk
-        The folder of new mails, and that of spam.
+    junk
+        The folder of spam.
     ham_folders
         Other folders into which people move mails that are not spam.
     moves
@@ -44,7 +45,6 @@ class MailboxPlan:
         Whether to judge the mails that are in the inbox already, too.
     """
 
-    inbox: str = "INBOX"
     junk: str = "Junk"
     ham_folders: tuple[str, ...] = ()
     moves: bool = True
@@ -103,8 +103,8 @@ class MailboxFilter:
             if folder not in memory.folders:
                 self._look_at(box, folder, role)
         if self._backlog:
-            uidvalidity, _ = box.open(plan.inbox)
-            self.ledger.record([["looked", plan.inbox, uidvalidity, 1]])
+            uidvalidity, _ = box.open(NEW_MAILS)
+            self.ledger.record([["looked", NEW_MAILS, uidvalidity, 1]])
 
     def look(self, box: Connection) -> int:
         """Look once, and return how many mails were new."""
@@ -122,7 +122,7 @@ class MailboxFilter:
     def _folders(self) -> list[tuple[str, str]]:
         """The folders and their roles. Junk is first, so that a mail that comes out of it is known."""
         plan = self.plan
-        return [(plan.junk, JUNK), *((name, HAM_FOLDER) for name in plan.ham_folders), (plan.inbox, INBOX)]
+        return [(plan.junk, JUNK), *((name, HAM_FOLDER) for name in plan.ham_folders), (NEW_MAILS, INBOX)]
 
     def _make_junk(self, box: Connection) -> None:
         if self.plan.acts:
@@ -200,7 +200,7 @@ class MailboxFilter:
         if numbers:
             box.open(self.plan.junk)
             still = box.there(numbers.values())
-            box.open(folder, folder == self.plan.inbox and self.plan.acts)
+            box.open(folder, folder == NEW_MAILS and self.plan.acts)
             for uid, key in back.items():
                 if numbers.get(key) in still:
                     del steps[uid]

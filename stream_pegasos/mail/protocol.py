@@ -43,7 +43,7 @@ CONTROL = re.compile("[\x00-\x1f\x7f]")
 END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 
 # The codes of sysexits.h, and what they are called in the answers.
-EX_OK, EX_DATAERR, EX_UNAVAILABLE, EX_SOFTWARE = 0, 65, 69, 70
+EX_DATAERR, EX_UNAVAILABLE, EX_SOFTWARE = 65, 69, 70
 EX_IOERR, EX_TEMPFAIL, EX_PROTOCOL, EX_TIMEOUT = 74, 75, 76, 79
 NAMES = {
     EX_DATAERR: "Bad data",

@@ -120,11 +120,11 @@ class Verdicts:
         if len(known) > 1 and missing:
             raise MailModelError(f"the model knows no label {missing[0]!r}; it knows {', '.join(map(repr, known))}")
 
-    def on(self, model: Any, mail: bytes, explains: bool = True) -> Verdict:
-        """The verdict on a mail, with or without the words that decided."""
+    def on(self, model: Any, mail: bytes) -> Verdict:
+        """The verdict on a mail, with the words that decided."""
         x = message_of(mail, model)
         answer = {"label": model.predict_one(x), "probabilities": model.predict_proba_one(x).items()}
-        return self.of(model, answer, self.words(model, x) if explains else ())
+        return self.of(model, answer, self.words(model, x))
 
     def words(self, model: Any, x: Message) -> list[tuple[str, float]]:
         """What the heaviest words and phrases of a message add to the margin of spam, the largest size first. Pieces of

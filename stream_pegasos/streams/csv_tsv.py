@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import shlex
 from collections.abc import Iterator
-from itertools import islice
 from typing import BinaryIO
 
 from stream_pegasos.common.display import one_line
@@ -15,7 +13,6 @@ from stream_pegasos.streams.example import Example, StreamError, unreadable
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, lines_of, pass_over
 from stream_pegasos.streams.options import ReadOptions
 
-_ROWS_LOOKED_AT = 100
 _Records = Iterator[tuple[int, list[str] | ValueError]]  # each with the line on which it begins
 
 
@@ -32,14 +29,14 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
         else:
             header = [field.strip() for field in record]
     there = [name for name in options.fields if name in header] or [*options.message_fields[:1]]
-    columns = {name: _column(name, header, rows, options) for name in there}
+    columns = {name: _column(name, header, options) for name in there}
     options.report_unread(header)
     text_column = columns[there[0]]
     label_column = id_column = None
     if options.label_field in header or not options.unlabelled:
-        label_column = _column(options.label_field, header, rows, options)
+        label_column = _column(options.label_field, header, options)
     if "id" in header or options.id_field != "id":
-        id_column = _column(options.id_field, header, rows, options)
+        id_column = _column(options.id_field, header, options)
     under = "under a header of" if options.columns is None else "where there are columns for"
     needed = max([*columns.values(), 0 if options.unlabelled else label_column or 0])
     for line, record in rows:
@@ -115,32 +112,11 @@ def _records(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> _Recor
             yield line, record
 
 
-def _column(field: str, header: list[str], rows: _Records, options: ReadOptions) -> int:
-    """The number of the column of a field; a StreamError, with a hint from the first rows, unless there is one."""
+def _column(field: str, header: list[str], options: ReadOptions) -> int:
+    """The number of the column of a field; a StreamError unless there is one."""
     if header.count(field) == 1:
         return header.index(field)
-    fault = "has twice the" if field in header else "has no"
-    names = ", ".join(map(one_line, header))
-    if options.columns is not None:
-        raise StreamError(f"the list of columns {fault} field {field!r}: {names}")
-    other = [c for c in ";\t|," if len(header) == 1 and field in map(str.strip, header[0].split(c))]
-    see = f"--delimiter {other[0]!r}" if other else _likely_options(header, rows, options)
-    raise StreamError(f"the header {fault} field {field!r}; its fields: {names} (see {see})")
-
-
-def _likely_options(header: list[str], rows: _Records, options: ReadOptions) -> str:
-    """Guess from the first records which fields the options should name: a text is long, a label has few values."""
-    there = (record for _, record in rows if isinstance(record, list) and len(record) == len(header))
-    columns = dict(zip(header, zip(*islice(there, _ROWS_LOOKED_AT), strict=True), strict=False))
-    if options.fields or len(columns) < len(header):
-        return "--columns, --delimiter"
-    text, label = options.text_field, options.label_field
-    flags = []
-    if text not in columns:
-        text = max(columns.keys() - {label} or columns, key=lambda name: (sum(map(len, columns[name])), name))
-        flags.append(f"--text-field {shlex.quote(one_line(text))}")
-    values = {name: len({*column}) for name, column in columns.items() if name != text}
-    if label not in columns and not options.unlabelled and values:
-        label = min(values, key=lambda name: (values[name] < 2, values[name], name))
-        flags.append(f"--label-field {shlex.quote(one_line(label))}")
-    return f"{' '.join(flags)}; --columns where there is no header"
+    of = "header" if options.columns is None else "list of columns"
+    there = f"the {of} {'has twice the' if field in header else 'has no'} field {field!r}"
+    see = "--text-field, --label-field, --delimiter; --columns where there is no header"
+    raise StreamError(f"{there}; its fields: {', '.join(map(one_line, header))} (see {see})")

@@ -84,19 +84,10 @@ def test_a_list_where_one_label_is_expected(main):
         )
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "hint"),
-    [
-        ("fast.txt", "__label__a hi\n__label__b yo\n", "see --format fasttext"),
-        ("mail.csv", "text;label\nhi;a\n", "(see --delimiter ';')"),
-        ("mail.csv", "text\tlabel\nhi\ta\n", r"(see --delimiter '\t')"),
-        ("mail.csv", "body,label\nhi,a\n", "(see --text-field body; --columns where there is no header)"),
-    ],
-)
-def test_another_format_is_suggested(ok, fails, here, name, text, hint):
-    (here / name).write_text(text)
-    assert hint in fails(f"train {name} --save m").splitlines()[0]
-    ok(f"train {name} --save m {hint.strip('()').removeprefix('see ').partition('; ')[0]}")
+def test_another_format_is_suggested(ok, fails, here):
+    (here / "fast.txt").write_text("__label__a hi\n__label__b yo\n")
+    assert "see --format fasttext" in fails("train fast.txt --save m").splitlines()[0]
+    ok("train fast.txt --save m --format fasttext")
 
 
 def test_a_model_where_messages_are_expected_and_the_other_way_round(fails):

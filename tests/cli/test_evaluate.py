@@ -39,14 +39,12 @@ def test_evaluate_writes_what_it_is_told_to(ok, here):
 
 def test_evaluate_with_options_of_the_model(ok):
     out = ok(
-        "evaluate mail.jsonl --l2 1e-3 --t0 10 --batch-size 2 --no-project --intercept --pos-label ham --ngrams 1,2 "
-        r"--n-features 5000 --binary --norm none --token-pattern '\w+' --no-mask-digits --prefix-length 0 "
-        "--no-boundaries --delay 5 --save m"
+        "evaluate mail.jsonl --l2 1e-3 --t0 10 --pos-label ham --ngrams 1,2 --n-features 5000 --no-binary "
+        "--no-mask-digits --prefix-length 0 --delay 5 --save m"
     )
-    features = {"n_features": 5000, "ngram_range": (1, 2), "norm": None, "token_pattern": r"\w+"}
     model = TextClassifier(
-        TextFeatures(**features, binary=True, mask_digits=False, prefix_length=0, boundaries=False),
-        PegasosClassifier(l2=1e-3, t0=10, batch_size=2, project=False, fit_intercept=True, pos_label="ham"),
+        TextFeatures(n_features=5000, ngram_range=(1, 2), binary=False, mask_digits=False, prefix_length=0),
+        PegasosClassifier(l2=1e-3, t0=10, pos_label="ham"),
     )
     score = evaluate(model, stream, delay=5).score
     assert figures(out)["F1 of ham"] == round(score.f1, 4) and figures(out)["log loss"] == round(score.log_loss, 4)
@@ -82,8 +80,9 @@ def test_progress_on_a_terminal_only(here, main):
 def test_training_in_two_runs_is_training_in_one(ok):
     write_jsonl("a.jsonl", stream[:250])
     write_jsonl("b.jsonl", stream[250:])
-    ok("train mail.jsonl --save whole --batch-size 7")
-    ok("train a.jsonl --save m --batch-size 7")
+    TextClassifier(classifier=PegasosClassifier(batch_size=7)).save("new")
+    ok("train mail.jsonl --load new --save whole")
+    ok("train a.jsonl --load new --save m")
     ok("train b.jsonl --load m --save m")
     assert load("m").weights == load("whole").weights and load("m").n_iterations == load("whole").n_iterations
 

@@ -51,7 +51,7 @@ def test_explain_says_why_a_text_is_what_it_is(ok, place):
 
 
 def test_explain_without_a_stream_shows_indices_and_a_hint(main):
-    assert main("train mail.jsonl --save m --intercept")[0] == 0
+    assert main("train mail.jsonl --save m")[0] == 0
     code, out, err = main("explain m --top 4")
     model = load("m")
     assert code == 0 and len(shown(out)) == 8

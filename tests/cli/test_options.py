@@ -34,7 +34,6 @@ def test_what_is_not_given_is_left_to_the_model(ok):
         ("evaluate --ngrams one", "--ngrams"),
         ("evaluate --ngrams 3,1", "ngram_range"),
         ("evaluate --format xml mail.jsonl", "--format"),
-        ("evaluate --token-pattern (", "token_pattern"),
         ("evaluate --delay -1", "--delay"),
         ("evaluate --text-field label mail.jsonl", "--text-field"),
         ("evaluate a.vw --binary", "--binary"),
@@ -60,7 +59,7 @@ def test_what_is_not_given_is_left_to_the_model(ok):
     ],
 )
 def test_a_mistake_says_what_is_wanted(fails, line, said):
-    assert said in fails(line.replace("(", "'('"), code=2)
+    assert said in fails(line, code=2)
 
 
 def test_version(ok):
@@ -102,7 +101,7 @@ def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
         elif isinstance(value, str):
             assert said == value
         else:
-            assert value is None and said.split()[0] in ("no", "none", "off", "1,", "adaptive,", "words")
+            assert value is None and said.split()[0] in ("no", "none", "off", "1,", "adaptive,")
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import of_classes, of_two
+from outcomes import matrix, of_classes, of_two
 from sklearn import metrics
 
 from stream_pegasos import PegasosClassifier, TextClassifier
@@ -120,7 +120,7 @@ def test_two_classes_that_are_exchanged(rows, exact):
 def test_predicted_may_differ_from_the_sign_of_the_margin():
     score = PrequentialScore()
     score.update(of_two([True, False], [1.0, 1.0], [0.5, 0.5], predicted=[False, False]))
-    assert (score.tally.cell(False, False), score.tally.cell(True, False)) == (1, 1)
+    assert matrix(score, False, True) == [[1, 0], [1, 0]]
 
 
 def test_roc_auc_is_exact_over_many_blocks():

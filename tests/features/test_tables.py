@@ -4,7 +4,6 @@ import importlib.util
 import json
 import os
 import pickle
-import struct
 import subprocess
 import sys
 import threading
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
-from vectors_by_hand import ROWS, check
+from vectors_by_hand import check
 
 from stream_pegasos.features.vectors import packed, unpacked, word_vectors
 
@@ -58,7 +57,7 @@ from stream_pegasos.features.vectors import word_vectors
 base = int(open("/proc/self/statm").read().split()[1])
 vectors = word_vectors("wordllama")
 vectors.codes([f"word{i}" for i in range(100_000)])
-assert not {"wordllama", "requests", "gensim"} & set(sys.modules)
+assert not {"wordllama", "requests"} & set(sys.modules)
 print(vectors.digest, (int(open("/proc/self/statm").read().split()[1]) - base) * 4096 / 1e6)
 """
 
@@ -181,37 +180,6 @@ def test_words_are_the_same_in_any_batch(tmp_path):
         assert (codes * 2.0 ** shifts[:, np.newaxis]).tolist() == [alone[i] for i in asked]
 
 
-def test_the_binary_format_of_word2vec(tmp_path):
-    path = tmp_path / "x.bin"
-    rows = b"".join(f"{word} ".encode() + struct.pack("<3f", *row) + b"\n" for word, row in ROWS.items())
-    path.write_bytes(b"3 3\n" + rows)
-    vectors = word_vectors(path)
-    assert vectors.digest == word_vectors({word: np.float32(row) for word, row in ROWS.items()}).digest
-    path.write_bytes(b"3 3\n" + rows[:-9])
-    with pytest.raises(ValueError, match="has no vectors of words in the format of word2vec or fastText"):
-        word_vectors(path)
-
-
-def test_the_binary_format_of_fasttext(tmp_path):
-    """A word that lacks is the mean of its n-grams; one in lower case may be found with capitals first."""
-    from gensim.models import FastText, fasttext
-
-    texts = [["the", "cat", "sat"], ["Rome", "NASA", "好吃"]] * 3
-    options = {"vector_size": 6, "min_count": 1, "bucket": 50, "min_n": 2, "max_n": 3, "epochs": 1, "workers": 1}
-    path = str(tmp_path / "x.bin")
-    fasttext.save_facebook_model(FastText(texts, seed=1, **options), path)
-    kept, vectors = fasttext.load_facebook_vectors(path), word_vectors(path)
-    largest = max(np.abs(kept.vectors).max(), np.abs(kept.vectors_ngrams).max())
-    assert (vectors.size, vectors.n_dimensions) == (6, 6)
-    words = {"cat": "cat", "rome": "Rome", "nasa": "NASA", "cats": "cats", "x": "x", "好": "好", "\ud800x": "\ufffdx"}
-    for _ in range(2):
-        for word, same in words.items():
-            unit = 2.0 ** vectors.codes([word])[1][0]
-            assert np.abs(vectors.vector(word) - kept[same] / largest * 16256).max() <= unit / 2 + 1, word
-    assert not vectors.vector("").any()
-    assert pickle.loads(pickle.dumps(vectors)) == vectors
-
-
 def test_threads_get_the_same():
     words = [f"{a}{b}" for a in WORDS[:9] for b in range(300)]
     expected, wrong = word_vectors("wordllama").codes(words), []
@@ -236,14 +204,9 @@ def test_a_missing_package_is_named(monkeypatch, tmp_path):
         word_vectors("wordllama")
     with pytest.raises(ValueError, match=r"of the package wordllama: .*stream-pegasos\[vectors\]"):
         unpacked(wanted)
-    for package, source in (
-        ("gensim.models", tmp_path / "x.bin"),
-        ("tokenizers", folder_of(tmp_path / "f", WORDPIECE, np.ones((9, 2)))),
-    ):
-        (tmp_path / "x.bin").write_bytes(b"")
-        monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(ImportError, match=rf"needs {package.split('.')[0]}: .*stream-pegasos\[vectors\]"):
-            word_vectors(source)
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(ImportError, match=r"needs tokenizers: .*stream-pegasos\[vectors\]"):
+        word_vectors(folder_of(tmp_path, WORDPIECE, np.ones((9, 2))))
 
 
 def test_folders_that_are_no_table(tmp_path):

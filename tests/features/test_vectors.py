@@ -97,6 +97,9 @@ def test_what_a_model_file_says_of_it(tmp_path):
         unpacked(found, {"a": [1], "b": [2]})
     with pytest.raises(ValueError, match="give the mapping"):
         unpacked(packed(word_vectors(ROWS)))
+    with pytest.raises(ValueError, match=r"needs the word vectors 'x\.bin' .*: 'x\.bin' is a binary file"):
+        unpacked({**found, "name": "x.bin"})
+    assert unpacked({**found, "name": "x.bin"}, tmp_path / "y.vec").digest == vectors.digest
     assert unpacked(packed(word_vectors(ROWS)), ROWS) == word_vectors(ROWS)
     for wrong in None, {}, {**found, "size": "3"}, {**found, "name": ["x"]}:
         with pytest.raises(ValueError, match="does not say"):
@@ -110,6 +113,11 @@ def test_what_a_model_file_says_of_it(tmp_path):
         (b"wordllama", TypeError, "of type bytes"),
         ("wordlama", FileNotFoundError, "no file or folder 'wordlama'"),
         ("a\0b", ValueError, "no name of a file"),
+        (
+            "x.bin",
+            ValueError,
+            r"'x\.bin' is a binary file of word2vec .*: write its vectors as text, \.vec, as",
+        ),
         ("/dev/null", FileNotFoundError, "no file or folder"),
         ({}, ValueError, "empty"),
         ({1: [1.0]}, TypeError, "1 for a word"),
@@ -139,6 +147,7 @@ def test_what_is_no_table(source, error, match):
         ("a 1 nan\n", "infinite, or none"),
         ("a 1 1e300\n", "infinite, or none"),
         ("1 0\na\n", "line 2"),
+        ("1 1\na \0\0\0?\n", "line 2 of .* if the file is binary, write its vectors as text"),
         ("1 1100\na" + " 1" * 1100, "1100 numbers"),
     ],
 )

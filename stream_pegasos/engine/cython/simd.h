@@ -11,11 +11,9 @@
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>
 SP_INLINE unsigned sp_lowest_bit(uint64_t bits) { unsigned long i; _BitScanForward64(&i, bits); return (unsigned)i; }
-SP_INLINE uint64_t sp_high_product(uint64_t a, uint64_t b) { return __umulh(a, b); }
 SP_INLINE uint64_t sp_joined_product(uint64_t a, uint64_t b) { return a * b ^ __umulh(a, b); }
 #else
 SP_INLINE unsigned sp_lowest_bit(uint64_t bits) { return (unsigned)__builtin_ctzll(bits); }
-SP_INLINE uint64_t sp_high_product(uint64_t a, uint64_t b) { return (uint64_t)(((unsigned __int128)a * b) >> 64); }
 SP_INLINE uint64_t sp_joined_product(uint64_t a, uint64_t b) { /* its two halves, of one multiplication */
     const unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
@@ -272,15 +270,6 @@ static SP_TARGET_AVX2 void sp_find_edges_avx2(const sp_classes *classes, uint32_
 #define sp_find_edges SP_BETTER(sp_find_edges)
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
-
-/* `x` where `take` is 1 and 0.0 where it is 0, without a branch. */
-SP_INLINE double sp_take(double x, uint64_t take) {
-    uint64_t bits;
-    memcpy(&bits, &x, 8);
-    bits &= 0 - take;
-    memcpy(&x, &bits, 8);
-    return x;
-}
 
 /* Whether all of n numbers are at most `limit` in size, and none of them NaN. */
 static int sp_all_within(const double *x, size_t n, double limit) {

@@ -13,7 +13,6 @@ cdef extern from "cython/columns.h" nogil:
     float* sp_squares(float*, const sp_columns*)
     float* sp_counts(float*, const sp_columns*)
     uint32_t* sp_numbers(float*, const sp_columns*)
-    void sp_fetch_weights(float*, const sp_columns*)
     void sp_fetch_evidence(float*, const sp_columns*)
     void sp_weaken_columns(float*, sp_columns*, uint32_t, double)
     void sp_add_up(double*, size_t, float*, const sp_columns*, const Py_ssize_t*, const double*, size_t)
