@@ -40,6 +40,10 @@ ALIGNMENT = 64  # of words that are mapped, so that entries of a table share lin
 Arrays = Mapping[str, NDArray[Any]]
 
 
+class RemovedError(ValueError):
+    """A file needs what an earlier version had."""
+
+
 class Saveable:
     """Adds `save` and `load`. A subclass gives and takes its state as arrays, names of features and JSON values."""
 
@@ -57,6 +61,11 @@ class Saveable:
     @staticmethod
     def kind_of(name: str) -> type[Saveable]:
         """The class that a file names."""
+        if name == "OrdinalPairsClassifier":
+            raise RemovedError(
+                "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() anew, "
+                "or see examples/papers/duros_katzman.py"
+            )
         look_up(name)
         return Saveable.kinds[name]
 
@@ -240,6 +249,8 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
     ------
     VectorsError
         If the word vectors or the encoder that it needs lack, or are others.
+    RemovedError
+        If it needs what the package had in an earlier version.
     ValueError
         If the file is damaged or is no model, or it needs no vectors, but there are some.
     OSError, TypeError, ImportError
@@ -279,8 +290,8 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
                 raise ValueError("names of fields must be texts")
             if field_names:
                 model.field_names = field_names
-    except VectorsError as error:
-        raise VectorsError(f"{path} cannot be used: {error}") from None
+    except (VectorsError, RemovedError) as error:
+        raise type(error)(f"{path} cannot be used: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())  # River writes its objects on several lines
         raise ValueError(f"{path} is damaged: {reason}") from None

@@ -80,7 +80,7 @@ def test_names_that_leave_no_weight_are_forgotten(kind, at_once):
     """Examples that are right by far bring names and no features."""
     model = kind(
         max_features=5,
-        **({"margin": 0.5} if kind is AdaptiveClassifier else {"counter": "violations", "l2": 0.1, "project": False}),
+        **({"margin": 0.5} if kind is AdaptiveClassifier else {"l2": 0.1, "project": False}),
     )
     for i in range(60):
         model.learn_one({"a": 1.0}, i % 2 == 0)
