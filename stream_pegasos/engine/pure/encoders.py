@@ -33,6 +33,10 @@ class Encoder:
         """Raise what learning these inputs would raise."""
         self.rows(X, True)
 
+    def name(self, key: int) -> Any:
+        """The name of the feature with that key."""
+        return key
+
     def size(self) -> int:
         """How many names have been numbered."""
         return 0
