@@ -170,7 +170,7 @@ def test_probabilities_are_the_shares_of_labels_seen_with_the_signs():
 def test_each_two_neighbours_have_a_machine_and_patterns_are_counted_before_phrases_are_learned():
     X, _ = phrases(300)
     y = np.clip(np.round(X @ np.random.default_rng(0).normal(size=30) + 2.0), 0, 4).astype(np.int64)
-    model = duros_katzman.NeighbouringPairs(5, at_once=1)
+    model = duros_katzman.NeighbouringPairs(5)
     machines = [PegasosClassifier(pos_label=True) for _ in range(4)]
     counts = defaultdict(Counter)
     for i, label in enumerate(y.tolist()):
@@ -178,7 +178,7 @@ def test_each_two_neighbours_have_a_machine_and_patterns_are_counted_before_phra
         counts[signs][label] += 1
         for lower in {label - 1, label} & {0, 1, 2, 3}:
             machines[lower].learn_many(X[[i]], [label == lower + 1])
-    model.learn_many(X, y)
+        model.learn_many(X[[i]], y[[i]])
     probabilities, labels = model.predict_proba_many(X), model.predict_many(X)
     of_machines = np.column_stack([machine.decision_function_many(X) for machine in machines]) > 0.0
     for signs, row, label in zip(of_machines.tolist(), probabilities, labels.tolist(), strict=True):

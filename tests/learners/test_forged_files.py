@@ -179,7 +179,7 @@ def test_a_file_of_ordered_pairs_names_what_to_use_instead(path):
         ("stop_words", {"set": [1]}),
         ("tokenizer", "str.split"),
         ("preprocessor", {"dict": []}),
-        *((name, {"initializer": ["Zeros", {"dict": []}]}) for name in ("tokenizer", "preprocessor", "on")),
+        *((name, {"drift_detector": ["ADWIN", {"dict": []}]}) for name in ("tokenizer", "preprocessor", "on")),
         ("unknown", 1),
     ],
 )

@@ -86,7 +86,7 @@ def test_names_that_leave_no_weight_are_forgotten(kind, at_once):
         model.learn_one({"a": 1.0}, i % 2 == 0)
         model.learn_one({"b": 1.0}, False)
         model.learn_one({"a": 1.0}, True)
-    rows = [{"b": 1.0, f"name {i}": 1e-9} for i in range(100)]
+    rows = [{"b": 10.0, f"name {i}": 1e-9} for i in range(100)]
     if at_once:
         model.learn_many(rows, [False] * 100)
     else:
