@@ -49,7 +49,6 @@ else:
         "MultiLabelClassifier": "learners.multilabel",
         "Number": "features.fields",
         "OrdinalClassifier": "learners.ordinal",
-        "OrdinalPairsClassifier": "learners.ordinal",
         "PegasosClassifier": "learners.pegasos",
         "TextClassifier": "learners.text",
         "TextFeatures": "features.text",

@@ -21,21 +21,16 @@ if engine.NAME == "pure":
 class DensePegasos:
     """The algorithm as published, on dense vectors, with nothing lazy and nothing incremental.
 
-    `average` is False, the step that the average begins with, or "weighted"; `first` the first weight of each feature,
-    which it has from when it is first learned.
+    `average` is False, the step that the average begins with, or "weighted".
     """
 
-    def __init__(
-        self, dimension, l2=1e-4, batch_size=1, t0=0.0, project=True, average=False, counter="every", first=None
-    ):
+    def __init__(self, dimension, l2=1e-4, batch_size=1, t0=0.0, project=True, average=False):
         self.l2, self.batch_size, self.t0, self.project = l2, batch_size, t0, project
-        self.average, self.counter, self.first = average, counter, first
+        self.average = average
         self.w = np.zeros(dimension)
         self.t = 0
         self.batch = []
         self.iterates = []  # with their weights in the average
-        self.met = np.zeros(dimension, bool)
-        self.left = 1.0  # of the first weights
         self.largest = 0.0  # the largest weight ever, which rounding errors are relative to
 
     @property
@@ -49,40 +44,24 @@ class DensePegasos:
 
     def learn(self, x, y, c=1.0):
         x = np.array(x, float)
-        if self.first is not None:
-            self.initialize(x)
         self.batch.append((x, y, c))
         if len(self.batch) == self.batch_size:
             self.flush()
-
-    def initialize(self, x):
-        new = (x != 0.0) & ~self.met
-        self.met |= new
-        self.w = self.w + np.where(new, self.left * self.first, 0.0)
-        if new.any() and (self.project or self.t == 0):
-            self.back_into_ball()
-
-    def back_into_ball(self):
-        norm = np.linalg.norm(self.w)
-        if norm > 0.0:
-            shrink = min(1.0, 1.0 / (np.sqrt(self.l2) * norm))
-            self.w, self.left = shrink * self.w, shrink * self.left
 
     def flush(self):
         if not self.batch:
             return
         violating = [(x, y, c) for x, y, c in self.batch if y * self.margin(x) < 1.0]
         k, self.batch = len(self.batch), []
-        if self.counter == "violations" and not violating:
-            return
         self.t += 1
         eta = 1.0 / (self.l2 * (self.t + self.t0))
-        self.w, self.left = (1.0 - eta * self.l2) * self.w, (1.0 - eta * self.l2) * self.left
+        self.w = (1.0 - eta * self.l2) * self.w
         for x, y, c in violating:
             self.w = self.w + eta / k * c * y * x
             self.largest = max(self.largest, np.abs(self.w).max())  # also where the next one takes it back
-        if self.project:
-            self.back_into_ball()
+        norm = np.linalg.norm(self.w)
+        if self.project and norm > 0.0:
+            self.w = min(1.0, 1.0 / (np.sqrt(self.l2) * norm)) * self.w
         if self.average == "weighted":
             self.iterates.append((self.t, self.w))
         elif self.average and self.t >= self.average:

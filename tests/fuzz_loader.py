@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 from fuzz_scanner import TEXTS
 from fuzz_shared import FLOATS, INTEGERS, below, check_predicts, mutated, one_byte, state_of
-from river import drift, optim
+from river import drift
 from safetensors.numpy import save as safetensors_save
 
 import stream_pegasos
@@ -41,9 +41,6 @@ VALUES += [{"int": "f" * n} for n in (1, 16, 4000, 20_000)] + [
     {"dict": [[]]},
 ]
 VALUES += [{"dict": [["x", 1]]}, {"dict": [[{"list": []}, 1]]}, {"a": 1, "b": 2}]
-VALUES += [{"initializer": [name, {"dict": []}]} for name in ("Zeros", "Normal", "os", "Initializer", "__all__")]
-VALUES += [{"initializer": ["Normal", {"dict": [["sigma", sigma]]}]} for sigma in ("x", -1.0, 1e308)]
-VALUES += [{"initializer": ["Normal", {"dict": [["seed", seed]]}]} for seed in (-1, "x", 1.5, 2**40)]
 VALUES += [{"drift_detector": [name, {"dict": []}]} for name in ("ADWIN", "KSWIN", "DDM", "FHDDM", "os", "NoDrift")]
 VALUES += [
     {"drift_detector": [name, {"dict": [[parameter, value]]}]}
@@ -78,11 +75,9 @@ def seed_models():
         AdaptiveClassifier(drift_detector=drift.ADWIN()),
         PegasosClassifier(),
         PegasosClassifier(batch_size=7, fit_intercept=True, average="weighted", class_weight={"b": 2.0}),
-        PegasosClassifier(initializer=optim.initializers.Normal(seed=3), t0=20.0, average=3, max_features=10),
-        PegasosClassifier(counter="violations", batch_size=3, l2=0.1),
+        PegasosClassifier(t0=20.0, average=3, max_features=10),
         PegasosClassifier(multi_class="crammer_singer", batch_size=7, fit_intercept=True),
         PegasosClassifier(multi_class="ovr", batch_size=7),
-        OrdinalClassifier(PegasosClassifier(batch_size=7)),
         OrdinalClassifier(AdaptiveClassifier(half_life=30.0, max_features=10)),
         MultiLabelClassifier(AdaptiveClassifier(threshold={"a": 0.3}, max_false_positive_rate={"b": 0.1})),
         AdaptiveClassifier(threshold={"a": 0.3}, max_false_positive_rate={"b": 0.1}, class_weight="balanced"),

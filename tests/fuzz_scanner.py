@@ -86,14 +86,14 @@ CLASSIFIERS = [
         fit_intercept=random.random() < 0.5,
         max_features=random.choice([None, 1, 2, 10, 1000]),
     ),
-    lambda random: PegasosClassifier(average=random.choice([True, "weighted"]), counter="violations"),
+    lambda random: PegasosClassifier(average=random.choice([True, "weighted"])),
     lambda random: PegasosClassifier(
         multi_class=random.choice(["crammer_singer", "ovr"]),
         batch_size=1 + below(random, 3),
         average=random.choice([False, True]),
         max_features=random.choice([None, 2, 100]),
     ),
-    lambda random: OrdinalClassifier(PegasosClassifier()),
+    lambda random: OrdinalClassifier(),
     lambda random: KernelPegasosClassifier(budget=10),
 ]
 

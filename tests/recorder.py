@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from pairwise import pairwise
-from river import drift, optim
+from river import drift
 
 import stream_pegasos as sp
 
@@ -34,7 +34,7 @@ PIECE, ONE_BY_ONE, SHOWN, SHOWN_ONE = 1000, 100, 300, 20  # messages: learned at
 
 
 def ordinal(**options: Any) -> Any:
-    return sp.OrdinalClassifier(sp.PegasosClassifier(**options))
+    return sp.OrdinalClassifier(sp.AdaptiveClassifier(**options))
 
 
 def common_words(x: dict[Any, float], z: dict[Any, float]) -> float:
@@ -50,7 +50,7 @@ SIZES = {"narrow": 2**10, "text_4096": 2**12, "matrix_4096": 2**12}  # columns, 
 GROUPS = (TEXTS[:2], DICTS, MATRICES[:2])
 BOTH = (True, False)
 # What is made anew for each model, by its option.
-MADE = {"initializer": lambda: optim.initializers.Normal(seed=3, sigma=0.01), "drift_detector": drift.binary.HDDMW}
+MADE = {"drift_detector": drift.binary.HDDMW}
 
 ANY = {"fit_intercept": BOTH, "weighted": BOTH}
 STEPS = {**ANY, "l2": (1e-4, 1e-2), "project": BOTH, "intercept_scaling": (1.0, 0.5)}
@@ -59,7 +59,7 @@ POSITIVE = {"pos_label": (None, "positive", "negative")}
 
 PEGASOS = TWO | POSITIVE | STEPS
 PEGASOS |= {"batch_size": (1, 7), "t0": (0.0, 100.0, 1e4), "average": (False, True, 50, "weighted")}
-PEGASOS |= {"counter": ("every", "violations"), "initializer": (None, True), "max_features": (None, 2000)}
+PEGASOS |= {"max_features": (None, 2000)}
 
 # A threshold and a limit of false positives need to know the positive label.
 DECISIONS = [(None, 0.5, None), ("negative", 0.5, None), ("positive", 0.7, None), ("negative", 0.3, 0.1)]
@@ -71,7 +71,7 @@ ADAPTIVE |= {"learning_rate": (0.5, 0.1), "intercept_scaling": (0.1, 1.0)}
 
 MULTICLASS = {"multi_class": ("crammer_singer", "ovr"), "class_weight": (None, {"earn": 2.0, "acq": 0.5}, "balanced")}
 MULTICLASS |= STEPS | {"stream": (REUTERS,), "batch_size": (1, 5), "t0": (0.0, 100.0)}
-ORDINAL = STEPS | {"stream": (STARS,), "batch_size": (1, 5), "t0": (0.0, 100.0)}
+ORDINAL = ANY | {"stream": (STARS,), "margin": (5.0, 1.0), "half_life": (10_000, 500), "naive_bayes": BOTH}
 FUNCTION = TWO | POSITIVE | {"t0": (0.0, 10.0), "l2": (1e-2, 1e-3), "weighted": BOTH}
 FUNCTION |= {"budget": (None, 50)}
 KERNEL = FUNCTION | {"gamma": (0.5, 1.0), "degree": (2, 3), "coef0": (0.5, 1.0)}
@@ -127,7 +127,7 @@ def all_cases(n: int) -> Iterator[Case]:
                 options |= {name: meant.get(options[name], options[name]) for name in ("pos_label", "class_weight")}
             if options.get("max_features") and inputs in ("dicts", "narrow"):
                 options["max_features"] = 500
-            n_case = min(n, most, 398 if inputs == "dicts" else 1000 if options.get("initializer") else n)
+            n_case = min(n, most, 398 if inputs == "dicts" else n)
             yield Case(f"{kind}-{i:03}-{stream}-{inputs}", make, stream, inputs, options, weighted, n_case)
 
 

@@ -1,23 +1,15 @@
 """The rules of both engines, each with some options: what is said of all of them is tried on each."""
 
 import math
-import zlib
 
 import numpy as np
 import pytest
 from engines import pure_engine
 
-SIGNS = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])  # of three classes in two pairs
-
 
 def pegasos(reduction="two", l2=0.1, batch_size=4, project=True, scaling=0.5, **others):
     def make(engine_in_test):
-        learner = engine_in_test.PegasosLearner(l2, batch_size, 0.5, project, scaling, reduction=reduction, **others)
-        if reduction == "pairs":
-            learner.signs = SIGNS
-            learner.add_column()
-            learner.add_column()
-        return learner
+        return engine_in_test.PegasosLearner(l2, batch_size, 0.5, project, scaling, reduction=reduction, **others)
 
     return make
 
@@ -35,23 +27,17 @@ def adaptive(*options, reduction="two"):
     return make
 
 
-def first_weight(name):
-    """The same in each process."""
-    return zlib.crc32(repr(name).encode()) / 2.0**32 - 0.5
-
-
-AVERAGES = {"average_from": 1, "average_by_t": True, "only_violations": True}
+AVERAGES = {"average_from": 1, "average_by_t": True}
 # A rule with options, by name; all that is below is tried on each.
 LEARNERS = {
     "two": pegasos(),
     "two, an example a step": pegasos(batch_size=1, scaling=0.0),
     "two, average": pegasos(**AVERAGES),
-    "two, first weights": pegasos(initializer=first_weight, average_from=3),
-    "two, first weights outside of the ball": pegasos(l2=10.0, initializer=first_weight, project=False),
+    "two, average from step 3": pegasos(average_from=3),
     "two, small l2": pegasos(l2=1e-30, project=False),
     "two, large l2": pegasos(l2=1e30),
-    **{reduction: pegasos(reduction) for reduction in ("ovr", "crammer_singer", "pairs")},
-    **{f"{reduction}, average": pegasos(reduction, **AVERAGES) for reduction in ("ovr", "crammer_singer", "pairs")},
+    **{reduction: pegasos(reduction) for reduction in ("ovr", "crammer_singer")},
+    **{f"{reduction}, average": pegasos(reduction, **AVERAGES) for reduction in ("ovr", "crammer_singer")},
     "ovr, small l2": pegasos("ovr", l2=1e-30, project=False),
     "crammer_singer, large l2": pegasos("crammer_singer", l2=1e30),
     "adaptive": adaptive(0.5, False, 5.0, 0.5, 30.0, 0.1),
@@ -80,7 +66,7 @@ def targets_of(learner):
     if not learner.several:
         return [0.0, 1.0]
     most = len(SETS[0]) - 1 if "multilabel" in learner.arguments else min(5, learner.n_columns + 1)
-    return [float(number) for number in range(3 if "pairs" in learner.arguments else most)]
+    return [float(number) for number in range(most)]
 
 
 def history(which, *engines, n=60, extreme=False):

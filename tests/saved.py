@@ -62,7 +62,7 @@ def fails_in_one_line(path, match=None):
 OTHERS = {
     "joint": lambda: PegasosClassifier(multi_class="crammer_singer", batch_size=7, fit_intercept=True),
     "ovr": lambda: PegasosClassifier(multi_class="ovr", batch_size=7),
-    "ordinal": lambda: OrdinalClassifier(PegasosClassifier(batch_size=7)),
+    "ordinal": OrdinalClassifier,
     "kernel": lambda: KernelPegasosClassifier(l2=0.1, budget=20),
     "adaptive": lambda: AdaptiveClassifier(half_life=30.0),
 }

@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import itertools
 import math
 import pickle
 
@@ -71,18 +70,9 @@ def test_many_at_once_give_the_same_bits(case):
         by_label = [m if isinstance(m, dict) else {two[0]: -m, two[1]: m} for _, m, _ in before]
         expected = [[margins.get(label, -math.inf) for label in told.classes] for margins in by_label]
         assert told.scores.tolist() == [close(row) for row in expected]
-    elif case.has_thresholds:
+    else:
         for row, (_, margins, _) in zip(told.scores.tolist(), before, strict=True):
             assert row == [close(margins.get(label, -math.inf)) for label in told.classes]
-    else:
-        assert told.labels.tolist() == [label for label, _, _ in before]
-        for row, (_, margins, probabilities) in zip(told.scores.tolist(), before, strict=True):
-            pairs = itertools.pairwise(sorted(case.labels))
-            assert row == [close(margins.get(pair, -math.inf)) for pair in pairs]
-            of_later = dict.fromkeys(told.classes, 0.0) | {y: p for y, p in probabilities.items() if y is not None}
-            assert len(margins) < 1 or told.probabilities.tolist()[before.index((_, margins, probabilities))] == close(
-                list(of_later.values())
-            )
 
 
 @for_each(CASES)
@@ -131,12 +121,12 @@ def test_what_a_model_says_of_itself(case):
         of_labels = {"several classes", "ordered", "several labels"}
         assert capabilities <= {"texts", "vectors", "weights", "explain", *of_labels}
         assert ("texts" in capabilities) == (case.of != "features") == ("features" in model.parts)
-        several = case.has_weights and case.option("initializer") is None
+        several = case.has_weights
         assert ("several classes" in capabilities) == several == model._multiclass
         assert ("weights" in capabilities) == case.has_weights
         assert ("ordered" in capabilities) == (case.classes == ORDERED)
         assert ("several labels" in capabilities) == (case.classes == SETS)
-        assert ("explain" in capabilities) == (case.has_weights and (case.classes != ORDERED or case.has_thresholds))
+        assert ("explain" in capabilities) == (case.has_weights)
         assert model.parts["classifier"] is (model if case.of == "features" else model.classifier)
         assert model.parts.get("features") is getattr(model, "features", None)
         if not case.has_weights:
@@ -146,7 +136,7 @@ def test_what_a_model_says_of_itself(case):
             with pytest.raises(AttributeError, match="has no intercept"):
                 _ = model.intercept
             continue
-        is_flat = case.classes == TWO or case.has_thresholds or (case.classes == GROWING and not model.n_iterations)
+        is_flat = case.classes == TWO or case.classes == ORDERED or (case.classes == GROWING and not model.n_iterations)
         weights = {None: model.weights} if is_flat else model.weights
         columns = np.array([name for name in names if isinstance(name, int)] + [1 << 40])
         found = model.weights_of(columns)
@@ -267,7 +257,7 @@ def test_before_anything_is_learned(case):
     assert [label for label in model.classes if label is not None] == [case.pos_label] * bool(case.pos_label)
 
 
-@for_each([case for case in CASES if case.classes == TWO and not case.pos_label and not case.option("initializer")])
+@for_each([case for case in CASES if case.classes == TWO and not case.pos_label])
 def test_labels_that_exchange(case):
     """1 is taken for the positive one until 2 comes; a model that knew it from the start is the same, to rounding."""
     X, y = case.columns(60)
@@ -326,7 +316,7 @@ def test_a_class_weight_is_a_weight_of_its_examples(case):
 def test_probabilities_and_predictions_agree(case):
     model = case.trained(60)
     decides = case.option("threshold") in (None, 0.5) and case.option("max_false_positive_rate") is None
-    decides = decides and case.classes != SETS and not case.has_thresholds
+    decides = decides and case.classes != SETS and case.classes != ORDERED
     for x, _ in case.stream(40, seed=3):
         probabilities, label = case.probabilities(model, x), case.predicted(model, x)
         margins = model.decision_function_one(x)

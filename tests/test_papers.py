@@ -13,6 +13,7 @@ import pytest
 import rcv1
 import rupnik_2008
 import sumukh_2019
+import variants
 from batch import newton, objective
 from greenquist import Problem
 from scipy.optimize import approx_fprime
@@ -149,7 +150,7 @@ def test_vote_counts_the_pairs_won():
 # --- duros_katzman ----------------------------------------------------------------------------------------------------
 
 
-def test_decode_gives_the_label_seen_most_often_with_the_signs():
+def test_probabilities_are_the_shares_of_labels_seen_with_the_signs():
     rng = np.random.default_rng(3)
     y = rng.choice(5, 200, p=[0.1, 0.2, 0.4, 0.2, 0.1])
     signs = rng.random((200, 4)) < 0.5
@@ -158,11 +159,33 @@ def test_decode_gives_the_label_seen_most_often_with_the_signs():
     seen = defaultdict(Counter)
     for pattern, label in zip(signs.tolist(), y.tolist(), strict=True):
         seen[tuple(pattern)][label] += 1
-    labels = duros_katzman.decode(signs, y, test_signs)
-    for pattern, label in zip(test_signs.tolist(), labels.tolist(), strict=True):
+    patterns = duros_katzman.Patterns(5)
+    for begin in range(0, 200, 70):
+        patterns.count(signs[begin : begin + 70], y[begin : begin + 70])
+    for pattern, row in zip(test_signs.tolist(), patterns.probabilities(test_signs), strict=True):
         counts = seen.get(tuple(pattern), Counter(y.tolist()))
-        assert counts[label] == max(counts.values())
-    assert labels[test_signs.all(axis=1)] == np.bincount(y).argmax()
+        assert row == pytest.approx([counts[label] / counts.total() for label in range(5)])
+
+
+def test_each_two_neighbours_have_a_machine_and_patterns_are_counted_before_phrases_are_learned():
+    X, _ = phrases(300)
+    y = np.clip(np.round(X @ np.random.default_rng(0).normal(size=30) + 2.0), 0, 4).astype(np.int64)
+    model = duros_katzman.NeighbouringPairs(5)
+    machines = [PegasosClassifier(pos_label=True) for _ in range(4)]
+    counts = defaultdict(Counter)
+    for i, label in enumerate(y.tolist()):
+        signs = tuple(bool(machine.decision_function_many(X[[i]])[0] > 0.0) for machine in machines)
+        counts[signs][label] += 1
+        for lower in {label - 1, label} & {0, 1, 2, 3}:
+            machines[lower].learn_many(X[[i]], [label == lower + 1])
+        model.learn_many(X[[i]], y[[i]])
+    probabilities, labels = model.predict_proba_many(X), model.predict_many(X)
+    of_machines = np.column_stack([machine.decision_function_many(X) for machine in machines]) > 0.0
+    for signs, row, label in zip(of_machines.tolist(), probabilities, labels.tolist(), strict=True):
+        seen = counts.get(tuple(signs), Counter(y.tolist()))
+        assert row == pytest.approx([seen[label] / seen.total() for label in range(5)])
+        assert seen[label] == max(seen.values())
+    assert len(counts) > 4
 
 
 def phrases(n, seed=0):
@@ -282,35 +305,53 @@ def noisy_problem():
     return rupnik_2008.make_problem("noisy", X[:200], y[:200], X[200:], y[200:])
 
 
-def test_first_weights_only_decide_who_violates_first(noisy_problem):
-    def runs(**options):
-        return [
-            rupnik_2008.train(
-                noisy_problem,
-                [1, 1_000],
-                0,
-                initializer=rupnik_2008.random_first_weights(seed),
-                batch_size=5,
-                **options,
-            )
-            for seed in range(3)
-        ]
+def test_variants_without_a_variant_are_the_package(noisy_problem):
+    for k in (1, 5):
+        ours, dense = (
+            rupnik_2008.train(noisy_problem, [1, 7, 1_000], 0, model)
+            for model in (rupnik_2008.pegasos(k), rupnik_2008.counting(noisy_problem, k, "every"))
+        )
+        assert [point.objective for point in dense] == pytest.approx([point.objective for point in ours])
+        assert [point.counted for point in dense] == [point.counted for point in ours] == [1, 7, 1_000]
 
-    assert rupnik_2008.spread(runs(), 1_000) < 1e-9
-    # Steps that begin gently keep most of them.
-    assert rupnik_2008.spread(runs(t0=1.0 / rupnik_2008.L2), 1) > 0.01
+
+def test_the_first_w_only_decides_who_violates_first(noisy_problem):
+    firsts = [variants.random_first_w(5, rupnik_2008.L2, seed) for seed in range(3)]
+    assert [np.linalg.norm(w) for w in firsts] == pytest.approx([100.0] * 3) and firsts[0] @ firsts[1] < 9e3
+    runs = [rupnik_2008.train(noisy_problem, [1, 1_000], 0, dense_from(w)) for w in firsts]
+    assert rupnik_2008.spread(runs, 1_000) < 0.01 < rupnik_2008.spread(runs, 1)
+    rows = np.random.default_rng(0).integers(200, size=5)
+    X, y = noisy_problem.X.toarray()[rows], noisy_problem.y[rows]
+    for w in firsts:  # nothing is left of it after the first step
+        model = dense_from(w)
+        model.learn_many(noisy_problem.X[rows], y)
+        step = X.T @ (y * (y * (X @ w) < 1.0)) / (5 * rupnik_2008.L2)
+        assert model.w == pytest.approx(step * min(1.0, 100.0 / max(1e-300, np.linalg.norm(step))))
+
+
+def dense_from(w):
+    return variants.DensePegasos(w, rupnik_2008.L2, 5)
 
 
 def test_counting_violations_only_solves_the_problem_with_less_of_l2(noisy_problem):
-    every, violations = (
-        rupnik_2008.train(noisy_problem, [50_000, 100_000], 0, counter=counter, average="weighted")
-        for counter in ("every", "violations")
-    )
-    assert rupnik_2008.share_counted(every) == 1.0
+    rows = np.random.default_rng(0).integers(200, size=100_000)
+    X, y = noisy_problem.X[rows], noisy_problem.y[rows]
+    shares, gaps = [], []
+    for counter in ("every", "violations"):
+        model, total = rupnik_2008.counting(noisy_problem, 1, counter), np.zeros(5)
+        for i in range(len(y)):
+            before = model.n_iterations
+            model.step(X.indptr[i : i + 2], X.indices, X.data, y[i : i + 1])
+            total += (model.n_iterations - before) * model.n_iterations * model.w  # the average weighted by t
+        w = total / (model.n_iterations * (model.n_iterations + 1) / 2)
+        shares.append(model.n_iterations / 100_000)
+        value = objective(w, noisy_problem.X, noisy_problem.y, rupnik_2008.L2)
+        gaps.append(value / noisy_problem.least - 1.0)
+    assert shares[0] == 1.0
     assert rupnik_2008.batch_gap(noisy_problem, 1.0) == "0.00%"
-    expected = float(rupnik_2008.batch_gap(noisy_problem, rupnik_2008.share_counted(violations)).rstrip("%")) / 100
-    assert 0.0 <= every[-1].gap < 0.1 * expected
-    assert violations[-1].gap == pytest.approx(expected, rel=0.2)
+    expected = float(rupnik_2008.batch_gap(noisy_problem, shares[1]).rstrip("%")) / 100
+    assert 0.0 <= gaps[0] < 0.1 * expected
+    assert gaps[1] == pytest.approx(expected, rel=0.2)
 
 
 def test_w_is_left_alone_by_draws_without_violation(noisy_problem):
@@ -320,8 +361,8 @@ def test_w_is_left_alone_by_draws_without_violation(noisy_problem):
         if y[row] * (w @ X[row]) < 1.0:
             w = (1.0 - 1.0 / t) * w + y[row] * X[row] / (rupnik_2008.L2 * t)
             w *= min(1.0, 1.0 / (rupnik_2008.L2**0.5 * np.linalg.norm(w)))
-    values = rupnik_2008.leave_alone(noisy_problem, [10, 500], 3)
-    assert values[1] == pytest.approx(objective(w, noisy_problem.X, y, rupnik_2008.L2))
+    _, last = rupnik_2008.train(noisy_problem, [10, 500], 3, rupnik_2008.counting(noisy_problem, 1, "w waits"))
+    assert last.objective == pytest.approx(objective(w, noisy_problem.X, y, rupnik_2008.L2)) and last.counted == 500
 
 
 def test_first_within_a_gap_is_that_of_the_middle_run():

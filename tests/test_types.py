@@ -28,7 +28,6 @@ WRONG = [
     "AdaptiveClassifier(loss='foo')",
     "AdaptiveClassifier(class_weight='balance')",
     "PegasosClassifier(average='weights')",
-    "PegasosClassifier(counter='some')",
     "HashedBagOfWords(analyzer='words')",
     "HashedBagOfWords(norm='l3')",
     "load('model') + 1",

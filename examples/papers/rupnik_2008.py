@@ -19,9 +19,9 @@ from common import parser, print_table, read_rcv1, save_figure, synthetic_rcv1
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
-from river.optim.initializers import Normal
 from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
+from variants import DensePegasos, random_first_w
 
 from stream_pegasos import PegasosClassifier
 
@@ -92,9 +92,8 @@ def error_rate(margins: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean(np.where(margins > 0.0, 1, -1) != y))
 
 
-def train(problem: Problem, checkpoints: list[int], order: int, **options) -> Run:
+def train(problem: Problem, checkpoints: list[int], order: int, model: PegasosClassifier | DensePegasos) -> Run:
     """Steps on batches drawn at random with the seed `order`, looked at after as many as each checkpoint says."""
-    model = PegasosClassifier(l2=L2, pos_label=1, **options)
     rng, run, seconds = np.random.default_rng(order), [], 0.0
     for before, after in itertools.pairwise([0, *checkpoints]):
         n_left = (after - before) * model.batch_size
@@ -104,16 +103,29 @@ def train(problem: Problem, checkpoints: list[int], order: int, **options) -> Ru
             model.learn_many(problem.X[rows], problem.y[rows])
             n_left -= len(rows)
         seconds += perf_counter() - began
-        w = np.zeros(problem.X.shape[1])
-        w[list(model.weights)] = list(model.weights.values())
+        w = model.w if isinstance(model, DensePegasos) else dense(model.weights, problem.X.shape[1])
         value, error = objective(w, problem.X, problem.y, L2), error_rate(problem.X_test @ w, problem.y_test)
         run.append(Point(after, seconds, model.n_iterations, value, value / problem.least - 1.0, error))
     return run
 
 
-def random_first_weights(seed: int) -> Normal:
-    """A vector that leaves the ball of radius 1/√λ, and so is scaled back to its surface."""
-    return Normal(sigma=1.0, seed=seed)
+def dense(weights: dict[int, float], n_columns: int) -> np.ndarray:
+    w = np.zeros(n_columns)
+    w[list(weights)] = list(weights.values())
+    return w
+
+
+def pegasos(batch_size: int) -> PegasosClassifier:
+    return PegasosClassifier(l2=L2, pos_label=1, batch_size=batch_size)
+
+
+def counting(problem: Problem, batch_size: int, counter: str) -> DensePegasos:
+    """From w = 0, with one of the counters of the variants."""
+    return DensePegasos(np.zeros(problem.X.shape[1]), L2, batch_size, counter)
+
+
+def from_random_w(problem: Problem, batch_size: int, seed: int) -> DensePegasos:
+    return DensePegasos(random_first_w(problem.X.shape[1], L2, seed), L2, batch_size)
 
 
 def first_within(gap: float, runs: list[Run], field: str) -> float:
@@ -142,10 +154,8 @@ def convergence(problem: Problem, batch_size: int, steps_read: tuple[int, ...], 
     curves, gaps, errors = axes
     checkpoints = sorted({*np.geomspace(1, most, 60).astype(int).tolist(), *steps_read})
     first = [point for point in checkpoints if point <= max(steps_read)]
-    by_weights = [
-        train(problem, first, 0, batch_size=batch_size, initializer=random_first_weights(seed)) for seed in SEEDS
-    ]
-    by_draws = [train(problem, checkpoints, seed, batch_size=batch_size) for seed in SEEDS]
+    by_weights = [train(problem, first, 0, from_random_w(problem, batch_size, seed)) for seed in SEEDS]
+    by_draws = [train(problem, checkpoints, seed, pegasos(batch_size)) for seed in SEEDS]
     for run in by_weights:
         curves.plot(first, [point.objective for point in run], linewidth=0.8)
     reference_line(curves, problem.least, "optimum")
@@ -198,53 +208,26 @@ def batch_gap(problem: Problem, share: float) -> str:
     return f"{objective(w, problem.X, problem.y, L2) / problem.least - 1.0:.2%}"
 
 
-def leave_alone(problem: Problem, checkpoints: list[int], order: int) -> list[float]:
-    """The objectives of single draws of which those without violation leave w as it is, though t counts them.
-
-    This is no form of Pegasos, which shrinks w in each step. The weights are `scale` times `v`.
-    """
-    X, y, rng = problem.X, problem.y, np.random.default_rng(order)
-    v, scale, squares, values = np.zeros(X.shape[1]), 1.0, 0.0, []
-    for t in range(1, checkpoints[-1] + 1):
-        row = int(rng.integers(len(y)))
-        place = slice(X.indptr[row], X.indptr[row + 1])
-        columns, x = X.indices[place], X.data[place]
-        margin = y[row] * scale * (v[columns] @ x)
-        if margin < 1.0:
-            # The first draw violates at w = 0, where there is nothing to shrink.
-            shrink, step = 1.0 - 1.0 / t if t > 1 else 1.0, 1.0 / (L2 * t)
-            scale *= shrink
-            v[columns] += y[row] * step / scale * x
-            squares = shrink**2 * squares + 2.0 * shrink * step * margin + step**2 * (x @ x)
-            shrink = min(1.0, 1.0 / np.sqrt(L2 * squares))
-            scale, squares = shrink * scale, shrink**2 * squares
-        if t in checkpoints:
-            values.append(objective(scale * v, X, y, L2))
-    return values
-
-
 def batches(problem: Problem, sizes: tuple[int, ...], products: list[int], axis: Axes) -> None:
     """Figure 4: how close k comes where kT, the number of examples drawn, stays the same.
 
     Dotted, and in the lower rows, is what the paper names but does not run: t does not count a batch without violation.
     The last rows are of k = 1 alone: t counts each draw, and w is left alone by those without violation.
     """
-    rows, shares = [], []
-    for counter, line in (("every", "-"), ("violations", ":")):
+    rows, last = [], products[-1]
+    read = {k: sorted({*(product // k for product in products), last // k // 2}) for k in sizes}
+    every = {k: train(problem, read[k], 0, pegasos(k)) for k in sizes}
+    violations = {k: train(problem, read[k], 0, counting(problem, k, "violations")) for k in sizes}
+    shares = [share_counted(run) for run in violations.values()]
+    for counter, line, runs in (("every", "-", every), ("violations", ":", violations)):
         for product, color in zip(products, ("#9cc3e6", "#4a90d0", "#1f4e79"), strict=True):
-            points = []
-            for k in sizes:
-                steps = product // k
-                run = train(problem, sorted({max(1, steps // 2), steps}), 0, batch_size=k, counter=counter)
-                points.append(run[-1].objective)
-                if counter == "violations" and product == products[-1]:
-                    shares.append(share_counted(run))
+            points = [point.objective for k in sizes for point in runs[k] if point.steps == product // k]
             name = f"kT = {product:,}"
             gaps = np.divide(points, problem.least) - 1.0
             axis.plot(sizes, gaps, line, marker=".", color=color, label=name if counter == "every" else None)
             rows.append([name, counter, *(f"{point:.4f}" for point in points)])
-    for product, value in zip(products, leave_alone(problem, products, 0), strict=True):
-        rows.append([f"kT = {product:,}", "every; w waits", f"{value:.4f}", *[""] * (len(sizes) - 1)])
+    for point in train(problem, products, 0, counting(problem, 1, "w waits")):
+        rows.append([f"kT = {point.steps:,}", "every; w waits", f"{point.objective:.4f}", *[""] * (len(sizes) - 1)])
     rows.append(["share of the batches with a violation", "", *(f"{share:.1%}" for share in shares)])
     rows.append(["batch SVM at λ × that share, above the optimum", "", batch_gap(problem, shares[0])])
     rows[-1] += [""] * (len(sizes) - 1)

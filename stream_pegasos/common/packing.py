@@ -48,8 +48,6 @@ def pack(value: Any) -> Any:
         return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
     if is_drift_detector(value) and type(value).__module__.startswith("river.drift."):
         return {"drift_detector": [type(value).__name__, pack(parameters_of(value))]}
-    if is_initializer(value):
-        return {"initializer": [type(value).__name__, pack(parameters_of(value))]}
     raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
 
 
@@ -70,13 +68,6 @@ def unpack(packed: Any) -> Any:
 
 def is_drift_detector(value: Any) -> bool:
     return isinstance(value, (base.DriftDetector, base.BinaryDriftDetector))
-
-
-def is_initializer(value: Any) -> bool:
-    """Whether it is one of `river.optim.initializers`."""
-    from river.optim import initializers  # slow to import, and seldom needed
-
-    return type(value) in (getattr(initializers, name) for name in initializers.__all__)
 
 
 def drift_detector_class(name: str) -> Any:
@@ -114,23 +105,15 @@ def pack_parameters(estimator: base.Base) -> dict[str, Any]:
 
 
 def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:
-    """What `pack_parameters` packed, with River's initializers and drift detectors made anew."""
+    """What `pack_parameters` packed, with River's drift detectors made anew."""
     parameters = {}
     for name, value in packed.items():
-        if name in RIVER_OBJECTS and isinstance(value, dict):
+        if name == "drift_detector" and isinstance(value, dict):
             kind, its_parameters = value[name]
-            parameters[name] = RIVER_OBJECTS[name](kind, unpack(its_parameters))
+            parameters[name] = _drift_detector(kind, unpack(its_parameters))
         else:
             parameters[name] = unpack(value)
     return parameters
-
-
-def _initializer(name: str, parameters: dict[str, Any]) -> Any:
-    from river.optim import initializers
-
-    if name not in initializers.__all__:
-        raise ValueError(f"{name!r} is no initializer of River's")
-    return getattr(initializers, name)(**parameters)
 
 
 def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:
@@ -146,7 +129,6 @@ def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:
     return detector
 
 
-RIVER_OBJECTS = {"initializer": _initializer, "drift_detector": _drift_detector}
 SIZES_OF_DETECTORS = {"clock", "max_buckets", "sliding_window_size", "stat_size", "window_size"}
 LARGEST_SIZE = 100_000
 

@@ -89,23 +89,18 @@ def in_use(kind: type[L]) -> type[L]:
     return found
 
 
-def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None, signs: Any = None) -> Any:
+def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None) -> Any:
     """Make an engine object anew, on the engine in use, whichever it was pickled on."""
     made: Any = (
         in_use(pure.Learner.kinds[kind])(*arguments) if kind in pure.Learner.kinds else globals()[kind](*arguments)
     )
     if state is not None:
         made.set_state(state)
-    if signs is not None:
-        made.signs = signs
     return made
 
 
 for kind in map(in_use, pure.Learner.kinds.values()):
-    copyreg.pickle(
-        kind,
-        lambda it: (restore, (type(it).__name__, it.arguments, it.get_state(), getattr(it, "signs", None))),
-    )
+    copyreg.pickle(kind, lambda it: (restore, (type(it).__name__, it.arguments, it.get_state())))
 copyreg.pickle(Lock, lambda it: (restore, ("Lock", (), None)))
 copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
 copyreg.pickle(Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))

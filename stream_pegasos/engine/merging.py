@@ -403,8 +403,7 @@ def merged_pegasos(base: State, parts: Sequence[State], batch_size: int) -> Stat
     by_column = np.argsort(np.concatenate([each["buffer_columns"] for each in buffers]), kind="stable")
     for name in OF_BUFFER:
         made[name] = np.concatenate([each[name] for each in buffers])[by_column]
-    for name in {"n_buffered", "n_violations"} & base.keys():
-        made[name] = base[name] + sum(part[name] - base[name] for part in parts)
+    made["n_buffered"] = base["n_buffered"] + sum(part["n_buffered"] - base["n_buffered"] for part in parts)
     if (made["n_buffered"] > batch_size).any():
         raise ValueError(f"the parts have {made['n_buffered'].max():,} examples, and a mini-batch is of {batch_size:,}")
     n_learned = [int((part["n_buffered"] - base["n_buffered"]).max(initial=0)) for part in parts]

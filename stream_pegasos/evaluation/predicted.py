@@ -40,8 +40,7 @@ class Prediction(NamedTuple):
         With two classes, the margin of the positive one. With more, how far the margin of the predicted label is above
         the next best one; below 0 if a threshold decided for a label that is not the best. If an example may have
         several labels, the margin of each that is predicted. Of ordered classes, how far the logarithm of the
-        probability is above that of the most probable other label. `None` if there is none, as of ordered classes that
-        neighbouring pairs tell apart.
+        probability is above that of the most probable other label. `None` if there is none.
     """
 
     label: Any

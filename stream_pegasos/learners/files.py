@@ -40,8 +40,8 @@ ALIGNMENT = 64  # of words that are mapped, so that entries of a table share lin
 Arrays = Mapping[str, NDArray[Any]]
 
 
-class UnsupportedError(ValueError):
-    """A model needs what an earlier version had, and this one has not."""
+class RemovedError(ValueError):
+    """A file needs what an earlier version had."""
 
 
 class Saveable:
@@ -61,6 +61,11 @@ class Saveable:
     @staticmethod
     def kind_of(name: str) -> type[Saveable]:
         """The class that a file names."""
+        if name == "OrdinalPairsClassifier":
+            raise RemovedError(
+                "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() anew, "
+                "or see examples/papers/duros_katzman.py"
+            )
         look_up(name)
         return Saveable.kinds[name]
 
@@ -242,7 +247,7 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
 
     Raises
     ------
-    UnsupportedError, VectorsError
+    RemovedError, VectorsError
         If it needs what an earlier version had; if the word vectors or the encoder that it needs lack, or are others.
     ValueError
         If the file is damaged or is no model, or it needs no vectors, but there are some.
@@ -283,7 +288,7 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
                 raise ValueError("names of fields must be texts")
             if field_names:
                 model.field_names = field_names
-    except (UnsupportedError, VectorsError) as error:
+    except (VectorsError, RemovedError) as error:
         raise type(error)(f"{path} cannot be used: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())  # River writes its objects on several lines

@@ -42,7 +42,7 @@ class Inspectable(Freezable):
         return self._learner.n_iterations
 
     def _columns(self) -> dict[Any, int] | None:
-        """The column of each class, or pair of classes; `None` if two classes share one."""
+        """The column of each class; `None` if two classes share one."""
         return {label: column for column, label in enumerate(self.classes)} if self._learner.several else None
 
     def _intercepts(self) -> Any:

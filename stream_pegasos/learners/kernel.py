@@ -18,7 +18,7 @@ from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, ScoredExampl
 from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.files import UnsupportedError
+from stream_pegasos.learners.files import RemovedError
 from stream_pegasos.learners.labels import Label, SignedLabels
 from stream_pegasos.learners.predictions import RawScores
 
@@ -130,11 +130,9 @@ class KernelPegasosClassifier(Classifier):
     def _made_with(cls, parameters: dict[str, Any]) -> Self:
         rule = parameters.pop("budget_maintenance", "removal")  # of version 0.2
         if parameters["kernel"] == "cosine":
-            raise UnsupportedError("it has the kernel 'cosine', which went; 'linear' over lengths of 1 is the same")
+            raise RemovedError("it has the kernel 'cosine', which went; 'linear' over lengths of 1 is the same")
         if parameters["kernel"] == "rbf" and rule != "removal" and parameters["budget"] is not None:
-            raise UnsupportedError(
-                "its support vectors were merged, which went; learn anew, with a budget that removes"
-            )
+            raise RemovedError("its support vectors were merged, which went; learn anew, with a budget that removes")
         return cls(**parameters)
 
 

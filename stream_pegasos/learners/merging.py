@@ -239,12 +239,8 @@ def check_mergeable(model: Known) -> None:
     if model.kind not in MERGEABLE or "frozen" in model.rest:
         raise TypeError(f"a model of {model.kind} cannot be merged; {', '.join(MERGEABLE)} can, unless they are frozen")
     parameters = unpack_parameters(model.parameters)
-    for name, reason in (
-        ("drift_detector", "watches one sequence of errors"),
-        ("initializer", "would draw first weights in each part"),
-    ):
-        if parameters.get(name) is not None:
-            raise TypeError(f"a model with {name} cannot be merged: it {reason}")
+    if parameters.get("drift_detector") is not None:
+        raise TypeError("a model with drift_detector cannot be merged: it watches one sequence of errors")
 
 
 def check_parts(known: Sequence[Known], snapshots: Sequence[Snapshot]) -> None:

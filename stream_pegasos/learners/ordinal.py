@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.packing import pack_parameters, parameters_of
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Contributions, explain
-from stream_pegasos.learners.labels import (
-    Label,
-    Labels,
-    Margins,
-)
-from stream_pegasos.learners.ordered import OrderedClassifier, check_integer_label, check_unused
-from stream_pegasos.learners.ordinal_pairs import OrdinalPairsClassifier
+from stream_pegasos.learners.labels import Label, Labels, Margins, check_label, label_list
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.predictions import Decided, Predictions, RawScores
 from stream_pegasos.learners.probabilities import Floats
@@ -84,7 +80,7 @@ class OrderedLabels(Labels):
             check_integer_label(label)
 
 
-class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[misc]  # as Classifier
+class OrdinalClassifier(WatchedClassifier):
     """Classifier for classes that have an order, such as stars.
 
     Each feature has one weight, and there is a threshold between each two neighbouring classes. The probability that an
@@ -101,21 +97,16 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
     ----------
     classifier
         The `AdaptiveClassifier` whose parameters are used, one with its defaults if `None`; it may have no `pos_label`,
-        no `threshold` and no `max_false_positive_rate`. Or a `PegasosClassifier`, for the published method[^2]: one SVM
-        for each pair of neighbouring labels learns only from the examples of these two. The signs of all their margins
-        form a pattern, and the label that occurred most often with this pattern is predicted. Its parameters `l2`,
-        `batch_size`, `t0`, `project`, `fit_intercept` and `intercept_scaling` are used; the others must have their
-        defaults. When a new label comes, the SVMs beside it start afresh, and so do the counts of patterns.
+        no `threshold` and no `max_false_positive_rate`.
 
     Attributes
     ----------
     weights : dict
-        The weight of each feature; positive weights speak for the higher classes. With pairs, such a dict for each
-        pair.
+        The weight of each feature; positive weights speak for the higher classes.
     intercept : dict
         What the intercept adds to the margin, by pair of neighbouring labels.
     n_iterations : int
-        The number of examples learned or skipped; with pairs, the largest number of steps that one SVM has taken.
+        The number of examples learned or skipped.
     classes : tuple
         The labels met, in order.
     n_drifts : int
@@ -132,13 +123,11 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
     ----------
     [^1]: McCullagh, P., 1980. Regression models for ordinal data. JRSS B 42. (Proportional odds: one weight a feature,
         and thresholds.)
-    [^2]: Duros, V. and Katzman, J. Comparison of SVM optimization techniques in the primal. (Neighbouring labels,
-        patterns of signs.)
 
     Examples
     --------
 
-    >>> from stream_pegasos import OrdinalClassifier, PegasosClassifier
+    >>> from stream_pegasos import OrdinalClassifier
 
     >>> stream = [({"awful": 1}, 1), ({"dull": 1}, 2), ({"fine": 1}, 4), ({"superb": 1}, 5)]
     >>> model = OrdinalClassifier()
@@ -151,33 +140,27 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
     >>> sorted(model.weights, key=model.weights.get)
     ['awful', 'dull', 'fine', 'superb']
 
-    The published method:
-
-    >>> model = OrdinalClassifier(PegasosClassifier(l2=0.1))
-    >>> for x, y in stream * 20:
-    ...     model.learn_one(x, y)
-    >>> [model.predict_one(x) for x, _ in stream]
-    [1, 2, 4, 5]
-    >>> list(model.weights)
-    [(1, 2), (2, 4), (4, 5)]
-
     """
 
     capabilities = frozenset(["weights", "explain", "several classes", "ordered"])
-    kind = AdaptiveClassifier
     _learner: AdaptiveLearner
     _labels: OrderedLabels
 
-    def __new__(cls, classifier: AdaptiveClassifier | PegasosClassifier | None = None) -> Any:
-        return OrdinalPairsClassifier(classifier) if isinstance(classifier, PegasosClassifier) else super().__new__(cls)
-
-    def __init__(self, classifier: AdaptiveClassifier | PegasosClassifier | None = None) -> None:
+    def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier: Any = AdaptiveClassifier() if classifier is None else classifier
-        if not isinstance(self.classifier, AdaptiveClassifier):
+        if isinstance(classifier, PegasosClassifier):
             raise TypeError(
-                f"{classifier!r} is a {type(classifier).__name__}, no AdaptiveClassifier and no PegasosClassifier"
+                "an OrdinalClassifier is made of an AdaptiveClassifier; the pairs of neighbouring labels, each with a "
+                "PegasosClassifier, are in examples/papers/duros_katzman.py"
             )
-        check_unused(self.classifier, ("pos_label", "threshold", "max_false_positive_rate"))
+        if not isinstance(self.classifier, AdaptiveClassifier):
+            raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, no AdaptiveClassifier")
+        defaults = parameters_of(AdaptiveClassifier())
+        for name in ("pos_label", "threshold", "max_false_positive_rate"):
+            if getattr(self.classifier, name) != defaults[name]:
+                raise ValueError(
+                    f"{name} is {getattr(self.classifier, name)!r}, which an OrdinalClassifier does not use"
+                )
         self._drift = DriftWatch(self.classifier.drift_detector)
         watched = self.classifier.drift_detector is not None
         learner = self.classifier.learner_of("ordinal")
@@ -190,6 +173,17 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
     @property
     def classes(self) -> tuple[int, ...]:
         return self._core._labels.classes  # type: ignore[return-value]
+
+    def check_labels(self, y: Iterable[Any]) -> None:
+        for label in label_list(y):
+            check_integer_label(label)
+
+    def _packed_parameters(self) -> dict[str, Any]:
+        return pack_parameters(self.classifier)
+
+    @classmethod
+    def _made_with(cls, parameters: dict[str, Any]) -> Self:
+        return cls(AdaptiveClassifier(**parameters))
 
     def _intercepts(self) -> Any:
         """By pair of neighbouring labels."""
@@ -231,3 +225,19 @@ class OrdinalClassifier(OrderedClassifier, WatchedClassifier):  # type: ignore[m
     def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
         assert isinstance(labels, OrderedLabels)
         return bool(labels.medians(found.margins)[0] != target)
+
+
+def check_integer_label(y: Any) -> int:
+    """The label as a plain int or bool.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    ValueError
+        If it is a float with a fraction, NaN or infinite.
+    """
+    label = check_label(y)
+    if isinstance(label, str):
+        raise TypeError(f"label {y!r} is a str; ordered labels must be integers, such as 0 to 4 for one to five stars")
+    return label

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from stream_pegasos.common.checks import (
     check_one_of,
     step_arguments,
 )
-from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
@@ -23,12 +22,9 @@ from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.first_weights import FirstWeights, check_seed
+from stream_pegasos.learners.files import Arrays, RemovedError
 from stream_pegasos.learners.labels import Label, Labels, SignedLabels
 from stream_pegasos.learners.probabilities import Floats
-
-if TYPE_CHECKING:
-    from river.optim.initializers import Initializer
 
 __all__ = ["PegasosClassifier"]
 
@@ -75,16 +71,6 @@ class PegasosClassifier(Classifier):
         Which weights predict, instead of the w of the last step. `True`: the average of the w of all steps. An int n:
         the average from step n on, and before that the last w. `"weighted"`: the average of all, with the w of step t
         weighted by t, which forgets the rough beginning. `False` or 0: the last w. Learning does not change.
-    counter
-        `"every"`: t counts every batch, as in the paper. `"violations"`: t counts only batches in which an example
-        violated the margin; the others leave w as it is. Then w shrinks less often, so the optimum is that of a smaller
-        λ: λ times the share of batches that are steps.
-    initializer
-        One of River's `optim.initializers`, for first weights other than 0. Each feature draws its first weight when it
-        is first learned, with a seed made of the initializer's seed and the feature's name. If the weights leave the
-        ball of radius 1/√λ, all are scaled back into it. The first weight of a feature that comes late is shrunk as the
-        earlier steps have shrunk the others: with t0 = 0, the first step leaves nothing of first weights. Only for two
-        classes: a third label raises a ValueError.
     max_features
         The largest number of features with a weight, at least 1; `None` for no limit. When an example brings in more,
         the features with the weights nearest to 0 are dropped first, until three quarters of the limit are left; with
@@ -123,15 +109,13 @@ class PegasosClassifier(Classifier):
         SVM. ICML.
     [^2]: Shalev-Shwartz, S., Singer, Y., Srebro, N. and Cotter, A., 2011. Pegasos: primal estimated sub-gradient solver
         for SVM. Mathematical Programming 127.
-    [^3]: Rupnik, J., 2008. Stochastic subgradient approach for solving linear support vector machines. SiKDD. (The
-        counter of violations, random first weights.)
-    [^4]: Lacoste-Julien, S., Schmidt, M. and Bach, F., 2012. A simpler approach to obtaining an O(1/t) convergence rate
+    [^3]: Lacoste-Julien, S., Schmidt, M. and Bach, F., 2012. A simpler approach to obtaining an O(1/t) convergence rate
         for the projected stochastic subgradient method. arXiv:1212.2002. (The average weighted by t.)
-    [^5]: Crammer, K. and Singer, Y., 2001. On the algorithmic implementation of multiclass kernel-based vector
+    [^4]: Crammer, K. and Singer, Y., 2001. On the algorithmic implementation of multiclass kernel-based vector
         machines. JMLR 2.
-    [^6]: Leskovec, J., Rajaraman, A. and Ullman, J., 2014. Mining of Massive Datasets, chapter 12. ("Learn one
+    [^5]: Leskovec, J., Rajaraman, A. and Ullman, J., 2014. Mining of Massive Datasets, chapter 12. ("Learn one
         classifier" for all classes.)
-    [^7]: Platt, J., 1999. Probabilistic outputs for support vector machines. (`predict_proba_one` learns its slope
+    [^6]: Platt, J., 1999. Probabilistic outputs for support vector machines. (`predict_proba_one` learns its slope
         online, from margins taken before learning.)
 
     Examples
@@ -175,6 +159,7 @@ class PegasosClassifier(Classifier):
 
     """
 
+    capabilities = frozenset(["weights", "explain", "several classes"])
     _learner: PegasosLearner
 
     def __init__(
@@ -188,8 +173,6 @@ class PegasosClassifier(Classifier):
         class_weight: ClassWeight = None,
         pos_label: Label | None = None,
         average: bool | int | Literal["weighted"] = False,
-        counter: Literal["every", "violations"] = "every",
-        initializer: Initializer | None = None,
         max_features: int | None = None,
         multi_class: Literal["crammer_singer", "ovr"] | None = None,
     ) -> None:
@@ -198,11 +181,9 @@ class PegasosClassifier(Classifier):
             check_one_of("average", average, ("weighted",))
         else:
             check_integer("average", int(average) if isinstance(average, bool) else average, 0, LARGEST_COUNT)
-        check_one_of("counter", counter, ("every", "violations"))
         check_one_of("multi_class", multi_class, ("crammer_singer", "ovr", None))
-        for name, given in (("pos_label", pos_label), ("initializer", initializer)):
-            if multi_class is not None and given is not None:
-                raise ValueError(f"{name} is {given!r}, which is for two classes; with multi_class it must be None")
+        if multi_class is not None and pos_label is not None:
+            raise ValueError(f"pos_label is {pos_label!r}, which is for two classes; with multi_class it must be None")
         self.l2 = l2
         self.batch_size = batch_size
         self.t0 = t0
@@ -212,26 +193,16 @@ class PegasosClassifier(Classifier):
         self.class_weight = class_weight
         self.pos_label = pos_label
         self.average = average
-        self.counter = counter
-        self.initializer = initializer
         self.max_features = check_max_features(max_features)
         self.multi_class = multi_class
-        self._first_weights = None if initializer is None else FirstWeights(initializer)
         learner = in_use(PegasosLearner)(
             *step,
             1 if average == "weighted" else int(average),
             average == "weighted",
-            counter == "violations",
-            self._first_weights,
             max_features or 0,
             multi_class or "two",
         )
-        of_two = SignedLabels(pos_label=pos_label, grows=initializer is None)
-        self._set_up(learner, of_two if multi_class is None else Labels(), class_weight)
-
-    @property
-    def capabilities(self) -> frozenset[str]:  # type: ignore[override]
-        return frozenset(["weights", "explain", *(["several classes"] if self.initializer is None else [])])
+        self._set_up(learner, SignedLabels(pos_label=pos_label) if multi_class is None else Labels(), class_weight)
 
     @property
     def n_learned(self) -> int:
@@ -250,20 +221,20 @@ class PegasosClassifier(Classifier):
         largest = np.abs(state["values"] * (scales / scales.max())).max(axis=1)
         return np.where(state["keys"] == INTERCEPT, np.inf, largest)
 
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, values = super().to_state()
-        if self._first_weights is not None:
-            values["first_weights_seed"] = pack(self._first_weights.seed)
-        return arrays, names, values
-
-    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
-        super()._take_state(state, names, values)
-        if self._first_weights is not None:
-            self._first_weights.seed = check_seed(unpack(values["first_weights_seed"]))
+    @classmethod
+    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        parameters = dict(values["parameters"])
+        for name, default in (("counter", "every"), ("initializer", None)):  # options of version 0.2
+            if parameters.pop(name, default) != default:
+                raise RemovedError(
+                    f"it has the {name} of version 0.2; learn a model without it anew, "
+                    "or see examples/papers/variants.py"
+                )
+        return super().from_state(arrays, names, {**values, "parameters": parameters})
 
 
 def with_buffer(state: State, of: State, columns: NDArray[np.bool_]) -> State:
     """A state whose mini-batch buffer holds what that of another does, for some columns."""
     there = columns[of["buffer_columns"]]
     made = state | {name: of[name][there] for name in OF_BUFFER}
-    return made | {name: np.where(columns, of[name], 0) for name in ("n_buffered", "n_violations") if name in of}
+    return made | {"n_buffered": np.where(columns, of["n_buffered"], 0)}

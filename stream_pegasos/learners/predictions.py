@@ -33,8 +33,7 @@ class Predictions:
     ----------
     scores
         What each decision rests on. With two classes: the margin, above 0 for the second class. With more: a row of
-        margins, in the order of `classes`. With ordered classes: the logarithms of probabilities or, with an SVM for
-        each pair of neighbours, margins in the order of the pairs.
+        margins, in the order of `classes`. With ordered classes: the logarithms of probabilities.
     labels
         The label predicted for each example, `None` while nothing is known; a tuple of labels if an example may have
         several.

@@ -30,7 +30,7 @@ Labels = NDArray[Any]
 
 
 def has_margins(estimator: Any) -> bool:
-    """Whether the classifier has a margin for each class: ordered classes may have one for each pair of neighbours."""
+    """Whether the classifier has a margin for each class, which ordered classes have not."""
     return "ordered" not in estimator.part("classifier").capabilities
 
 

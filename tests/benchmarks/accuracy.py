@@ -113,9 +113,6 @@ OTHERS: dict[Kind, dict[str, Callable[[], TextClassifier]]] = {
         "Pegasos, t0 = 1/l2, Crammer and Singer": pegasos(t0=1e4, multi_class="crammer_singer"),
     },
     "ordered": {
-        "neighbouring pairs, Pegasos, t0 = 1/l2": lambda: TextClassifier(
-            classifier=OrdinalClassifier(PegasosClassifier(t0=1e4))
-        ),
         "TextClassifier(), without order": TextClassifier,
     },
     "labels": {},

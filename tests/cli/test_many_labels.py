@@ -92,6 +92,7 @@ def test_run_answers_and_learns_several_labels(main, ok):
         ("--ordered --multi-label", "one label a message"),
         ("--multi-label --classifier pegasos", "not an AdaptiveClassifier"),
         ("--ordered --threshold 0.9", "threshold"),
+        ("--ordered --classifier pegasos", "made of an AdaptiveClassifier"),
         ("--label-separator ''", "cannot separate labels"),
         ("--label-separator '\t'", "cannot separate labels"),
     ],

@@ -191,7 +191,7 @@ def test_any_number_of_classes_of_the_adaptive_rule(reduction, options, stream, 
     agree(make, map(number_of, stream), is_clear, ROUNDED, looked_at)
 
 
-@pytest.mark.parametrize("reduction", ["two", "ovr", "crammer_singer", "pairs"])
+@pytest.mark.parametrize("reduction", ["two", "ovr", "crammer_singer"])
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     st.tuples(
@@ -219,15 +219,10 @@ def test_pegasos(reduction, options, stream, looked_at):
         return x, float(y % (2 if reduction == "two" else 3)), min(weight, 100.0), n
 
     def make(engine):
-        learner = engine.PegasosLearner(*options, reduction=reduction)
-        if reduction == "pairs":
-            learner.signs = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
-            learner.add_column()
-            learner.add_column()
-        return learner
+        return engine.PegasosLearner(*options, reduction=reduction)
 
     def is_clear(learner, vocabulary, x, y):
-        if reduction != "pairs" and y > learner.n_columns:
+        if y > learner.n_columns:
             return False  # as the class before was left out
         row, state = vocabulary.row(x, False), learner.get_state()
         row = {**dict(zip(row.keys, row.values, strict=True)), INTERCEPT: options[4]}

@@ -68,7 +68,6 @@ def test_a_child_finds_the_model_between_two_calls_of_another_thread():
 
 SHARED = """
     import json, sys, threading
-    from river import optim
     from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, KernelPegasosClassifier, PegasosClassifier
     from stream_pegasos import TextClassifier
 
@@ -78,8 +77,7 @@ SHARED = """
     labels = [i % 2 == 0 for i in range(40)]
 
     def classifiers():
-        yield PegasosClassifier(initializer=optim.initializers.Normal(seed=1), t0=10.0)
-        yield PegasosClassifier(initializer=optim.initializers.Normal(seed=1), t0=10.0, batch_size=3, average=True)
+        yield PegasosClassifier(t0=10.0, batch_size=3, average=True)
         yield AdaptiveClassifier()
         yield KernelPegasosClassifier(kernel=lambda x, z: float(len(x.keys() & z.keys())), budget=5)
 
@@ -111,7 +109,7 @@ SHARED = """
 
 
 def test_an_example_is_not_replaced_by_who_shares_the_features():
-    """Python runs in the middle of a step where there is an initializer, or a kernel that is a function."""
+    """Python runs in the middle of a step where a kernel is a function."""
     assert run(SHARED, timeout=100) is True
 
 

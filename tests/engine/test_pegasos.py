@@ -58,15 +58,6 @@ def test_beating_the_best_wrong_class_by_exactly_one_is_enough(engine_in_test):
     assert learner.weights_of(np.arange(2)) == pytest.approx(np.array([[-1 / 3, 1 / 3], [0.0, 0.0]]))
 
 
-def test_the_first_step_leaves_nothing_of_first_weights(engine_in_test):
-    """With t0 = 0; of the two examples of the batch the first one violates the margin, of the other is nothing left."""
-    learner = engine_in_test.PegasosLearner(1.0, 2, 0.0, False, 0.0, initializer=lambda name: 5.0)
-    vocabulary = engine_in_test.Vocabulary()
-    for x, y in [({0: 1.0}, -1.0), ({1: 100.0}, 1.0)]:
-        learner.learn(vocabulary, x, float(y > 0.0), 1.0)
-    assert pairs(learner) == {0: -0.5} and len(learner) == 1
-
-
 def test_examples_that_weigh_nothing_still_count_as_steps(engine_in_test):
     learner = engine_in_test.PegasosLearner(0.1, 1, 0.0, True, 1.0)
     vocabulary = engine_in_test.Vocabulary()
@@ -76,7 +67,7 @@ def test_examples_that_weigh_nothing_still_count_as_steps(engine_in_test):
     assert pairs(learner) == {} and learner.intercept == pytest.approx([-1 / math.sqrt(0.1)])
 
 
-@pytest.mark.parametrize("options", [(1, 0, False, False), (4, 30, True, True), (1, 30, False, True)], ids=str)
+@pytest.mark.parametrize("options", [(1, 0, False), (4, 30, True), (1, 30, False)], ids=str)
 def test_a_column_against_the_rest_is_a_learner_of_two_classes(engine_in_test, options):
     """One that begins with the first example of its class, with the same average and the same count of steps."""
     batch_size, *average = options
@@ -105,26 +96,3 @@ def test_a_column_against_the_rest_is_a_learner_of_two_classes(engine_in_test, o
         for name in ("n_iterations", "n_buffered", "squares"):
             expected = pytest.approx(learner.get_state()[name][0], rel=1e-9)
             assert together.get_state()[name][column] == expected
-
-
-@pytest.mark.parametrize("batch_size", [1, 4])
-def test_a_cleared_column_is_a_new_one(engine_in_test, batch_size):
-    """Learners whose second column was cleared go on as those in which it has just been added."""
-    signs = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
-    learners = [engine_in_test.PegasosLearner(0.1, batch_size, 0.0, True, 1.0, reduction="pairs") for _ in range(2)]
-    vocabulary = engine_in_test.Vocabulary()
-    for learner in learners:
-        learner.add_column()
-    cleared, fresh = learners
-    cleared.add_column()
-    cleared.signs, fresh.signs = signs, np.ascontiguousarray(signs[:, :1])
-    for i, x in enumerate(random_stream(50, 7)):
-        cleared.learn(vocabulary, x, float(i % 3), 1.0)
-        fresh.learn(vocabulary, x, float(i % 3), 1.0)
-    cleared.clear_column(1)
-    fresh.add_column()
-    fresh.signs = signs
-    for i, x in enumerate(random_stream(50, 8)):
-        assert cleared.margins(vocabulary, x) == pytest.approx(fresh.margins(vocabulary, x), rel=1e-9, abs=1e-9)
-        for learner in learners:
-            learner.learn(vocabulary, x, float(i % 3), 1.0)

@@ -101,12 +101,6 @@ class WeightMachine(RuleBasedStateMachine):
             self.expected.append({})
             self.peaks.append(0.0)
 
-    @rule(column=columns)
-    def clear_column(self, column):
-        column = self.column(column)
-        self.made.clear_column(column)
-        self.expected[column], self.peaks[column] = {}, 0.0
-
     @rule()
     def negate(self):
         self.made.negate()

@@ -12,7 +12,6 @@ from river import evaluate as river_evaluate
 from river import metrics as river_metrics
 
 from stream_pegasos import (
-    AdaptiveClassifier,
     KernelPegasosClassifier,
     OrdinalClassifier,
     PegasosClassifier,
@@ -427,15 +426,11 @@ def test_predictions_name_the_label_its_probability_and_its_margin():
     assert predictions_of(model, ["x", "y"]) == [(("a", "b"), (0.8, 0.8), (1.0, 1.0))] * 2
 
 
-def test_ordered_classes_have_a_margin_where_they_have_probabilities_by_thresholds():
+def test_ordered_classes_have_a_margin():
     stream = [(f"word{i % 3} rest{i % 7}", i % 3 + 1) for i in range(300)]
-    by_thresholds, by_pairs = (
-        TextClassifier(classifier=OrdinalClassifier(kind())) for kind in (AdaptiveClassifier, PegasosClassifier)
-    )
-    for model in (by_thresholds, by_pairs):
-        model.learn_many(*map(list, zip(*stream, strict=True)))
+    model = TextClassifier(classifier=OrdinalClassifier())
+    model.learn_many(*map(list, zip(*stream, strict=True)))
     for text in ("word0", "word1 rest1", "word2", "other"):
-        ((label, probability, margin),) = predictions_of(by_thresholds, [text])
-        others = [p for other, p in by_thresholds.predict_proba_one(text).items() if other != label]
+        ((label, probability, margin),) = predictions_of(model, [text])
+        others = [p for other, p in model.predict_proba_one(text).items() if other != label]
         assert margin == pytest.approx(np.log(probability) - np.log(max(others)), abs=1e-9)
-        assert predictions_of(by_pairs, [text])[0].margin is None

@@ -80,13 +80,13 @@ def test_names_that_leave_no_weight_are_forgotten(kind, at_once):
     """Examples that are right by far bring names and no features."""
     model = kind(
         max_features=5,
-        **({"margin": 0.5} if kind is AdaptiveClassifier else {"counter": "violations", "l2": 0.1, "project": False}),
+        **({"margin": 0.5} if kind is AdaptiveClassifier else {"l2": 0.1, "project": False}),
     )
     for i in range(60):
         model.learn_one({"a": 1.0}, i % 2 == 0)
         model.learn_one({"b": 1.0}, False)
         model.learn_one({"a": 1.0}, True)
-    rows = [{"b": 1.0, f"name {i}": 1e-9} for i in range(100)]
+    rows = [{"b": 10.0, f"name {i}": 1e-9} for i in range(100)]
     if at_once:
         model.learn_many(rows, [False] * 100)
     else:

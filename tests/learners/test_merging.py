@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from parts import CLASSES, assert_same, base_and_parts, examples, flat, known_of, learned, make, snapshot_of, state_of
-from river import drift, optim
+from river import drift
 
 from stream_pegasos import (
     AdaptiveClassifier,
@@ -346,7 +346,6 @@ def refused():
     for model, said in [
         (KernelPegasosClassifier(), "KernelPegasosClassifier cannot be merged"),
         (AdaptiveClassifier(drift_detector=drift.binary.DDM()), "drift_detector cannot be merged"),
-        (PegasosClassifier(initializer=optim.initializers.Normal()), "initializer cannot be merged"),
         (frozen(), "frozen"),
     ]:
         yield model, [copy.deepcopy(model)], TypeError, said

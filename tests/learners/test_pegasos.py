@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pairwise import pairwise
-from river import optim
 from scipy import optimize, sparse
 from tables import as_dicts
 
 from stream_pegasos import PegasosClassifier, engine
 from stream_pegasos.evaluation.prequential import predict_learn
-from stream_pegasos.learners.first_weights import FirstWeights
 
 pure = engine.NAME == "pure"
 
@@ -41,10 +39,6 @@ VARIANTS = {
         {"average": True},
         {"average": 7},
         {"average": "weighted"},
-        {"counter": "violations"},
-        {"counter": "violations", "average": "weighted"},
-        {"initializer": optim.initializers.Normal(sigma=3.0, seed=1)},
-        {"initializer": optim.initializers.Constant(0.5), "average": 2, "counter": "violations"},
     ),
 }
 
@@ -58,10 +52,8 @@ def against_dense(dense_pegasos, l2, options, examples):
     """Compare a classifier with the dense transcription at each step of a stream of (x, y, w, flush)."""
     model = PegasosClassifier(l2=l2, pos_label="pos", **options)
     scaling = options["intercept_scaling"] if options["fit_intercept"] else 0.0
-    initializer = options.get("initializer")
-    first = initializer and np.array([*(FirstWeights(initializer)(name) for name in NAMES), 0.0])
-    same = {name: options[name] for name in ("batch_size", "t0", "project", "average", "counter") if name in options}
-    dense = dense_pegasos(len(NAMES) + 1, l2, first=first, **same)
+    same = {name: options[name] for name in ("batch_size", "t0", "project", "average") if name in options}
+    dense = dense_pegasos(len(NAMES) + 1, l2, **same)
     for x, y, w, flush in examples:
         vector = np.array([*(x.get(name, 0.0) for name in NAMES), scaling])
         if dense.is_close_call(vector):

@@ -144,7 +144,7 @@ def test_classifiers_that_have_no_use_for_vectors():
     features = few(vectors=ROWS)
     for classifier in AdaptiveClassifier(), OrdinalClassifier(), MultiLabelClassifier():
         assert "vectors" in TextClassifier(features, classifier).capabilities
-    for classifier in PegasosClassifier(), OrdinalClassifier(PegasosClassifier()), KernelPegasosClassifier():
+    for classifier in PegasosClassifier(), KernelPegasosClassifier():
         assert "vectors" not in TextClassifier(classifier=classifier).capabilities
         with pytest.raises(ValueError, match="need an AdaptiveClassifier"):
             TextClassifier(features, classifier)

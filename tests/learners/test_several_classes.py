@@ -20,8 +20,7 @@ pure = engine.NAME == "pure"
 AVERAGES = [
     {"average": True},
     {"average": 20, "t0": 5.0},
-    {"counter": "violations"},
-    {"average": "weighted", "counter": "violations", "fit_intercept": True},
+    {"average": "weighted", "fit_intercept": True},
     {"average": "weighted", "project": False},
 ]
 

@@ -13,7 +13,6 @@ from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
     KernelPegasosClassifier,
-    OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
     engine,
@@ -153,13 +152,9 @@ def test_what_an_ngram_adds_is_what_the_margin_loses_without_it():
     )
 
 
-@pytest.mark.parametrize(
-    "classifier",
-    [OrdinalClassifier(PegasosClassifier()), KernelPegasosClassifier()],
-)
-def test_only_linear_models_explain(classifier):
-    with pytest.raises(TypeError, match=type(classifier).__name__):
-        TextClassifier(classifier=classifier).explain_one("text")
+def test_only_linear_models_explain():
+    with pytest.raises(TypeError, match="KernelPegasosClassifier"):
+        TextClassifier(classifier=KernelPegasosClassifier()).explain_one("text")
 
 
 @pytest.mark.heavy

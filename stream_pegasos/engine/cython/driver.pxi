@@ -74,7 +74,6 @@ cdef class Learner:
     cdef bint _meets_unknown  # whether features never learned count, so that names are to be told apart
     cdef ForkedCopy _forked_copy  # where arrays of the state may be written by another process
     cdef bint _is_twin  # of another learner, whose tables it looks into
-    cdef bint _runs_python  # in the middle of learning, as an initializer does
 
     def __cinit__(self, *_, **__):
         if type(self) is Learner:
@@ -180,9 +179,6 @@ cdef class Learner:
         return best
 
     def learn(self, Encoder encoder not None, x, double y, double weight):
-        if self._runs_python:  # only loops keep others off meanwhile
-            self.predict_learn_many(encoder, [x], np.array([y]), np.array([weight]))
-            return encoder.is_crowded(self._n_held())
         return self._learn_current(encoder, load_one(encoder, self._guard, self._current_example, x, True), y, weight)
 
     @cython.final

@@ -13,7 +13,7 @@ cdef class Guard:
 
 
 cdef int refuse_reentry(Guard one, Guard other) except -1:
-    """Python runs inside a loop where a value or an initializer is Python's; it must not come back to where it came from."""
+    """Python runs inside a loop where a value is Python's; it must not come back to where it came from."""
     if one.is_mine() or other.is_mine():
         raise RuntimeError("the model, or the features that it shares, is in the middle of a call of this very thread")
     return 0

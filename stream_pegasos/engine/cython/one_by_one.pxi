@@ -101,10 +101,7 @@ cdef class OneByOne:
         ):
             learner = part(model, "_learner")
             target = PyDict_GetItemWithError(part(PyObject_GenericGetDict(part(model, "_labels"), NULL), "targets"), y)
-            if (
-                target != NULL and isinstance(learner, Learner) and not (<Learner> learner)._runs_python
-                and isinstance(encoder, Encoder)
-            ):
+            if target != NULL and isinstance(learner, Learner) and isinstance(encoder, Encoder):
                 before = load_usual(<Encoder> encoder, (<Learner> learner)._guard, (<Learner> learner)._current_example, x, True)
                 if before >= 0:
                     if (<Learner> learner)._learn_current(<Encoder> encoder, before, <object> target, 1.0):

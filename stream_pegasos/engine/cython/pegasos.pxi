@@ -1,5 +1,5 @@
 cdef struct Steps:  # of a column
-    Py_ssize_t n_iterations, n_buffered, n_violations
+    Py_ssize_t n_iterations, n_buffered
     Py_ssize_t batch_size  # of the step that is being taken
     bint due
 
@@ -14,7 +14,6 @@ cdef enum:
     TWO
     OVR
     CRAMMER_SINGER
-    PAIRS
 
 
 @cython.final
@@ -26,11 +25,8 @@ cdef class PegasosLearner(Learner):
     cdef readonly WeightDict weights
     cdef double _l2, _t0, _intercept_scaling
     cdef Py_ssize_t _batch_size, _average_from
-    cdef bint _project, _average_by_t, _only_violations
+    cdef bint _project, _average_by_t
     cdef int _reduction
-    cdef object _initializer
-    cdef double _initial_scale
-    cdef const double[:, ::1] _signs
     cdef Steps* _steps
     cdef double* _numbers  # the memory of the margins and of the next two
     cdef double* _current  # the margins by the w of now
@@ -41,25 +37,17 @@ cdef class PegasosLearner(Learner):
 
     def __init__(
         self, double l2, Py_ssize_t batch_size, double t0, bint project, double intercept_scaling,
-        Py_ssize_t average_from=0, bint average_by_t=False, bint only_violations=False, initializer=None,
-        Py_ssize_t max_features=0, str reduction="two",
+        Py_ssize_t average_from=0, bint average_by_t=False, Py_ssize_t max_features=0, str reduction="two",
     ):
         step = (l2, batch_size, t0, bool(project), intercept_scaling)
-        self.arguments = (
-            *step, average_from, bool(average_by_t), bool(only_violations), initializer, max_features, reduction
-        )
-        self.declaration = pegasos.declared(
-            batch_size, average_from > 0, only_violations, initializer is not None, reduction
-        )
+        self.arguments = (*step, average_from, bool(average_by_t), max_features, reduction)
+        self.declaration = pegasos.declared(batch_size, average_from > 0, reduction)
         self._l2, self._t0, self._intercept_scaling = l2, t0, intercept_scaling
         self._batch_size, self._project = batch_size, project
         self._average_from, self._average_by_t = average_from, average_by_t
-        self._only_violations = only_violations
-        self._initializer, self._initial_scale = initializer, 1.0
         self._max_features = max_features
         self._reduction = pegasos.REDUCTIONS.index(reduction)
-        self.several, self._runs_python = reduction != "two", initializer is not None
-        self._signs = np.zeros((0, 0))
+        self.several = reduction != "two"
         self.weights = WeightDict(average_from > 0, 0 if self.several else 1)
         self._guard = self.weights._guard
         if self._make_room() < 0:
@@ -86,15 +74,6 @@ cdef class PegasosLearner(Learner):
         return max([self._steps[c].n_buffered for c in range(self.weights.n_columns)], default=0)
 
     @property
-    def signs(self):
-        return np.asarray(self._signs)
-
-    @signs.setter
-    def signs(self, signs):
-        wait_for(self._guard, self._guard)
-        self._signs = signs
-
-    @property
     def intercept(self):
         return self._intercept_scaling * self.weights_of(np.array([weights.INTERCEPT]))[0]
 
@@ -110,25 +89,9 @@ cdef class PegasosLearner(Learner):
         pairs = zip(row.keys, row.values, strict=True)
         return {key: row.factor * value * self.weights.get(key, column) for key, value in pairs}
 
-    def add_column(self):
-        wait_for(self._guard, self._guard)
-        if self._add_column() < 0:
-            raise MemoryError
-
-    def clear_column(self, Py_ssize_t column):
-        cdef Py_ssize_t i, n = 0
-        self.weights.clear_column(column)
-        self._steps[column] = Steps(0, 0, 0, 0, False)
-        for i in range(self._buffer_size):
-            if self._buffered[i].column != column:
-                self._buffered[n] = self._buffered[i]
-                n += 1
-        self._buffer_size = n
-
     def negate(self):
         cdef Py_ssize_t i
         self.weights.negate()
-        self._initial_scale = -self._initial_scale
         for i in range(self._buffer_size):
             self._buffered[i].value = -self._buffered[i].value
 
@@ -143,18 +106,16 @@ cdef class PegasosLearner(Learner):
     def get_state(self):
         cdef Py_ssize_t i
         state = self.weights.get_state() | self._calibration()
-        if self._reduction in (OVR, CRAMMER_SINGER):
+        if self.several:
             state |= self._confidence()
         steps = [self._steps[c] for c in range(self.weights.n_columns)]
-        for name in ("n_iterations", "n_buffered", "n_violations")[: 3 if self._only_violations else 2]:
+        for name in ("n_iterations", "n_buffered"):
             state[name] = np.array([one[name] for one in steps], np.int64)
         buffered = [self._buffered[i] for i in range(self._buffer_size)]
         keys = [<int64_t> (<uint64_t> one["hash"] * INVERSE_MULTIPLIER) for one in buffered]
         state["buffer_keys"] = np.array(keys, np.int64)
         state["buffer_columns"] = np.array([one["column"] for one in buffered], np.int64)
         state["buffer_values"] = np.array([one["value"] for one in buffered], np.float64)
-        if self._initializer is not None:
-            state["initial_scale"] = self._initial_scale
         return state
 
     def set_state(self, state):
@@ -164,19 +125,16 @@ cdef class PegasosLearner(Learner):
         if self._make_room() < 0 or self._reserve_buffer(len(state["buffer_keys"])) < 0:
             raise MemoryError
         for c in range(self.weights.n_columns):
-            self._steps[c] = Steps(state["n_iterations"][c], state["n_buffered"][c], 0, 0, False)
-            if self._only_violations:
-                self._steps[c].n_violations = state["n_violations"][c]
+            self._steps[c] = Steps(state["n_iterations"][c], state["n_buffered"][c], 0, False)
         self._buffer_size = len(state["buffer_keys"])
         for i in range(self._buffer_size):
             key, value, column = (state[name][i] for name in ("buffer_keys", "buffer_values", "buffer_columns"))
             self._buffered[i] = Buffered(hash_key(key), value, column)
-        self._initial_scale = state.get("initial_scale", 1.0)
 
     cdef Learner _twin(self):
         cdef PegasosLearner twin = PegasosLearner.__new__(PegasosLearner)
         twin.weights, twin._intercept_scaling = self.weights._twin(), self._intercept_scaling
-        twin._average_from, twin._runs_python = self._average_from, self._runs_python
+        twin._average_from = self._average_from
         if twin._make_room() < 0:
             raise MemoryError
         return twin._as_twin(self)
@@ -185,7 +143,7 @@ cdef class PegasosLearner(Learner):
         return self.weights.n_columns
 
     cdef Py_ssize_t _n_columns_for(self, y) except -1:
-        if y is None or not len(y) or self._reduction not in (OVR, CRAMMER_SINGER):
+        if y is None or not len(y) or not self.several:
             return self.weights.n_columns
         return max(self.weights.n_columns, <Py_ssize_t> int(y.max()) + 1)
 
@@ -205,13 +163,13 @@ cdef class PegasosLearner(Learner):
             return -1
         self._steps = <Steps*> steps
         if self._width == 0:
-            self._steps[0] = Steps(0, 0, 0, 0, False)
+            self._steps[0] = Steps(0, 0, 0, False)
         numbers = realloc(self._numbers, 3 * width * sizeof(double))
         if numbers == NULL:
             return -1
         self._numbers = self._margins = self._current = <double*> numbers
         self._probabilities = self._numbers + 2 * width
-        if self._average_from or self._runs_python:  # or else what learns is what predicts
+        if self._average_from:  # or else what learns is what predicts
             self._current = self._numbers + width
             memmove(self._current, self._numbers + self._width, self._width * sizeof(double))  # where a class is added
         self._width = width
@@ -221,16 +179,16 @@ cdef class PegasosLearner(Learner):
         cdef Py_ssize_t c = self.weights.n_columns
         if self.weights._add_column() < 0 or (self.weights._width > self._width and self._make_room() < 0):
             return -1
-        self._steps[c] = Steps(0, 0, 0, 0, False)
+        self._steps[c] = Steps(0, 0, 0, False)
         if self._reduction == CRAMMER_SINGER and c:
-            self._steps[c] = Steps(self._steps[0].n_iterations, self._steps[0].n_buffered, 0, 0, False)
+            self._steps[c] = Steps(self._steps[0].n_iterations, self._steps[0].n_buffered, 0, False)
         return 0
 
     # Scoring
 
     cdef int _begin_many(self, Encoder encoder) except -1:
         """Where columns of a matrix come again and again, have the weights by column."""
-        if self.several or self._batch_size > 1 or self._runs_python or self._max_features:
+        if self.several or self._batch_size > 1 or self._max_features:
             return 0
         if isinstance(encoder, Rows) and (<Rows> encoder)._is_dense():
             if self.weights._spread_out((<Rows> encoder)._most + 1) < 0:
@@ -288,9 +246,6 @@ cdef class PegasosLearner(Learner):
         cdef bint violated
         if self.several:
             return self._learn_columns(e, <Py_ssize_t> y, weight)
-        if self._runs_python:
-            with gil:
-                self._initialize(encoder, e)
         self._calibrate(self._margins[0], probability, y)
         violated = y * self._current[0] < 1.0
         if self._batch_size == 1:  # straight from the example, whose entries are found already
@@ -306,24 +261,20 @@ cdef class PegasosLearner(Learner):
         cdef Steps* its
         cdef bint violated, ready = False, any_due = False
         cdef double sign
-        if not 0 <= y < (self._signs.shape[0] if self._reduction == PAIRS else self.weights.n_columns + 1):
+        if not 0 <= y <= self.weights.n_columns:
             return NO_CLASS
-        if self._reduction != PAIRS:
-            if y == self.weights.n_columns:
-                if self._add_column() < 0:
-                    return NO_MEMORY
-                self._margins[y] = self._current[y] = 0.0
-                self.weights._find(e)
-            self._calibrate_class(y, self._margins, self._margins, self._probabilities)
-            self._learn_confidence(self._probabilities, self._n_columns(), y)
+        if y == self.weights.n_columns:
+            if self._add_column() < 0:
+                return NO_MEMORY
+            self._margins[y] = self._current[y] = 0.0
+            self.weights._find(e)
+        self._calibrate_class(y, self._margins, self._margins, self._probabilities)
+        self._learn_confidence(self._probabilities, self._n_columns(), y)
         if self._reduction == CRAMMER_SINGER:
             return self._learn_jointly(e, y, weight)
         for c in range(self.weights.n_columns):
             its = &self._steps[c]
-            its.due = False
-            sign = self._signs[y, c] if self._reduction == PAIRS else 1.0 if c == y else -1.0
-            if sign == 0.0:
-                continue
+            sign = 1.0 if c == y else -1.0
             violated = sign * self._current[c] < 1.0
             its.n_buffered += 1
             if self._batch_size > 1:
@@ -336,10 +287,10 @@ cdef class PegasosLearner(Learner):
                 if self.weights._make_records(e) < 0:
                     return NO_MEMORY
                 ready = True
-            if self._begin_step(c, violated):
-                if violated:
-                    self.weights._add_example_to(c, e, sign * weight / self._inverse_rate(c))
-                self._end_step(c)
+            self._begin_step(c)
+            if violated:
+                self.weights._add_example_to(c, e, sign * weight / self._inverse_rate(c))
+            self._end_step(c)
         return self._steps_from_buffer() if any_due else 0
 
     cdef int _learn_jointly(self, Row* e, Py_ssize_t y, double weight) noexcept nogil:
@@ -361,21 +312,18 @@ cdef class PegasosLearner(Learner):
         if rival >= 0 and self.weights._make_records(e) < 0:
             return NO_MEMORY
         for c in range(self.weights.n_columns):
-            self._begin_step(c, rival >= 0)
+            self._begin_step(c)
         if rival >= 0:
             weight /= self._inverse_rate(0)
             self.weights._add_example_to(y, e, weight)
             self.weights._add_example_to(rival, e, -weight)
-        if its.due:
-            self._end_joint_step()
+        self._end_joint_step()
         return 0
 
     # Steps
 
     cdef int _take_step(self, Row* e, double coefficient, Py_ssize_t k) noexcept nogil:
         """w ← (1 − ηλ) w + (η/k) · coefficient · x, and the projection, of the only column for an x that was found."""
-        if e == NULL and self._only_violations:
-            return 0
         self._shrink(0)
         coefficient /= self._inverse_rate(0) * k * self.weights._columns.scale
         if e != NULL and self.weights._add_example(e, coefficient) < 0:
@@ -383,20 +331,16 @@ cdef class PegasosLearner(Learner):
         self._end_step(0)
         return 0
 
-    cdef inline bint _begin_step(self, Py_ssize_t c, bint violated) noexcept nogil:
-        """w_c ← (1 − ηλ) w_c, unless the batch is no step."""
-        cdef Steps* its = &self._steps[c]
-        its.batch_size, its.n_buffered, its.n_violations = its.n_buffered, 0, 0
-        its.due = violated or not self._only_violations
-        if its.due:
-            self._shrink(c)
-        return its.due
+    cdef inline void _begin_step(self, Py_ssize_t c) noexcept nogil:
+        """w_c ← (1 − ηλ) w_c"""
+        self._steps[c].batch_size, self._steps[c].n_buffered = self._steps[c].n_buffered, 0
+        self._shrink(c)
 
     cdef inline void _shrink(self, Py_ssize_t c) noexcept nogil:
         cdef double n
         self._steps[c].n_iterations += 1
         n = self._steps[c].n_iterations + self._t0
-        self._scale(c, (n - 1.0) / n)
+        self.weights._scale(c, (n - 1.0) / n)
 
     cdef inline double _inverse_rate(self, Py_ssize_t c) noexcept nogil:
         """1/η, that is λ(t + t0)."""
@@ -415,7 +359,7 @@ cdef class PegasosLearner(Learner):
         else:  # rounded in another order, which results keep to the last bit
             ratio = self._l2 * its.scale * its.scale * its.squares
         if ratio > 1.0:
-            self._scale(c, 1.0 / sqrt(ratio))
+            self.weights._scale(c, 1.0 / sqrt(ratio))
 
     cdef void _end_joint_step(self) noexcept nogil:
         cdef Py_ssize_t c
@@ -423,38 +367,14 @@ cdef class PegasosLearner(Learner):
         for c in range(self.weights.n_columns):
             ratio += self._l2 * self.weights._squared_norm(c)
         for c in range(self.weights.n_columns if self._project and ratio > 1.0 else 0):
-            self._scale(c, 1.0 / sqrt(ratio))
+            self.weights._scale(c, 1.0 / sqrt(ratio))
         for c in range(self.weights.n_columns if self._average_from else 0):
             self._average(c)
-
-    cdef inline void _scale(self, Py_ssize_t c, double factor) noexcept nogil:
-        self.weights._scale(c, factor)
-        self._initial_scale *= factor
 
     cdef inline void _average(self, Py_ssize_t c) noexcept nogil:
         cdef Py_ssize_t n = self._steps[c].n_iterations
         if 0 < self._average_from <= n:
             self.weights._accumulate(c, <double> n if self._average_by_t else 1.0)
-
-    cdef _initialize(self, Encoder encoder, Row* e):
-        """Give new features of the current example their first weights, and score it with them."""
-        cdef Py_ssize_t i
-        cdef int64_t key
-        cdef double value, predicted = self._margins[0]
-        cdef dict first = {}  # all drawn before any is taken in, as drawing may fail
-        for i in range(e.n if self._initial_scale != 0.0 else 0):
-            if e.values[i] != 0.0 and e.hashes[i] != INTERCEPT_HASH and not self.weights._has(e.hashes[i]):
-                key = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)
-                if key not in first:
-                    first[key] = self._initializer(encoder.name(key))
-        for key, value in first.items():
-            if self.weights._add(hash_key(key), 0, self._initial_scale * value / self.weights._columns.scale) < 0:
-                raise MemoryError
-        if first and (self._project or self._steps.n_iterations == 0):
-            self._back_into_ball(0)
-        self.weights._find(e)
-        self._score(e)
-        self._margins[0] = predicted
 
     # The mini-batch buffer
 
@@ -469,20 +389,16 @@ cdef class PegasosLearner(Learner):
         for i in range(e.n):
             self._buffered[self._buffer_size + i] = Buffered(e.hashes[i], coefficient * e.factor * e.values[i], c)
         self._buffer_size += e.n
-        self._steps[c].n_violations += 1
         return 0
 
     cdef int _steps_from_buffer(self) noexcept nogil:
         """The steps of the columns that are due."""
         cdef Py_ssize_t c
-        cdef bint violated = False
         if not self.several:
             return self._step_from_buffer() if self._steps.due else 0
         for c in range(self.weights.n_columns):
-            violated |= self._steps[c].due and self._steps[c].n_violations > 0
-        for c in range(self.weights.n_columns):
             if self._steps[c].due:
-                self._begin_step(c, violated if self._reduction == CRAMMER_SINGER else self._steps[c].n_violations > 0)
+                self._begin_step(c)
         if self._empty_buffer() < 0:
             return NO_MEMORY
         if self._reduction == CRAMMER_SINGER:
@@ -498,7 +414,6 @@ cdef class PegasosLearner(Learner):
         """The step of the only column, with what is buffered as one example."""
         cdef Row* e = &self._current_example.example
         cdef Py_ssize_t i, k = self._steps.n_buffered
-        cdef bint violated = self._buffer_size > 0 or self._steps.n_violations > 0  # which is not always saved
         if reserve_example(&e.hashes, &e.values, &self._current_example._capacity, self._buffer_size) < 0:
             return NO_MEMORY
         e.n, e.factor = self._buffer_size, 1.0
@@ -507,8 +422,8 @@ cdef class PegasosLearner(Learner):
         self._buffer_size = 0
         if self.weights._find(e) < 0:
             return NO_MEMORY
-        self._steps.n_buffered = self._steps.n_violations = 0
-        return self._take_step(e if violated else NULL, 1.0, k)
+        self._steps.n_buffered = 0
+        return self._take_step(e, 1.0, k)
 
     cdef int _empty_buffer(self) noexcept nogil:
         """Add what it holds for the columns that are due, and keep the rest."""

@@ -126,17 +126,6 @@ cdef class WeightDict:
         if self._add_column() < 0:
             raise MemoryError
 
-    def clear_column(self, Py_ssize_t column):
-        cdef Py_ssize_t i
-        cdef double* record
-        wait_for(self._guard, self._guard)
-        for i in range(1, self._table.n + 1):
-            record = numbers_at(&self._table, i)
-            record[column] = 0.0
-            if self.average:
-                record[self._width + column] = 0.0
-        self._columns[column] = Column(1.0, 0.0, 0.0, 0.0)
-
     def get_state(self):
         wait_for(self._guard, self._guard)
         numbers = words_of(&self._table).view(np.float64)[:, 1:]

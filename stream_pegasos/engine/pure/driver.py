@@ -359,7 +359,7 @@ class Learner:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Refuse a call from within a call, as a kernel or an initializer, which is Python code, might make."""
+        """Refuse a call from within a call, as a kernel, which is Python code, might make."""
         if self._is_busy:
             raise RuntimeError("the model is in the middle of a call of this very thread")
         self._is_busy = True

@@ -26,17 +26,15 @@ from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, WeightDict
 
 # How several classes become columns, each of which separates two classes or sets of classes.
-REDUCTIONS = ("two", "ovr", "crammer_singer", "pairs")
-# Reductions in which each class has a column.
-OF_CLASSES = ("ovr", "crammer_singer")
+REDUCTIONS = ("two", "ovr", "crammer_singer")
 # The numbers that are equal in columns that together are one vector.
 JOINED = ("n_iterations", "n_buffered")
 # The numbers of each column.
-OF_COLUMN = ("scale", "squares", "sums_scale", "sums_weight", "n_iterations", "n_buffered", "n_violations")
+OF_COLUMN = ("scale", "squares", "sums_scale", "sums_weight", "n_iterations", "n_buffered")
 OF_BUFFER = ("buffer_keys", "buffer_columns", "buffer_values")
 
 
-def declared(batch_size: int, average: bool, only_violations: bool, initializing: bool, reduction: str) -> Declaration:
+def declared(batch_size: int, average: bool, reduction: str) -> Declaration:
     """What the state of a `PegasosLearner` consists of."""
     joined = reduction == "crammer_singer"
     fields = [
@@ -50,7 +48,7 @@ def declared(batch_size: int, average: bool, only_violations: bool, initializing
         count("buffer_columns", BUFFERED, high=lambda state: len(state["scale"]) - 1),
         Field("buffer_values", shape=(BUFFERED,), signed=True),
         *CALIBRATION,
-        *(CONFIDENCE if reduction in OF_CLASSES else ()),
+        *(CONFIDENCE if reduction != "two" else ()),
     ]
     if average:
         fields += [
@@ -58,19 +56,11 @@ def declared(batch_size: int, average: bool, only_violations: bool, initializing
             Field("sums_scale", shape=(COLUMNS,), signed=True),
             Field("sums_weight", shape=(COLUMNS,)),
         ]
-    if only_violations:
-        fields.append(count("n_violations", COLUMNS, high=batch_size - 1))
-    if initializing:
-        fields.append(Field("initial_scale", high=1.0, signed=True))
     conditions: tuple[tuple[str, Callable[[State], bool]], ...] = (
         ("a feature has two weights", lambda state: are_unique(state["keys"])),
         (
             "the buffer holds features of no example",
             lambda state: bool(state["n_buffered"][state["buffer_columns"]].all()),
-        ),
-        (
-            "there are more violations than examples that wait",
-            lambda state: not only_violations or bool((state["n_violations"] <= state["n_buffered"]).all()),
         ),
         (
             "the classes have not taken the same steps",
@@ -86,8 +76,7 @@ class Column(WeightDict):
 
     n_iterations: int = 0
     n_buffered: int = 0
-    n_violations: int = 0  # among the buffered
-    buffer: list[tuple[int, float]] = dataclasses.field(default_factory=list)  # of these: key, c·y·x
+    buffer: list[tuple[int, float]] = dataclasses.field(default_factory=list)  # of those that violate: key, c·y·x
 
 
 @dataclass(eq=False, repr=False)
@@ -95,14 +84,12 @@ class PegasosLearner(Learner):
     """Pegasos steps, with a mini-batch buffer.
 
     `intercept_scaling` is 0 for no intercept. The average of the iterates, if `average_from` is not 0, begins with that
-    step, and weighs w_t by t if `average_by_t`. With `only_violations` a batch without a violation is no step. The
-    `initializer` gives the first weight of each feature by its name; only with one column.
+    step, and weighs w_t by t if `average_by_t`.
 
-    The `reduction` says whether an example is positive, negative or nothing in each column. "two": y is the sign in the
+    The `reduction` says whether an example is positive or negative in each column. "two": y is the sign in the
     only column. "ovr": each class has a column, in which all others are negative; it begins with the first example of
     the class. "crammer_singer": each class has a column, too, but all columns form one vector, and the column of an
-    example's class should beat the best other one by 1 (Crammer and Singer 2001). "pairs": `signs` has the
-    sign in each column, a row for each class.
+    example's class should beat the best other one by 1 (Crammer and Singer 2001).
     """
 
     l2: float
@@ -112,20 +99,15 @@ class PegasosLearner(Learner):
     intercept_scaling: float
     average_from: int = 0
     average_by_t: bool = False
-    only_violations: bool = False
-    initializer: Callable[[Any], float] | None = None
     max_features: int = 0
     reduction: str = "two"
 
     def __post_init__(self) -> None:
         super().__init__()
-        averaging, initializing = self.average_from > 0, self.initializer is not None
-        self.declaration = declared(self.batch_size, averaging, self.only_violations, initializing, self.reduction)
+        self.declaration = declared(self.batch_size, self.average_from > 0, self.reduction)
         self.several = self.reduction != "two"
-        self.signs: NDArray[np.float64] = np.zeros((0, 0))
         self._columns: list[Column] = []
         self._known: dict[int, None] = {}  # the features with a weight in some column
-        self._initial_scale = 1.0  # what all steps so far have left of the first weights
         if not self.several:
             self.add_column()
 
@@ -172,12 +154,7 @@ class PegasosLearner(Learner):
             column.n_iterations, column.n_buffered = self._columns[0].n_iterations, self._columns[0].n_buffered
         self._columns.append(column)
 
-    def clear_column(self, column: int) -> None:
-        """Make a column as it was when it was added."""
-        self._columns[column] = Column(self.average_from > 0)
-
     def negate(self) -> None:
-        self._initial_scale = -self._initial_scale
         for column in self._columns:
             column.negate()
             column.buffer = [(key, -x) for key, x in column.buffer]
@@ -186,7 +163,7 @@ class PegasosLearner(Learner):
         self._take_steps([column for column in self._columns if column.n_buffered])
 
     def _n_columns_for(self, y: NDArray[np.float64] | None) -> int:
-        if y is None or not len(y) or self.reduction not in OF_CLASSES:
+        if y is None or not len(y) or not self.several:
             return self.n_columns
         return max(self.n_columns, int(y.max()) + 1)
 
@@ -195,26 +172,23 @@ class PegasosLearner(Learner):
         return ScoredExample(row, [column.predict(row) for column in self._columns])
 
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
-        self._initialize(encoder, met.row)
-        if self.reduction in OF_CLASSES and y == self.n_columns:
+        if self.several and y == self.n_columns:
             self.add_column()
             met.margins.append(0.0)
-        if self.reduction == "two":
-            self.calibration.learn(met.margins[0], y)
-        elif self.reduction in OF_CLASSES:
+        if self.several:
             self.calibration.learn_class(met.margins, int(y))
-        violated = self._violated(met.row, y)
-        for column, sign in violated:
+        else:
+            self.calibration.learn(met.margins[0], y)
+        for column, sign in zip(self._columns, self._violated(met.row, y), strict=True):
             column.n_buffered += 1
             if sign:
-                column.n_violations += 1
                 c = sign * weight * met.row.factor
                 column.buffer += [(key, c * x) for key, x in zip(met.row.keys, met.row.values, strict=True)]
-        self._take_steps([column for column, _ in violated if column.n_buffered == self.batch_size])
+        self._take_steps([column for column in self._columns if column.n_buffered == self.batch_size])
         return True
 
-    def _violated(self, row: Row, y: float) -> list[tuple[Column, float]]:
-        """The columns in which the example has a sign, each with this sign if the margin is violated, else with 0."""
+    def _violated(self, row: Row, y: float) -> list[float]:
+        """The sign of the example in each column if it violates the margin there, else 0."""
         margins = [column.dot(row) for column in self._columns]
         if self.reduction == "crammer_singer":
             signs, of_class = [0.0] * self.n_columns, int(y)
@@ -222,26 +196,18 @@ class PegasosLearner(Learner):
             rival = max(rivals, key=margins.__getitem__, default=of_class)
             if rival != of_class and margins[of_class] - margins[rival] < 1.0:
                 signs[of_class], signs[rival] = 1.0, -1.0
-            return list(zip(self._columns, signs, strict=True))
-        if self.reduction == "ovr":
-            signs = [1.0 if column == y else -1.0 for column in range(self.n_columns)]
-        else:
-            signs = [y] if self.reduction == "two" else self.signs[int(y)].tolist()
-        of_columns = zip(self._columns, signs, margins, strict=True)
-        return [(column, sign if sign * margin < 1.0 else 0.0) for column, sign, margin in of_columns if sign]
+            return signs
+        signs = [1.0 if column == y else -1.0 for column in range(self.n_columns)] if self.several else [y]
+        return [sign if sign * margin < 1.0 else 0.0 for sign, margin in zip(signs, margins, strict=True)]
 
     def _take_steps(self, columns: list[Column]) -> None:
         """The steps of some columns with their batches."""
-        due = [column for column in columns if column.n_violations or not self.only_violations]
-        if due and self.reduction == "crammer_singer":
-            due = columns
-        for column in due:
-            self._take_step(column)
         for column in columns:
-            column.n_buffered, column.n_violations, column.buffer = 0, 0, []
+            self._take_step(column)
+            column.n_buffered, column.buffer = 0, []
         if self.project:
-            self._back_into_ball(due)
-        for column in due:
+            self._back_into_ball(columns)
+        for column in columns:
             if 0 < self.average_from <= column.n_iterations:
                 column.accumulate(column.n_iterations if self.average_by_t else 1.0)
 
@@ -254,18 +220,6 @@ class PegasosLearner(Learner):
         column.add(sum_of_violating, 1.0 / (self.l2 * n * column.n_buffered))
         self._known.update((key, None) for key, _ in sum_of_violating)
 
-    def _initialize(self, encoder: Encoder, row: Row) -> None:
-        """Give new features their first weights, shrunk by all steps so far, and project these into the ball."""
-        if self.initializer is None or self._initial_scale == 0.0:
-            return
-        items = zip(row.keys, row.values, strict=True)
-        new = dict.fromkeys(key for key, x in items if x != 0.0 and key != INTERCEPT and key not in self._known)
-        (column,) = self._columns
-        column.add([(key, self.initializer(encoder.name(key))) for key in new], self._initial_scale)
-        self._known.update(new)
-        if new and (self.project or self.n_iterations == 0):
-            self._back_into_ball([column])
-
     def _back_into_ball(self, columns: list[Column]) -> None:
         """Bring each w, or all of them as one, back into the ball of radius 1/√λ."""
         balls = [columns] if self.reduction == "crammer_singer" else [[column] for column in columns]
@@ -276,7 +230,6 @@ class PegasosLearner(Learner):
 
     def _rescale(self, column: Column, factor: float) -> None:
         column.rescale(factor)
-        self._initial_scale *= factor
         if not self.several and not column.v:
             self._known = {}
 
@@ -290,8 +243,7 @@ class PegasosLearner(Learner):
             "buffer_keys": np.array([key for key, _, _ in buffered], np.int64),
             "buffer_columns": np.array([column for _, column, _ in buffered], np.int64),
             "buffer_values": np.array([x for _, _, x in buffered], np.float64),
-            "initial_scale": self._initial_scale,
-            **self.calibration.get_state(self.reduction in OF_CLASSES),
+            **self.calibration.get_state(self.several),
         }
         for name in OF_COLUMN:
             state[name] = np.array([getattr(column, name) for column in columns], type(getattr(Column, name)))
@@ -309,7 +261,6 @@ class PegasosLearner(Learner):
         for key, i, x in zip(*(state[name].tolist() for name in OF_BUFFER), strict=True):
             self._columns[i].buffer.append((key, x))
         self.calibration.set_state(state)
-        self._initial_scale = state.get("initial_scale", 1.0)
 
 
 def matrix(keys: list[int], columns: list[dict[int, float]]) -> NDArray[np.float64]:
