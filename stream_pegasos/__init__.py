@@ -7,7 +7,6 @@ __version__ = "0.2.0"
 __all__ = [
     "AdaptiveClassifier",
     "Category",
-    "FrozenTextClassifier",
     "HashedBagOfWords",
     "KernelPegasosClassifier",
     "MailFeatures",
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from stream_pegasos.features.mail import MailFeatures
     from stream_pegasos.features.text import TextFeatures
     from stream_pegasos.learners.adaptive import AdaptiveClassifier
-    from stream_pegasos.learners.frozen_text import FrozenTextClassifier
     from stream_pegasos.learners.kernel import KernelPegasosClassifier
     from stream_pegasos.learners.loading import load
     from stream_pegasos.learners.merging import merge
@@ -42,7 +40,6 @@ else:
     _PLACES = {
         "AdaptiveClassifier": "learners.adaptive",
         "Category": "features.fields",
-        "FrozenTextClassifier": "learners.frozen_text",
         "HashedBagOfWords": "features.hashing",
         "KernelPegasosClassifier": "learners.kernel",
         "MailFeatures": "features.mail",

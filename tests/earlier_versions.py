@@ -53,7 +53,6 @@ def write(folder):
     model.save(folder / "words.safetensors")
     answers = {text: model.predict_proba_one(text) for text in ASKED}
     (folder / "words.json").write_text(json.dumps(answers, indent=1) + "\n")
-    model.freeze().save(folder / "frozen.safetensors")
     of_mails().save(folder / "mails.safetensors")
     ledger = watched(folder / "imap.safetensors")
     labelled = [LabelledMail(mail, f"key {number}", label) for number, (mail, label) in enumerate(MAILS)]

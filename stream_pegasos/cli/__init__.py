@@ -26,7 +26,6 @@ COMMANDS = {
     "label": "Ask on a page for the labels of a file; write them down.",
     "explain": "Print what weighs most, or why a text is predicted as it is.",
     "tune": "Find the features and options that predict a stream best.",
-    "freeze": "Write what a model needs to predict, for many machines.",
     "forget-class": "Remove a class from a model, such as a typo.",
 }
 

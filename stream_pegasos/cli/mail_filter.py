@@ -37,7 +37,7 @@ class _FilterCommand(Command):
 
 @dataclass(frozen=True)
 class MailFilterOptions:
-    model: Path | None = mail_field("--model M", "The model; a frozen one starts fastest.", brief=True)
+    model: Path | None = mail_field("--model M", "The model.", brief=True)
     exit_code: bool = mail_field(
         "--exit-code",
         "Exit with 0 for spam, 1 for ham, 2 for unsure and 3 after a failure, as bogofilter does.",
@@ -67,8 +67,8 @@ def mail_filter(given: MailFilterOptions) -> None:
 
     \b
     Examples:
-      stream-pegasos mail-filter --model frozen.safetensors < mail.eml
-      stream-pegasos mail-filter --model frozen.safetensors --exit-code < mail.eml
+      stream-pegasos mail-filter --model m.safetensors < mail.eml
+      stream-pegasos mail-filter --model m.safetensors --exit-code < mail.eml
     """
     # A process for one mail needs neither; both would take a sixth of its time.
     gc.disable()

@@ -68,8 +68,6 @@ def model_to_continue(
             )
         return new_model(ModelOptions(), stream, is_mail=is_mail)
     model = load_model(load, stream, vectors)
-    if stream is not None:  # a service may also only predict
-        check_learns(model, load)
     tell_what_begins_anew(model)
     return model
 
@@ -112,11 +110,6 @@ def chosen_label(model: Any, text: str, named_by: str) -> Any:
     if not meant:
         raise click.BadParameter(f"{text!r} is none of the labels learned: {listed(known)}", param_hint=named_by)
     return meant[0]
-
-
-def check_learns(model: Any, path: Path) -> None:
-    if "frozen" in model.capabilities:
-        raise Failure(f"{path} is a frozen model, which only predicts; learn with the model that it was frozen from")
 
 
 def new_model(
@@ -220,7 +213,6 @@ def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, stream: St
         return None
     model, _ = resumed
     _check_reads(model, checkpoint, stream)
-    check_learns(model, checkpoint)
     note(f"resuming with {model.n_learned:,} messages learned")
     tell_what_begins_anew(model)
     return resumed

@@ -63,8 +63,6 @@ def check_mails(options: SpamdOptions, verdicts: VerdictOptions, learner: Any) -
         verdicts.verdicts().check(learner)
     except MailModelError as error:
         raise Failure(f"--spamd: {error}") from None
-    if options.user_models is not None and "frozen" in learner.capabilities:
-        raise Failure("--user-models: the model is frozen, and nobody can teach a copy of it")
 
 
 @contextmanager

@@ -21,9 +21,6 @@ LARGEST_SUM = 1e307
 
 Limit = float | Callable[[State], float]
 
-# A type of 32 bits, every value of which is valid; a check need not read them.
-WORD = np.uint32
-
 
 @dataclass(frozen=True)
 class Field:
@@ -37,7 +34,7 @@ class Field:
     high: Limit = LARGEST_SUM
     shape: tuple[str, ...] = ()
     signed: bool = False
-    of_type: type = float  # int, or `WORD` in arrays
+    of_type: type = float  # or int
     size: int | None = None  # fixed, of an array with one dimension
 
     def check(self, state: Mapping[str, Any], sizes: dict[str, int]) -> None:
@@ -50,14 +47,12 @@ class Field:
                 check_number(self.name, value, -high if self.signed else low, high)
                 check_number(f"|{self.name}|", abs(value), low, high)
             return
-        dtype = {int: np.int64, float: np.float64}.get(self.of_type, self.of_type)
+        dtype = np.int64 if self.of_type is int else np.float64
         shape = tuple(sizes.setdefault(*size) for size in zip(self.shape, np.shape(value), strict=False))
         if self.size is not None:
             shape = (self.size,)
         if value.dtype != dtype or value.shape != shape or len(shape) != len(self.shape):
             raise ValueError(f"{self.name} are not as they were written")
-        if self.of_type is WORD:
-            return
         numbers = np.abs(value) if self.signed else value
         if not ((numbers >= low) & (numbers <= high)).all():
             raise ValueError(f"{self.name} are not from {low:g} to {high:g}")

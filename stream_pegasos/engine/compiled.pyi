@@ -1,7 +1,6 @@
 # The compiled engine has the names and signatures of its specification.
 from stream_pegasos.engine.pure import AdaptiveLearner as AdaptiveLearner
 from stream_pegasos.engine.pure import Encoder as Encoder
-from stream_pegasos.engine.pure import FrozenLearner as FrozenLearner
 from stream_pegasos.engine.pure import Learner as Learner
 from stream_pegasos.engine.pure import Lock as Lock
 from stream_pegasos.engine.pure import OneByOne as OneByOne

@@ -11,14 +11,12 @@ from libc.string cimport memcpy, memmove, memset
 
 import itertools
 from _thread import allocate_lock, start_new_thread
-from mmap import mmap
 from os import urandom
 from time import monotonic
 
 import numpy as np
 
 from stream_pegasos.common.locks import heed_forks
-from stream_pegasos.engine import frozen
 from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive_state, characters, driver, encoders, mistakes, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
@@ -304,11 +302,9 @@ include "cython/threads.pxi"
 include "cython/vectors.pxi"
 include "cython/scanner.pxi"
 include "cython/driver.pxi"
-include "cython/forked_copy.pxi"
 include "cython/one_by_one.pxi"
 include "cython/pegasos.pxi"
 include "cython/reductions.pxi"
 include "cython/column.pxi"
 include "cython/taught.pxi"
 include "cython/adaptive.pxi"
-include "cython/frozen.pxi"

@@ -9,12 +9,12 @@ import contextlib
 import dataclasses
 import functools
 import math
-import mmap
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, ClassVar, Self
@@ -32,9 +32,8 @@ FORMAT_VERSION = 1
 STATE, PROGRESS = "state", "progress"
 # The vectors of words that were met, where a file has these, by the hashes of the words.
 VECTORS = "vector_hashes", "vector_codes", "vector_shifts"
-SAFETENSORS_DTYPES = {"<u4": "U32", "<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
+SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
 DTYPES = {name: np.dtype(dtype) for dtype, name in SAFETENSORS_DTYPES.items()}
-ALIGNMENT = 64  # of words that are mapped, so that entries of a table share lines of the cache as they are meant to
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -48,7 +47,6 @@ class Saveable:
     """Adds `save` and `load`. A subclass gives and takes its state as arrays, names of features and JSON values."""
 
     kinds: ClassVar[dict[str, type[Saveable]]] = {}
-    mapped: ClassVar[tuple[str, ...]] = ()  # arrays of 32-bit words that stay in the file, of which nothing is checked
     vector_source: VectorSource | None = None  # which a file names, but does not have
     field_names: Mapping[str, str] = MappingProxyType(
         {}
@@ -127,14 +125,7 @@ class Saveable:
         ValueError
             If a parameter is a function, which no file can hold without code.
         """
-        return Snapshot(
-            type(self).__name__,
-            *self.to_state(),
-            progress,
-            self.field_names,
-            mapped=self.mapped,
-            vectors=self.vector_source,
-        )
+        return Snapshot(type(self).__name__, *self.to_state(), progress, self.field_names, self.vector_source)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:
@@ -173,8 +164,6 @@ class Snapshot:
     values: dict[str, Any]
     progress: Any
     field_names: Mapping[str, str] = field(default_factory=dict)
-    wait: Callable[[], None] = lambda: None  # until all arrays are written
-    mapped: tuple[str, ...] = ()
     vectors: VectorSource | None = None
 
     def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
@@ -191,10 +180,7 @@ class Snapshot:
         ------
         OSError
             If the file cannot be written; what was there before is left as it was.
-        MemoryError
-            If there was no memory for a copy of the model.
         """
-        self.wait()
         arrays = {**self.arrays, STATE: np.frombuffer(orjson.dumps(self.values), np.uint8), **pack_names(self.names)}
         if self.vectors is not None:
             arrays.update(zip(VECTORS, self.vectors.kept, strict=False))
@@ -203,7 +189,7 @@ class Snapshot:
         header: dict[str, Any] = {
             "format_version": FORMAT_VERSION,
             "kind": self.kind,
-            "checksum": checksum({name: arrays[name] for name in arrays.keys() - self.mapped}, self.kind),
+            "checksum": checksum(arrays, self.kind),
         }
         if self.field_names:
             header["field_names"] = {**self.field_names}
@@ -230,8 +216,7 @@ def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str])
         header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [begin, begin + array.nbytes]}
         begin += array.nbytes
     text = orjson.dumps(header)
-    alignment = ALIGNMENT if any(array.dtype.str == "<u4" for array in arrays.values()) else 8
-    text += b" " * (-(len(text) + 8) % alignment)
+    text += b" " * (-len(text) % 8)
     file.write(len(text).to_bytes(8, "little") + text)
     for name in names:
         file.write(arrays[name].data)
@@ -259,9 +244,14 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError(f"{path} is no model: it is no regular file")
         try:
-            metadata, views = read_safetensors(file)
-        except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+            entries = read_header(file)
+            metadata = {**entries.pop("__metadata__", {})}
+            is_frozen = '"FrozenTextClassifier"' in metadata.get(FORMAT, "")
+            arrays = {} if is_frozen else read_arrays(file, entries)
+        except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged or is no model: {error}") from None
+    if is_frozen:
+        raise ValueError(f"{path} was made by freeze of 0.2; save the model itself")
     if FORMAT not in metadata:
         raise ValueError(f"{path} is a safetensors file, but no model of stream_pegasos")
     try:
@@ -269,17 +259,12 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
         version = header["format_version"]
         if version == FORMAT_VERSION:
             kind = Saveable.kind_of(header["kind"])
-            arrays = {name: views[name].copy() for name in views.keys() - {*kind.mapped}}
             if header["checksum"] != checksum(arrays, header["kind"]):
                 raise ValueError("its contents do not fit its checksum")
             state = orjson.loads(arrays.pop(STATE).tobytes())
             names = unpack_names(arrays.pop(NAMES), arrays.pop(NAME_OFFSETS))
             progress = orjson.loads(arrays.pop(PROGRESS).tobytes()) if PROGRESS in arrays else None
             kept = tuple(arrays.pop(name) for name in VECTORS) if VECTORS[0] in arrays else ()
-            for name in kind.mapped:
-                arrays[name] = views[name]
-                if not arrays[name].flags.aligned:
-                    raise ValueError(f"{name} do not begin where words do")
             find_vectors = functools.partial(unpacked, given=given, kept=kept)
             model = kind.from_state(arrays, names, {**state, "find_vectors": find_vectors})
             progress = unpack(progress)
@@ -309,37 +294,49 @@ def begins_as_model(path: str | os.PathLike[str]) -> bool:
         If the file cannot be read.
     """
     with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = file.read(size) if size < os.fstat(file.fileno()).st_size else b""
-    try:
-        return FORMAT in orjson.loads(header)["__metadata__"]
-    except (LookupError, TypeError, ValueError):
-        return False
+        try:
+            return FORMAT in read_header(file)["__metadata__"]
+        except (LookupError, TypeError, ValueError):
+            return False
 
 
-def read_safetensors(file: IO[bytes]) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
-    """The metadata and the arrays, which stay in the file, in memory that all processes share.
+def read_header(file: BufferedReader) -> dict[str, Any]:
+    """What a safetensors file says of its arrays, and its metadata.
 
     Raises
     ------
-    AttributeError, LookupError, OSError, TypeError, ValueError
-        If it is no such file, or its arrays do not stand one behind the other up to its end.
+    OSError, ValueError
+        If it is no such file.
     """
-    content = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
-    begin = 8 + int.from_bytes(content[:8].tobytes(), "little")
-    header = orjson.loads(content[8:begin].tobytes())
-    metadata = {**header.pop("__metadata__", {})}
-    content, begin, arrays = content[begin:], 0, {}
-    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+    size = int.from_bytes(file.read(8), "little")
+    if size > os.fstat(file.fileno()).st_size:
+        raise ValueError("it has no header")
+    header: dict[str, Any] = orjson.loads(file.read(size))
+    return header
+
+
+def read_arrays(file: BufferedReader, entries: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """The arrays that stand behind the header.
+
+    Raises
+    ------
+    ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError
+        If they do not stand one behind the other up to the end of the file.
+    """
+    begin, arrays = 0, {}
+    size = os.fstat(file.fileno()).st_size - file.tell()
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
         end = begin + math.prod(shape) * dtype.itemsize
-        arrays[name] = content[begin:end].view(dtype).reshape(shape)
-        if arrays[name].shape != shape or entry["data_offsets"] != [begin, end]:
+        if entry["data_offsets"] != [begin, end] or end > size:
             raise ValueError(f"{name} is not where it should be")
+        arrays[name] = np.empty(shape, dtype)
+        if file.readinto(arrays[name].data) != end - begin:
+            raise ValueError(f"{name} is not as long as it should be")
         begin = end
-    if begin != len(content):
+    if begin != size:
         raise ValueError("there is more in it than its arrays")
-    return metadata, arrays
+    return arrays
 
 
 def checksum(arrays: Arrays, rest: Any) -> str:

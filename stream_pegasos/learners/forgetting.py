@@ -40,14 +40,14 @@ class Forgetful(Inspectable):
         Raises
         ------
         TypeError
-            If the model is for two classes alone, for ordered ones, or frozen.
+            If the model is for two classes alone, or for ordered ones.
         ValueError
             If the label is not in `classes`. The model is then as it was before.
 
         """
         core: Any = self._core
-        if "several classes" not in core.capabilities or "ordered" in core.capabilities or core.is_frozen:
-            raise TypeError(f"{'a frozen model' if core.is_frozen else type(core).__name__} cannot forget a class")
+        if "several classes" not in core.capabilities or "ordered" in core.capabilities:
+            raise TypeError(f"{type(core).__name__} cannot forget a class")
         with self.lock:
             core._forget_class(label)
 

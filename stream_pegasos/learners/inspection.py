@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine import Encoder, Learner, Vocabulary
 from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
-from stream_pegasos.learners.freezing import Freezable
+from stream_pegasos.learners.files import Saveable
 from stream_pegasos.learners.labels import Label, Labels, Margins
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Inspectable"]
 
 
-class Inspectable(Freezable):
+class Inspectable(Saveable):
     """Adds the inspection of a classifier, or of a model around one."""
 
     capabilities: frozenset[str]

@@ -72,7 +72,7 @@ def merge(base: C, parts: Iterable[C]) -> C:
     ------
     TypeError
         If one is no classifier, or cannot be merged: a `KernelPegasosClassifier`, an `OrdinalClassifier` with a
-        `PegasosClassifier`, a frozen model, or a model with a drift detector, which watches one sequence of errors.
+        `PegasosClassifier`, or a model with a drift detector, which watches one sequence of errors.
     ValueError
         If there is no part, classes or parameters differ, a part has learned less than the base, or parts of a
         `PegasosClassifier` have taken steps or met classes that the base does not know.
@@ -236,8 +236,8 @@ def changes(base: Snapshot, part: Snapshot) -> Snapshot:
 
 def check_mergeable(model: Known) -> None:
     """Raise a TypeError if a model of this kind cannot be merged."""
-    if model.kind not in MERGEABLE or "frozen" in model.rest:
-        raise TypeError(f"a model of {model.kind} cannot be merged; {', '.join(MERGEABLE)} can, unless they are frozen")
+    if model.kind not in MERGEABLE:
+        raise TypeError(f"a model of {model.kind} cannot be merged; {', '.join(MERGEABLE)} can")
     parameters = unpack_parameters(model.parameters)
     if parameters.get("drift_detector") is not None:
         raise TypeError("a model with drift_detector cannot be merged: it watches one sequence of errors")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Self
 
 import numpy as np
@@ -34,8 +33,8 @@ class Stateful(Forgetful, base.Base):
         return arrays, self._vocabulary.names, values
 
     def snapshot(self, progress: Any = None) -> Snapshot:
-        with self.lock, self._core._learner.forked_copy() as copied:
-            return dataclasses.replace(super().snapshot(progress), wait=copied.wait)
+        with self.lock:
+            return super().snapshot(progress)
 
     def _packed_parameters(self) -> dict[str, Any]:
         return pack_parameters(self)

@@ -354,38 +354,28 @@ class TextClassifier(Classifier):
     def check_labels(self, y: Iterable[Any]) -> None:
         self.classifier.check_labels(y)
 
-    def freeze(self) -> TextClassifier:
-        """A copy that predicts but learns no more. It takes at most 10 bytes a feature; with several classes 14 bytes a
-        feature, and 4 more for each class that the feature has a weight for. This model stays as it is.
-
-        Weights are rounded to half precision. That changes margins by about a thousandth of their size; see
-        `FrozenTextClassifier`.
-
-        Raises
-        ------
-        TypeError
-            If the classifier cannot be frozen. `AdaptiveClassifier` can, and so can `OrdinalClassifier` and
-            `MultiLabelClassifier` made with one.
-        ValueError
-            If there are more than 65,536 classes.
-        """
-        with self.lock:
-            kind: Any = self.kind_of("FrozenTextClassifier")
-            frozen: TextClassifier = kind(self.features, self.classifier.frozen())
-            frozen.names = self.names
-            return frozen
-
     def _more_tags(self) -> set[str]:
         return set() if self.features.fields else {base.tags.TEXT_INPUT}
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, classifier = self.classifier.to_state()
-        return arrays, names, self._packed_with(classifier)
+        kind = type(self.classifier).__name__
+        values = {**packed_features(self.features), "kind": kind, "classifier": classifier}
+        if self.names is not None:
+            values["names"] = self.names.get_state()
+        return arrays, names, values
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        classifier = cls.kind_of(values["kind"]).from_state(arrays, names, values["classifier"])
-        return cls._unpacked_with(classifier, arrays, values)
+        classifier: Any = cls.kind_of(values["kind"]).from_state(arrays, names, values["classifier"])
+        model = cls(unpacked_features(values, values["find_vectors"]), classifier)
+        n, known = model.vector_source.n_dimensions if model.vector_source else 0, len(arrays.get("vector_mean", ()))
+        if known not in (0, n):
+            raise ValueError(f"the classifier knows vectors of {known} numbers, but those of messages have {n}")
+        if "names" in values:
+            model.keep_names()
+            model.names.set_state(values["names"])  # type: ignore[union-attr]
+        return model
 
     def vectors_met(self) -> WordVectors:
         table = self.vector_source
@@ -399,23 +389,6 @@ class TextClassifier(Classifier):
                 "saved; let it predict messages with the words that matter first"
             )
         return met
-
-    def _packed_with(self, classifier: dict[str, Any]) -> dict[str, Any]:
-        """What a file says of the model, given what it says of the classifier."""
-        names = {} if self.names is None else {"names": self.names.get_state()}
-        kind = type(self.classifier).__name__
-        return {**packed_features(self.features), "kind": kind, "classifier": classifier, **names}
-
-    @classmethod
-    def _unpacked_with(cls, classifier: Any, arrays: Arrays, values: Any) -> Self:
-        model = cls(unpacked_features(values, values["find_vectors"]), classifier)
-        n, known = model.vector_source.n_dimensions if model.vector_source else 0, len(arrays.get("vector_mean", ()))
-        if known not in (0, n):
-            raise ValueError(f"the classifier knows vectors of {known} numbers, but those of messages have {n}")
-        if "names" in values:
-            model.keep_names()
-            model.names.set_state(values["names"])  # type: ignore[union-attr]
-        return model
 
 
 def packed_features(features: Features) -> dict[str, Any]:

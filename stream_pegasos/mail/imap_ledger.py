@@ -105,8 +105,6 @@ class Ledger:
             resumed = load_with_progress(path) if path.exists() else None
         self.model, progress = resumed or (model(), None)
         self._verdicts.check(self.model)
-        if "frozen" in self.model.capabilities:
-            raise ValueError(f"{path} is a frozen model, which only predicts; give the one that it was frozen from")
         if progress is not None:
             if not isinstance(progress, dict) or "imap" not in progress:
                 raise ValueError(f"{path} is kept by another command; give a copy that train --load … --save … made")

@@ -175,8 +175,6 @@ class Spamd:
         if not self._users.may_teach(asked.user):
             return tell_answer(False, False)
         async with self._users.serving(asked.user, teaches=True) as service:
-            if "frozen" in service.model.capabilities:
-                raise RefusalError(EX_UNAVAILABLE, "the model is frozen, and learns no more")
             x, id = await _parsed(mail, service.model), mail_id(mail)
             if asked.removes:
                 (outcome,) = await service.unlearn([x], [id])

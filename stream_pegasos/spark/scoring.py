@@ -39,9 +39,8 @@ def score(
     frame
         The texts, of a batch or of a stream.
     model
-        A `TextClassifier`, frozen or not, which is sent once to each process of each worker. Or the path of a model
-        file that all workers can read: a frozen model is mapped from it, so that the processes of a machine share its
-        memory.
+        A `TextClassifier`, which is sent once to each process of each worker. Or the path of a model file that all
+        workers can read, which each process loads once.
     text
         The column of texts; of structs with the fields, where the features of the model read several. The answers are
         null if it is null or the message cannot be read, such as one with a number or a time that is none.

@@ -44,7 +44,6 @@ class ModelFile:
 
 def packed(snapshot: Snapshot) -> bytes:
     """A snapshot as bytes, with arrays in single precision if that loses nothing."""
-    snapshot.wait()
     arrays = {}
     for name, array in snapshot.arrays.items():
         single = array.astype(np.float32) if array.dtype == np.float64 else array

@@ -122,5 +122,3 @@ def test_a_class_that_is_a_bool_is_removed_and_what_cannot_be_is_told(ok, fails)
     ok("train bool.jsonl --save m")
     ok("forget-class m true --save n")
     assert {*load("n").classes} == {False, "so"} and True in load("m").classes
-    ok("freeze m frozen")
-    assert "a frozen model cannot forget a class" in fails("forget-class frozen true --save n")

@@ -81,7 +81,7 @@ def test_help_has_whole_names_and_every_default(ok, name, columns, monkeypatch):
         assert said and f"[default: {said}" in " ".join(text.split())
         if isinstance(option.default, (str, int, float)) and not isinstance(option.default, bool):
             assert said == f"{option.default}]"
-    assert len(options) > 5 or name in ("mail-filter", "freeze", "forget-class")  # which have few
+    assert len(options) > 5 or name in ("mail-filter", "forget-class")  # which have few
 
 
 def test_defaults_of_the_model_in_the_help_are_those_of_the_model():
@@ -149,14 +149,14 @@ def test_word_vectors(ok, fails, here, monkeypatch):
     ok("train --vectors x.vec --save new")
     ok(f"{run} --load new")
     (here / "x.vec").rename("y.vec")
-    for line in "predict m mail.jsonl", "test m mail.jsonl", "explain m", "freeze m f", "forget-class m ham --save n":
+    for line in "predict m mail.jsonl", "test m mail.jsonl", "explain m", "forget-class m ham --save n":
         said = fails(line)
         assert "needs the word vectors 'x.vec'" in said and "(--vectors says where they are)" in said
         assert "damaged" not in said
         ok(f"{line} --vectors y.vec")
     assert "needs the word vectors" in fails("train mail.jsonl --load m --save n --force")
     ok("train mail.jsonl --load m --save n --vectors y.vec --force")
-    assert load("n").vector_source.name == load("f").vector_source.name == "y.vec"
+    assert load("n").vector_source.name == "y.vec"
     assert "no file or folder 'x.vec'" in fails("evaluate mail.jsonl --vectors x.vec")
     assert "--load" in fails("train mail.jsonl --load m --save n --vectors y.vec --l2 1", code=2)
     assert "need an AdaptiveClassifier" in fails("evaluate mail.jsonl --vectors y.vec --classifier pegasos", code=2)

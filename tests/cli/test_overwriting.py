@@ -28,7 +28,6 @@ WRITERS = (
     "run mail.jsonl --no-follow --label-topic messages.jsonl --output link.jsonl",
     "run mail.jsonl --no-follow --label-topic messages.jsonl --save link.jsonl",
     "serve --token-file messages.jsonl --checkpoint link.jsonl",
-    "freeze model.jsonl link.jsonl",
     "predict model.jsonl mail.jsonl --output link.jsonl",
     "test model.jsonl mail.jsonl --predictions link.jsonl",
     "evaluate mail.jsonl --save model.jsonl --curve link.jsonl",
@@ -86,7 +85,6 @@ def test_standard_output_that_is_an_input_is_refused(model, here, command):
         "run mail.jsonl --no-follow --output none --save",
         "tune mail.jsonl --limit 50 --save",
         "label mail.jsonl --save",
-        "freeze m",
         "forget-class m ham --save",
     ],
 )

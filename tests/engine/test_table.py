@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from engines import INVERSE, compiled_engine, key_of_hash, needs_compiled, pairs, same_state
+from engines import INVERSE, compiled_engine, key_of_hash, needs_compiled, pairs
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -188,20 +188,6 @@ def test_a_feature_of_the_adaptive_rule_takes_little_memory():
         sizes.append(sys.getsizeof(learner) / len(learner))
     assert np.mean(sizes[8:]) <= 48 and max(sizes[8:]) <= 60
     assert set(learner.items()[0].tolist()) == set(columns.tolist())
-
-
-def test_a_state_put_aside_is_that_of_then():
-    """Whoever copies it, and whatever is learned meanwhile."""
-    n = 300_000
-    learner, rows = compiled_engine.AdaptiveLearner(0.5, False, 5.0, 0.5, 0.0, 0.1), compiled_engine.Rows(1 << 31)
-    row = np.array([0, n]), np.arange(n), np.linspace(1.0, 2.0, n)
-    learner.predict_learn_many(rows, row, np.array([1.0]))
-    expected = learner.get_state()
-    with learner.forked_copy() as copied:
-        state = learner.get_state()
-    learner.predict_learn_many(rows, row, np.array([0.0]))
-    copied.wait()
-    assert same_state(expected, state) and not same_state(expected, learner)
 
 
 # --- keys that a stranger chose so that they stand side by side -------------------------------------------------------

@@ -329,12 +329,6 @@ def test_a_part_that_took_a_step_cannot_be_merged():
 # --- what is refused, and what is hard --------------------------------------------------------------------------------
 
 
-def frozen():
-    model = TextClassifier(classifier=AdaptiveClassifier())
-    model.learn_many(["a b", "c d"], ["ham", "spam"])
-    return model.freeze()
-
-
 def refused():
     two = CLASSES["two"]
     base = learned(AdaptiveClassifier(), 20, two, 0)
@@ -346,7 +340,6 @@ def refused():
     for model, said in [
         (KernelPegasosClassifier(), "KernelPegasosClassifier cannot be merged"),
         (AdaptiveClassifier(drift_detector=drift.binary.DDM()), "drift_detector cannot be merged"),
-        (frozen(), "frozen"),
     ]:
         yield model, [copy.deepcopy(model)], TypeError, said
 

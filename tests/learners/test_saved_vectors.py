@@ -78,12 +78,11 @@ def test_the_features_of_several_fields(table, path):
     assert [part.vector_source is None for part in loaded.features.parts] == [True, False]
 
 
-@pytest.mark.parametrize("frozen", [False, True])
-def test_a_file_with_the_vectors_of_words_that_were_met(frozen, table, path):
+def test_a_file_with_the_vectors_of_words_that_were_met(table, path):
     """It needs no other, and so does what is saved or copied of the loaded model."""
     model = learned(few(vectors=table))
     wanted = vector_of(model, "cheap lunch noon cheap")
-    (model.freeze() if frozen else model).save(path, vectors=True)
+    model.save(path, vectors=True)
     table.unlink()
     for again in range(2):
         loaded = stream_pegasos.load(path)

@@ -34,11 +34,10 @@ def test_a_word_that_was_never_met_is_told_by_its_neighbours():
 )
 def test_explanations_add_up_to_what_predicts(case):
     model = case.trained(60)
-    for each in (model, model.freeze()) if case.classes != ORDERED else ():  # whose place among all is no margin
-        for x, _ in case.stream(8, seed=5):
-            scores = each.decision_function_one(x)
-            for label, score in {None: scores}.items() if case.classes == TWO else scores.items():
-                assert sum(each.explain_one(x, label=label).values()) == pytest.approx(score, rel=1e-5, abs=1e-6)
+    for x, _ in case.stream(8, seed=5):
+        scores = model.decision_function_one(x)
+        for label, score in {None: scores}.items() if case.classes == TWO else scores.items():
+            assert sum(model.explain_one(x, label=label).values()) == pytest.approx(score, rel=1e-5, abs=1e-6)
 
 
 def test_fields_share_one_vector():
@@ -106,9 +105,3 @@ def test_parts_may_bring_vectors_and_classes_first(case):
     right = [case.predicted(model, x) == y for x, y in zip(texts, labels, strict=True)]
     alone = [case.predicted(parts[0], x) == y for x, y in zip(texts, labels, strict=True)]
     assert np.mean(right) >= np.mean(alone) - 0.1
-
-
-def test_a_frozen_part_is_refused():
-    base = taught()
-    with pytest.raises(TypeError, match="unless they are frozen"):
-        merge(base, [copy.deepcopy(base), base.freeze()])

@@ -15,8 +15,8 @@ HAM = b"Subject: lunch\n\nShall we have lunch at noon?\n\xff\0"
 
 @pytest.fixture(scope="module")
 def model(mail_model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "frozen.safetensors"
-    mail_model.freeze().save(path)
+    path = tmp_path_factory.mktemp("models") / "mails.safetensors"
+    mail_model.save(path)
     return path
 
 

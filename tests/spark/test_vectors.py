@@ -34,8 +34,8 @@ def test_history_and_scores(spark, tmp_path, begin):
     model = learn(frame, begin, parts=2, round_size=200).model
     assert model.n_learned == len(MESSAGES) and model.vector_source == begin.vector_source
     model.predict_many(TEXTS)  # as the workers met the words
-    model.freeze().save(tmp_path / "frozen", vectors=True)
-    for given in model, tmp_path / "frozen":
+    model.save(tmp_path / "model", vectors=True)
+    for given in model, tmp_path / "model":
         found = score(frame, given, probabilities=None).collect()
         assert sum(row.prediction == row.label for row in found) > 0.9 * len(found)
 

@@ -90,24 +90,11 @@ cdef class ColumnLearner(ReductionLearner):
     cdef tuple _numbers_of_column(self):
         """Keys, and what is known of each, with a row a number."""
         cdef Py_ssize_t n = self._table.n
-        cdef int64_t[::1] k
-        cdef double[:, ::1] out
-        cdef uint8_t[::1] is_done
-        cdef ForkedCopy copied = self._forked_copy if n >= WORTH_A_PROCESS else None
-        if copied is None:
-            keys, numbers = np.empty(n, np.int64), np.empty((len(adaptive_state.OF_FEATURE), n))
-        else:
-            keys, numbers = copied._arrays(n, len(adaptive_state.OF_FEATURE))
-            is_done = copied._memory
-        k, out = keys, numbers
-        if copied is not None:
-            copied._process = sp_fork()
-        if n and (copied is None or copied._process <= 0):
+        keys, numbers = np.empty(n, np.int64), np.empty((len(adaptive_state.OF_FEATURE), n))
+        cdef int64_t[::1] k = keys
+        cdef double[:, ::1] out = numbers
+        if n:
             self._write_numbers(&k[0], &out[0, 0])
-            if copied is not None:
-                is_done[0] = 1
-                if copied._process == 0:  # the other process
-                    sp_leave()
         return keys, numbers
 
     @cython.final

@@ -72,7 +72,6 @@ cdef class Learner:
     cdef double* _margins  # those that predict of the current example, by column; the rule's memory
     cdef Py_ssize_t _max_features
     cdef bint _meets_unknown  # whether features never learned count, so that names are to be told apart
-    cdef ForkedCopy _forked_copy  # where arrays of the state may be written by another process
     cdef bint _is_twin  # of another learner, whose tables it looks into
 
     def __cinit__(self, *_, **__):
@@ -122,9 +121,6 @@ cdef class Learner:
 
     def flush(self):
         pass
-
-    def forked_copy(self):
-        return ForkedCopy(self)
 
     # What drives it.
 

@@ -150,7 +150,7 @@ cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_
     """The log ratio and count of each feature, how many columns it has, and all of these in order: their numbers, and what is
     known of each, with a row a number.
     """
-    cdef Py_ssize_t i, j, n = 0
+    cdef Py_ssize_t i, j, n = 0, begin, place, column
     cdef const sp_columns* feature
     counts, of_features = np.zeros(n_features, np.int64), np.empty((2, n_features))
     cdef int64_t[::1] out_counts = counts
@@ -166,15 +166,20 @@ cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_
     for i in range(n_features):
         feature = &features[i + 1]
         out_features[0, i], out_features[1, i] = feature.log_ratio, feature.count
+        begin = n
         for j in range(feature.n):
             if is_taught(columns, feature, j):
-                out_numbers[n] = column_at(columns, feature, j)
-                out[0, n] = sp_weights(columns.numbers, feature)[j]
-                out[1, n] = sp_squares(columns.numbers, feature)[j]
-                out[2, n] = sp_counts(columns.numbers, feature)[j]
+                place, column = n, column_at(columns, feature, j)
+                while place > begin and out_numbers[place - 1] > column:
+                    out_numbers[place] = out_numbers[place - 1]
+                    out[0, place], out[1, place], out[2, place] = out[0, place - 1], out[1, place - 1], out[2, place - 1]
+                    place -= 1
+                out_numbers[place] = column
+                out[0, place] = sp_weights(columns.numbers, feature)[j]
+                out[1, place] = sp_squares(columns.numbers, feature)[j]
+                out[2, place] = sp_counts(columns.numbers, feature)[j]
                 n += 1
-    order = np.lexsort((numbers, np.repeat(np.arange(len(counts)), counts)))
-    return of_features, counts, numbers[order], np.ascontiguousarray(known[:, order])
+    return of_features, counts, numbers, known
 
 
 cdef int fill_taught(

@@ -10,7 +10,6 @@ from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.adaptive import AdaptiveLearner
 from stream_pegasos.engine.pure.driver import Learner, targets_of
 from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
-from stream_pegasos.engine.pure.frozen import FrozenLearner
 from stream_pegasos.engine.pure.one_by_one import OneByOne
 from stream_pegasos.engine.pure.pegasos import PegasosLearner
 from stream_pegasos.engine.pure.scanner import Scanner
@@ -19,7 +18,6 @@ from stream_pegasos.engine.pure.weights import Row as Row
 __all__ = [
     "AdaptiveLearner",
     "Encoder",
-    "FrozenLearner",
     "Learner",
     "Lock",
     "OneByOne",

@@ -159,19 +159,6 @@ class ScoredExample:
     values: Any = None  # whatever else the rule found
 
 
-class ForkedCopy:
-    """A context in which the arrays that `get_state` returns are complete after `wait`."""
-
-    def __enter__(self) -> ForkedCopy:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def wait(self) -> None:
-        pass
-
-
 class Learner:
     """A rule and its driver. The rule is a subclass: it says what is kept for a feature, how an example is scored and
     how it is learned.
@@ -248,10 +235,6 @@ class Learner:
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
         """Learn the example, and return whether its features are kept."""
         raise NotImplementedError
-
-    def forked_copy(self) -> ForkedCopy:
-        """A context in which `get_state` may fill its arrays in a forked process while this one goes on."""
-        return ForkedCopy()
 
     def flush(self) -> None:
         """Take the steps that wait for more examples, if the rule has mini-batches."""
