@@ -16,7 +16,7 @@ from stream_pegasos.features.message import Message, identity_of, is_blank, size
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.operation.uncertainty import uncertainty
 
-__all__ = ["FIRST", "ActiveLearning", "Given", "LabelStore", "Waiting", "is_asked"]
+__all__ = ["ActiveLearning", "Given", "LabelStore", "Waiting", "is_asked"]
 
 FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
 LONGEST_ASKED = 20_000  # characters of a message that a person is asked to read
