@@ -1,14 +1,13 @@
 """How a command reads its stream, and reports what is bad in it."""
 
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from stream_pegasos.cli.console import Failure, note, printable
 from stream_pegasos.cli.models import message_fields, new_model, takes_lines, takes_several
@@ -56,7 +55,6 @@ class Input:
         self._next_note = 10 * REPORTED_BAD_LINES
         self._unread: set[str] = set()  # fields that were reported
         self._file: IO[bytes] | None = None
-        self._pipe: IO[bytes] | None = None  # which a thread reads
         self._ahead: Iterator[Example] | None = None  # all examples, once the first was looked at
         self._is_open = False  # whether the first message decides if messages may have several labels
         options = stream.options
@@ -96,22 +94,6 @@ class Input:
                 break
         self._ahead = chain(first, examples)
 
-    def is_pipe(self) -> bool:
-        """Whether a read may wait for others to write."""
-        address = self.stream.address
-        try:
-            status = os.fstat(sys.stdin.fileno()) if address == "-" else os.stat(address or "")
-        except (OSError, ValueError, AttributeError):
-            return False
-        return not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode))
-
-    def in_thread(self) -> "Iterator[Example]":
-        """Yield the stream in a thread, which may still wait for input when the process ends."""
-        # Closing the file would wait for the thread, and so would Python at exit if it knew a standard input.
-        is_standard = self.stream.address == "-"
-        self._pipe = cast(Any, sys.stdin).detach() if is_standard else open(str(self.stream.address), "rb")  # noqa: SIM115
-        yield from self._read()
-
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
@@ -127,8 +109,7 @@ class Input:
     def _read(self) -> "Iterator[Example]":
         from stream_pegasos.streams.example import StreamError, Truncated
 
-        if self._pipe is None:
-            self._tell_of_keyboard()
+        self._tell_of_keyboard()
         try:
             yield from _first(self._with_known_labels(self._examples()), self.stream.options.limit)
         except StreamError as error:
@@ -150,8 +131,8 @@ class Input:
                 yield Example(text, label, 1.0, line)
         else:
             with ExitStack() as stack:
-                source: Any = self._pipe or address
-                if source == address != "-" and not (stream.is_mail and os.path.isdir(address)):
+                source: Any = address
+                if address != "-" and not (stream.is_mail and os.path.isdir(address)):
                     source = self._file = stack.enter_context(open(address, "rb"))
                 yield from read_as(source, replace(self._options, format=stream.format), self._report_line)
 

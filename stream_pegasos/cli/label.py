@@ -1,53 +1,34 @@
 """The command `label`."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+import os
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.arriving import Arriving
-from stream_pegasos.cli.command import argument, bundled, command, number
-from stream_pegasos.cli.console import Failure, check_choice, check_outputs, file_itself, note
+from stream_pegasos.cli.answers import to_json
+from stream_pegasos.cli.command import argument, bundled, command
+from stream_pegasos.cli.console import Failure, check_outputs, file_itself, naming, note, writing
 from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.label_file import LabelFile
-from stream_pegasos.cli.models import message_fields, model_to_continue, save_model, takes_several
+from stream_pegasos.cli.models import model_to_continue, save_model
 from stream_pegasos.cli.stream import DICT_FORMATS, Stream
-
-if TYPE_CHECKING:
-    from stream_pegasos.operation.active_learning import ActiveLearning
-    from stream_pegasos.service import Service
-    from stream_pegasos.streams import Example
 
 
 @dataclass(frozen=True)
 class LabelOptions:
     file: str = argument("FILE", "The messages; - for standard input.")
-    first: str = options.stream_field(
-        "--first NAME",
-        "What to ask first. uncertain: where the model is most unsure; oldest: in the order of FILE; newest.",
-        default="uncertain",
-        brief="uncertain, or oldest: in the order of FILE.",
-    )
-    window: int = options.stream_field(
-        "--window N",
-        "How many messages of FILE wait in memory, to choose from; when one is labelled the next is "
-        "read. 10000 take up to 40 MB.",
-        type=number(int, 21, 1_000_000),
-        default=10_000,
-    )
     stream: options.StreamOptions = bundled(without=("label_separator", "limit", "strict"))
     load: Path | None = options.load_field()
     vectors: str | None = options.vectors_field()
     descriptions: DescriptionOptions = bundled()
     output: Path | None = options.result_field(
         "--output LABELS",
-        "Write the labels here, as JSON lines, after those already there. Another file than one of "
-        "labels is refused, and an ending that is not .jsonl, .ndjson or .json.",
+        "Write the labels here, as JSON lines, after those already there; its name ends in .jsonl.",
         brief="Write the labels here [default: NAME.labels.jsonl]",
         shown="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
     )
@@ -58,113 +39,112 @@ class LabelOptions:
 
 @command(LabelOptions)
 def label(given: LabelOptions) -> None:
-    """Ask on a page for the labels of a file; write them down as they come.
+    """Ask on the page of serve for the labels of a file; write them down as they come.
 
     Ctrl-C ends it. The same command goes on from LABELS: it first learns the
-    labels there, and does not ask for them again. Each line of LABELS has a
-    text and its label, as train reads them, with the line of FILE and its id. The newest five
-    labels can be taken back for some seconds; then they are learned. A text
-    that comes several times is asked for once. Blank messages and those of more
-    than 20,000 characters are not asked for; the end says how many.
+    labels there, then asks for others. 10,000 messages wait at most; none that
+    is blank or of more than 20,000 characters.
 
-    Labels in FILE are not needed and not used: to label the rest of a file,
-    train on the part that has labels, then --load that model. To go on, --load
-    the model with which you began, not the one that --save wrote: that one has
-    already learned LABELS.
+    Labels in FILE are not used. To go on, --load the model with which you began,
+    not what --save wrote, which has already learned LABELS.
 
     \b
-    Examples:
-      stream-pegasos label mail.csv --save mail.safetensors
-      stream-pegasos label new.csv --load mail.safetensors --output new.jsonl
-      stream-pegasos label tickets.jsonl --load model.safetensors
+    Example: stream-pegasos label mail.csv --save mail.safetensors
     """
-    from stream_pegasos.operation.active_learning import FIRST, ActiveLearning
+    from stream_pegasos.evaluation.prequential import predict_learn
+    from stream_pegasos.operation.active_learning import ActiveLearning, is_asked
     from stream_pegasos.service import Service
 
-    check_choice(given.first, FIRST, "--first")
     if given.load and given.save and file_itself(given.load) == file_itself(given.save):
         raise Failure(f"{given.save}: the labels would be learned twice when the command goes on; save to another file")
-    output = given.output or Path(
-        "labels.jsonl" if given.file == "-" else f"{Path(given.file).name.partition('.')[0]}.labels.jsonl"
-    )
-    check_outputs(
-        output, save=given.save, force=given.force, inputs=[given.file, given.hosting.token_file], load=given.load
-    )
+    name = "" if given.file == "-" else Path(given.file).name.partition(".")[0] + "."
+    output, inputs = given.output or Path(f"{name}labels.jsonl"), [given.file, given.hosting.token_file]
+    check_outputs(output, save=given.save, force=given.force, inputs=inputs, load=given.load)
     asked = Stream(given.file, given.stream)
     if asked.format in DICT_FORMATS:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
     learner = model_to_continue(asked, given.load, given.vectors)
-    if not given.stream.label_field and "label" in message_fields(learner):
-        # The labels of FILE are not used, and take no field of its messages.
-        asked = Stream(given.file, replace(given.stream, label_field="label_"))
     given.descriptions.learn(learner, asked.allowed)
-    source = Input(asked, learner, unlabelled=True)
-    token = given.hosting.token()
+    token, allowed = given.hosting.token(), labels_for(learner, asked.allowed)
     hosts = given.hosting.hosts(token)
-    with closing(source), closing(LabelFile(output, takes_several(learner), source.fields)) as labels:
-        messages: Iterator[Any] = Arriving(_messages(source.in_thread())) if source.is_pipe() else _messages(source)
-        active_learning = ActiveLearning(given.window, given.hosting.take_back_seconds, given.first, messages, labels)
-        service = Service(
-            learner, token=token, active_learning=active_learning, labels=labels_for(learner, asked.allowed)
-        )
-        _learn_again(labels, source, service, active_learning)
-        with Interrupt() as interrupt:  # the server ends on a signal and raises it again
-            interrupt.wait(_first_fill, active_learning, messages)
-            if not len(active_learning):
-                _report_left_out(active_learning)
-                raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
-            serve_page(service, hosts, given.hosting, "label on")
+    written = options.StreamOptions(format="jsonl", text_field="text", label_field="label", labels=given.stream.labels)
+    source, before = Input(asked, learner, unlabelled=True), Input(Stream(str(output), written), learner)
+    with closing(source), closing(Labels(output)) as labels, Interrupt() as interrupt, suppress(KeyboardInterrupt):
+        waiting = ActiveLearning(10_000, given.hosting.take_back_seconds, of_file=True, store=labels)
+        service = Service(learner, token=token, active_learning=waiting, labels=allowed)
+        with naming(output):
+            given_before = labels.go_on(before)
+            for block in predict_learn(learner, given_before, before.refuse):
+                service.monitor.learned([*block.examples], block)
+        waiting.n_given = labels.n = len(given_before)
+        waiting.drop([example.x for example in given_before])
+        for example in takewhile(lambda _: waiting.has_room(), interrupt.until_signal(source)):
+            origin = {"line": example.line} | ({} if example.id is None else {"id": example.id})
+            labels.origins.setdefault(example.x, origin)
+            waiting.add([example.x])  # type: ignore[list-item]
         source.report_rest()
-        _report_left_out(active_learning)
+        if n := sum(not is_asked(x) for x in labels.origins):
+            note(f"{n:,} message{'s' * (n != 1)} not asked for: blank, or longer than 20,000 characters")
+        if not len(waiting):
+            raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
+        serve_page(service, hosts, given.hosting, "label on")
         note(f"{output} has {labels.n:,} label{'s' * (labels.n != 1)}")
     if given.save is not None:
         save_model(learner, given.save)
     exit_with_code(source, interrupt)
 
 
-def _messages(examples: "Iterable[Example]") -> Iterator[tuple[Any, Any]]:
-    for example in examples:
-        yield example.x, {"line": example.line} | ({} if example.id is None else {"id": example.id})
+class Labels:
+    """The file of labels, as people give them. Its last lines, whose labels can be taken back, may go again."""
 
+    def __init__(self, path: Path) -> None:
+        self.path, self.n, self.origins = path, 0, dict[Any, dict[str, Any]]()  # its line and its id, by message
+        self._held: dict[int, bytes] = {}  # the last lines, by number of the message
+        if path.suffix.lower() not in ("", ".jsonl", ".ndjson", ".json"):
+            raise Failure(f"{path}: labels are written as JSON lines; end its name in .jsonl")
+        with writing(path):
+            self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+        self.close = self._file.close
+        with suppress(ImportError):  # on Windows
+            import fcntl
 
-def _first_fill(active_learning: "ActiveLearning", messages: Iterator[Any]) -> None:
-    """Take in the first messages; of a pipe at least one that waits, if there is one."""
-    active_learning.fill()
-    if isinstance(messages, Arriving):
-        is_more = True
-        while is_more and not len(active_learning):
-            is_more = messages.wait()
-            active_learning.fill()
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.close()
+                raise Failure(f"{path} is in use: another process writes its labels there") from None
 
+    def go_on(self, before: Input) -> list[Any]:
+        """The messages that stand there, with their labels."""
+        end = self._file.seek(0, os.SEEK_END)
+        note(f"labels go to {self.path}")
+        labelled = [*before]
+        if end and not before.n_good:
+            raise Failure(f"{self.path} is there, and no line of it is JSON with a text and a label; it stays as it is")
+        self._file.seek(max(0, end - 1))
+        if self._file.read() not in (b"", b"\n"):
+            self._file.write(b"\n")
+        return labelled
 
-def _report_left_out(active_learning: "ActiveLearning") -> None:
-    from stream_pegasos.operation.active_learning import LONGEST_ASKED
+    def given(self, message: Any, label: Any) -> None:
+        content = {"text": message.x} if isinstance(message.x, str) else message.x
+        line = to_json({**self.origins.get(message.x, {}), **content, "label": label}) + "\n"
+        self._put({**self._held, message.number: line.encode("utf-8", "backslashreplace")})
 
-    for n, what in (
-        (active_learning.n_too_long, f"longer than {LONGEST_ASKED:,} characters"),
-        (active_learning.n_blank, "blank"),
-    ):
-        if n:
-            note(f"{n:,} message{'s' * (n != 1)} not asked for: {what}")
+    def taken_back(self, message: Any) -> None:
+        self._put({number: line for number, line in self._held.items() if number != message.number})
 
+    def learned(self, message: Any) -> None:
+        del self._held[message.number]
 
-def _learn_again(labels: LabelFile, source: Input, service: "Service", active_learning: "ActiveLearning") -> None:
-    """Learn the labels that were given before, but for those that are not allowed."""
-    from stream_pegasos.evaluation.prequential import predict_learn
-
-    def refuse(example: Any, reason: str) -> None:
-        note(f"{labels.path}: a label is not learned: {reason}")
-
-    given = labels.before()
-    examples: list[Sequence[Any]] = []
-    for example in given:
-        fault = source.label_fault(example[1])
-        if fault is None:
-            examples.append(example)
-        else:
-            refuse(example, fault)
-    for block in predict_learn(service.model, examples, refuse):
-        service.monitor.learned([*block.examples], block)
-    active_learning.remember(x for x, _ in given)
-    if given:
-        note(f"going on with {len(given):,} label{'s' * (len(given) != 1)}")
+    def _put(self, held: dict[int, bytes]) -> None:
+        end, rest = self._file.seek(0, os.SEEK_END), b"".join(held.values())
+        self._file.seek(end - sum(map(len, self._held.values())))
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            self._file.truncate(end)  # a new line stands behind those that were there
+            raise
+        self._file.truncate()
+        self.n, self._held = self.n + len(held) - len(self._held), held

@@ -8,8 +8,6 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from stream_pegasos.common.display import one_line, shortened
 from stream_pegasos.common.extras import missing
 from stream_pegasos.evaluation.label_scores import LabelScoreRow
@@ -24,8 +22,6 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from stream_pegasos.evaluation.tuning import Tuning
 
 FILE_TYPES = (".png", ".svg", ".pdf")
 
@@ -197,56 +193,9 @@ def save(curve: Sequence[Any], path: str | os.PathLike[str], title: str, score: 
         If the file cannot be written.
 
     """
-    _save(draw(curve, title, score), path)
-
-
-def _save(figure: Figure, path: str | os.PathLike[str]) -> None:
     extension = os.path.splitext(path)[1].lower()
     if extension and extension not in FILE_TYPES:
         raise ValueError(f"{os.fspath(path)} ends in none of {', '.join(FILE_TYPES)}")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a label in a script that the font has not is drawn as boxes
-        figure.savefig(path, format=extension[1:] or "png")
-
-
-def draw_tuning(tuning: Tuning, title: str) -> Figure:
-    """Draw what each model of a tuning gained over the first one, by then; of a mean the running sum over the stream.
-
-    Parameters
-    ----------
-    tuning
-        What `tune` returns.
-    title
-        The name of the stream.
-    """
-    figure = Figure(figsize=(8, 4.5), dpi=110, layout="constrained")
-    axes = figure.subplots()
-    first = np.concatenate(tuning.candidates[0].costs)
-    named = [each for each in tuning.ranking if not each.is_dropped and each is not tuning.candidates[0]]
-    for each in sorted(tuning.candidates, key=named.__contains__):  # the others lie below
-        style: dict[str, Any] = {"label": each.name} if each in named else {"color": "0.8", "linewidth": 0.8}
-        axes.plot(*tuning.metric.course(first[: each.n], np.concatenate(each.costs)), **style)
-    axes.axhline(0.0, color="0.3", linewidth=1.0, label=tuning.candidates[0].name)
-    axes.set_title(title, loc="left")
-    axes.set_xlabel("messages")
-    name = tuning.metric.name
-    axes.set_ylabel(
-        "errors saved" if name == "accuracy" else f"{name} saved" * tuning.metric.is_mean or f"{name} gained"
-    )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    return figure
-
-
-def save_tuning(tuning: Tuning, path: str | os.PathLike[str], title: str) -> None:
-    """Draw a tuning, as `draw_tuning` does, into a file as `save` does.
-
-    Raises
-    ------
-    ValueError
-        If the file ends in something else than .png, .svg or .pdf.
-    OSError
-        If the file cannot be written.
-
-    """
-    _save(draw_tuning(tuning, title), path)
+        draw(curve, title, score).savefig(path, format=extension[1:] or "png")

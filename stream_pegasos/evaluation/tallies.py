@@ -31,7 +31,6 @@ __all__ = [
     "Reliability",
     "Score",
     "Tally",
-    "mean_f1",
     "newest",
     "ratio",
     "spelled",
@@ -321,7 +320,8 @@ class Tally:
     @property
     def macro_f1(self) -> float:
         """The mean of the F1 of all labels that occurred or were predicted."""
-        return mean_f1(self.occurred, self.predicted, self.right)
+        total = self.occurred + self.predicted
+        return ratio(float((2 * self.right / np.maximum(total, 1)).sum()), int(np.count_nonzero(total)))
 
     @property
     def balanced_accuracy(self) -> float:
@@ -408,12 +408,6 @@ def spelled(figure: str) -> str:
     """The name of a figure as people read it."""
     name = figure.removeprefix("window_").replace("_", " ")
     return name.replace("f1", "F1").replace("roc auc", "ROC AUC").replace("hamming", "Hamming")
-
-
-def mean_f1(occurred: Integers, predicted: Integers, right: Integers) -> float:
-    """The mean F1 of the labels that occurred or were predicted, from the counts of a `Tally`."""
-    total = occurred + predicted
-    return ratio(float((2 * right / np.maximum(total, 1)).sum()), int(np.count_nonzero(total)))
 
 
 def ratio(part: float, whole: float) -> float:

@@ -2,123 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_pegasos.common.packing import parameters_of
-from stream_pegasos.evaluation.metrics import Metric, metric_named
-from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
-from stream_pegasos.evaluation.prequential import REFUSALS, OnRefused, chunks, columns_of, predict_learn
-from stream_pegasos.evaluation.scores import kind_of
-from stream_pegasos.evaluation.tallies import CLASSES
+from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled
+from stream_pegasos.evaluation.prequential import OnRefused, predict_learn
+from stream_pegasos.evaluation.scores import new_score
 
-__all__ = ["Candidate", "Tuning", "tune"]
+__all__ = ["Candidate", "Tuning", "metric_of", "tune"]
 
-Floats = NDArray[np.float64]
-# The gain from which a model counts as better: of fifty equally good models, the luckiest gains two or more.
-STANDARD_ERRORS = 3.0
-
-ACCURACY = metric_named("accuracy", CLASSES)
+SMALLER_IS_BETTER = ("log_loss", "calibration_error", "mean_absolute_error", "hamming_loss")
+STANDARD_ERRORS = 3.0  # of a dozen equally good models, the luckiest gains one or two
+FIRST_RUNG = 1_000  # messages, after which the worse half is dropped
+BLOCKS = 20  # of messages up to a rung
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A model that is compared with others.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    model
-        The model. It has learned all messages that it took part in.
-    costs
-        What the metric keeps of each of its predictions, made before the message was learned. For "accuracy" that is a
-        cost: 1 for a wrong label; with ordered labels, how far off it was; with several labels a message, how many were
-        wrong.
-    is_dropped
-        Whether it was dropped before the end.
+    """A model that is compared with others. It predicted and then learned `n` messages. Its `figure` is the metric over
+    the newer half of these, and its `gain` how much better that is than the figure of the first candidate on the same
+    messages. The standard `error` of the gain is the jackknife's, which leaves out one of 20 groups of messages at a
+    time (Quenouille 1949, Tukey 1958).
     """
 
     name: str
     model: Any
-    costs: list[Floats] = field(default_factory=list)
-    is_dropped: bool = False
-
-    @property
-    def n(self) -> int:
-        """How many messages it predicted."""
-        return sum(map(len, self.costs))
-
-    def newer(self, n: int) -> Floats:
-        """The costs of the newer half of the first `n` messages."""
-        return _joined(self.costs)[n // 2 : n]
+    n: int = 0
+    figure: float = math.nan
+    gain: float = 0.0
+    error: float = math.inf
+    _blocks: list[list[AnyOutcomes]] = field(default_factory=list)  # of its predictions
 
 
 @dataclass(slots=True)
 class Tuning:
-    """What `tune` returns.
-
-    Attributes
-    ----------
-    candidates
-        All candidates. The others are compared with the first.
-    metric
-        The metric by which they are compared.
-    n
-        The number of messages.
-    interrupted
-        Whether Ctrl-C ended it.
+    """What `tune` returns: the candidates, of which the first is what the others are compared with, the metric, the
+    number of messages, and whether Ctrl-C ended it.
     """
 
     candidates: list[Candidate]
-    metric: Metric = ACCURACY
+    metric: str
     n: int = 0
     interrupted: bool = False
-
-    def gain(self, candidate: Candidate) -> tuple[float, float]:
-        """How much better a candidate is than the first one, and the standard error of that.
-
-        Both are measured on the same messages, the newer half of those that the candidate has seen. `Metric.gain`
-        estimates the error.
-        """
-        n = candidate.n
-        return self.metric.gain(self.candidates[0].newer(n), candidate.newer(n))
 
     @property
     def ranking(self) -> list[Candidate]:
         """The candidates: those that stayed longest first, and of these those that gained most."""
-        return sorted(self.candidates, key=lambda each: (-each.n, -self.gain(each)[0]))
+        return sorted(self.candidates, key=lambda each: (-each.n, -each.gain))
 
     @property
     def best(self) -> Candidate:
         """The candidate to use: the first one, unless the best of the others gained more than three standard errors."""
-        others = [each for each in self.ranking if each is not self.candidates[0] and not each.is_dropped]
-        if others:
-            mean, error = self.gain(others[0])
-            if mean > STANDARD_ERRORS * error:
-                return others[0]
-        return self.candidates[0]
+        best = self.ranking[0]
+        return best if best.gain > STANDARD_ERRORS * best.error else self.candidates[0]
+
+    def _judge(self, left: list[Candidate]) -> None:
+        ends = np.cumsum([sum(outcomes.n for outcomes in block) for block in left[0]._blocks])
+        newer = np.flatnonzero(ends > self.n // 2)
+        groups = [group for group in np.array_split(newer, BLOCKS) if len(group)]
+        of_first = np.zeros(len(groups) + 1)
+        for each in left:
+            figures = [self._figure(each, newer), *(self._figure(each, np.setdiff1d(newer, some)) for some in groups)]
+            of_first = np.array(figures) if each is left[0] else of_first
+            gains = (figures - of_first) * (-1.0 if self.metric in SMALLER_IS_BETTER else 1.0)
+            each.n, each.figure, each.gain = self.n, figures[0], float(gains[0])
+            each.error = math.sqrt((len(groups) - 1) * np.var(gains[1:])) if len(groups) > 1 else math.inf
+            if not math.isfinite(each.gain + each.error):  # as where all messages have the same label
+                each.gain, each.error = 0.0, math.inf
+
+    def _figure(self, candidate: Candidate, blocks: Iterable[int]) -> float:
+        score = new_score(candidate.model)
+        for number in blocks:
+            for outcomes in candidate._blocks[number]:
+                score.update(outcomes)
+        return float(getattr(score, self.metric))
+
+
+def metric_of(model: Any, name: str | None = None) -> str:
+    """The metric of `evaluate` with this name, or its first one for such a model; if there is none a ValueError."""
+    names = [each for each in new_score(model).row_type._fields[1:-1] if not each.startswith("window_")]
+    if name is not None and name not in names:
+        raise ValueError(f"{name!r} is none of {', '.join(names)}")
+    return name or str(names[0])
 
 
 def tune(
     models: Mapping[str, Any],
     examples: Iterable[Labelled],
-    *,
-    metric: str = "accuracy",
-    first_rung: int = 1_000,
+    metric: str | None = None,
     on_refused: OnRefused | None = None,
-    on_chunk: Callable[[Tuning], None] | None = None,
+    on_block: Callable[[int, str], None] | None = None,
 ) -> Tuning:
     """Let models predict and learn a stream side by side, and drop the losers as evidence comes.
 
-    After `first_rung` messages the worse half is dropped, and again each time the number of messages has doubled
-    (successive halving, Jamieson and Talwalkar 2016). The first model stays to the end: the others are compared with
-    it. A model is judged on the newer half of its messages, so a slow start does not count. Texts are scanned once for
-    all models with the same features. Ctrl-C ends it early.
+    After 1,000 messages the worse half is dropped, and again each time the number of messages has doubled
+    (successive halving, Jamieson and Talwalkar 2016). The first model stays to the end. A model is judged on the newer
+    half of its messages, so a slow start does not count. Ctrl-C ends it early.
 
     Parameters
     ----------
@@ -127,119 +111,50 @@ def tune(
     examples
         The stream: tuples `(x, y)`, `(x, y, w)` or longer.
     metric
-        What to compare them by: "accuracy", "macro-f1", "log-loss", "auc" or, as "recall@0.01", the share of positives
-        that are caught where so large a share of the negatives may be flagged. The last two are for two classes.
-    first_rung
-        After how many messages the worse half is dropped for the first time; at least 2.
+        What to compare them by: a metric of `evaluate`, as "macro_f1" or "log_loss"; the first one if it is `None`.
     on_refused
-        Called with each example that the first model refuses, and the reason. The example is then skipped. Without
-        `on_refused` such an example raises.
-    on_chunk
-        Called after each chunk of messages with what is known by then.
+        Called with each example that the first model refuses, and the reason; it is then skipped.
+    on_block
+        Called after each block with the number of messages, and a text that says how many models are left.
 
     Raises
     ------
-    ExampleError
-        If the first model refuses an example and there is no `on_refused`, or a third label comes where the metric is
-        for two classes.
     ValueError
-        If there is no model, `metric` is none for such labels, `first_rung` is below 2, or a model refuses what the
-        first one has learned.
+        If there is no model or no such metric, the first model refuses an example and there is no `on_refused`, or
+        another model refuses what the first has learned.
 
     Examples
     --------
 
-    >>> from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier
+    >>> from stream_pegasos import HashedBagOfWords, TextClassifier
     >>> from stream_pegasos.evaluation.tuning import tune
     >>> from stream_pegasos.streams import synthetic
 
-    >>> tuning = tune(
-    ...     {
-    ...         "Pegasos": TextClassifier(HashedBagOfWords(), PegasosClassifier()),
-    ...         "adaptive": TextClassifier(),
-    ...     },
-    ...     synthetic(n=2_000, seed=1),
-    ... )
-    >>> tuning.best.name
-    'adaptive'
+    >>> models = {"the defaults": TextClassifier(), "words alone": TextClassifier(HashedBagOfWords())}
+    >>> tune(models, synthetic(n=2_000)).best.name
+    'the defaults'
 
     """
     if not models:
-        raise ValueError("there is no model to tune")
-    if first_rung < 2:
-        raise ValueError(f"first_rung is {first_rung}: it must be at least 2")
-    candidates = [Candidate(name, model) for name, model in models.items()]
-    tuning = Tuning(candidates, metric_named(metric, kind_of(candidates[0].model)))
-    rung = first_rung
+        raise ValueError("there is no model to try")
+    left = [Candidate(name, model) for name, model in models.items()]
+    tuning = Tuning([*left], metric_of(left[0].model, metric))
+    stream, rung = iter(examples), FIRST_RUNG
     try:
-        for chunk in chunks(examples):
-            while chunk:
-                taken, chunk = chunk[: rung - tuning.n], chunk[rung - tuning.n :]
-                tuning.n += _learn(tuning.candidates, taken, tuning.metric, on_refused)
-                if tuning.n == rung:
-                    _drop_the_worse_half(tuning)
-                    rung *= 2
-            if on_chunk is not None:
-                on_chunk(tuning)
+        while block := [*islice(stream, min(rung // BLOCKS, 512, rung - tuning.n))]:
+            said = [[*predict_learn(left[0].model, block, on_refused)]]
+            learned = [example for each in said[0] for example in each.examples]
+            said += [[*predict_learn(each.model, learned)] for each in left[1:]]
+            for each, blocks in zip(left, said, strict=True):
+                each._blocks.append([predicted.outcomes(each.model) for predicted in blocks])
+            tuning.n += len(learned)
+            if tuning.n == rung:
+                tuning._judge(left)
+                others = sorted(left[1:], key=lambda each: -each.gain)
+                left, rung = [left[0], *others[: len(left) // 2]], 2 * rung
+            if on_block is not None:
+                on_block(tuning.n, f"{len(left)} of {len(models)} models left")
     except KeyboardInterrupt:
         tuning.interrupted = True
-        for each in tuning.candidates:
-            while each.n > tuning.n:  # the chunk that not all have learned
-                each.costs.pop()
+    tuning._judge(left)
     return tuning
-
-
-def _learn(candidates: list[Candidate], chunk: list[Labelled], metric: Metric, on_refused: OnRefused | None) -> int:
-    """Let all remaining candidates predict and learn a chunk; return how many of its messages were learned."""
-    first, *others = (each for each in candidates if not each.is_dropped)
-    learned: list[Labelled] = []
-    rows_of_first = [np.empty(0)]
-    for block in predict_learn(first.model, chunk, on_refused):
-        learned += block.examples
-        rows_of_first.append(metric.rows(block, first.model))
-    first.costs.append(_joined(rows_of_first))
-    if learned:
-        X, y, w = columns_of(learned)
-        for each, model, rows in _with_shared_rows(others, X):
-            try:
-                if None in model.classes:  # the first labels are learned one by one
-                    blocks = [*predict_learn(each.model, learned)]
-                else:
-                    said = model.predict_learn_many(rows, y, w)
-                    blocks = [PredictedBlock(said, model.classes, y, learned)]
-            except REFUSALS as error:
-                raise ValueError(f"{each.name} refuses what {first.name} has learned: {error}") from error
-            each.costs.append(_joined([metric.rows(block, each.model) for block in blocks]))
-    return len(learned)
-
-
-def _joined(parts: list[Floats]) -> Floats:
-    """The joined rows of several blocks; empty blocks may have another shape."""
-    return np.concatenate([part for part in parts if len(part)] or [np.empty(0)])
-
-
-def _with_shared_rows(candidates: list[Candidate], X: list[Any]) -> Iterator[tuple[Candidate, Any, Any]]:
-    """Yield each candidate with the model that learns and its input: features that several share are made once."""
-    groups: list[tuple[Any, list[Candidate]]] = []
-    for each in candidates:
-        features = getattr(each.model, "features", None)
-        alike = features and (type(features), parameters_of(features))
-        for known, group in groups:
-            if known == alike:
-                group.append(each)
-                break
-        else:
-            groups.append((alike, [each]))
-    for alike, group in groups:
-        if not alike or len(group) == 1:
-            yield from ((each, each.model, X) for each in group)
-        else:
-            matrix = group[0].model.features.transform_many(X)
-            yield from ((each, each.model.classifier, matrix) for each in group)
-
-
-def _drop_the_worse_half(tuning: Tuning) -> None:
-    others = (each for each in tuning.candidates[1:] if not each.is_dropped)
-    left = sorted(others, key=lambda each: -tuning.gain(each)[0])
-    for each in left[(len(left) + 1) // 2 :]:
-        each.is_dropped = True

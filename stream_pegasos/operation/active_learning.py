@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -16,7 +16,7 @@ from stream_pegasos.features.message import Message, identity_of, is_blank, size
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.operation.uncertainty import uncertainty
 
-__all__ = ["FIRST", "LONGEST_ASKED", "ActiveLearning", "Given", "LabelStore", "Waiting"]
+__all__ = ["ActiveLearning", "Given", "LabelStore", "Waiting", "is_asked"]
 
 FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
 LONGEST_ASKED = 20_000  # characters of a message that a person is asked to read
@@ -42,7 +42,7 @@ class Waiting:
     scored_at
         How many messages the model had learned then; -1 for never.
     origin
-        Where the message comes from, for the store of labels.
+        Where the message comes from, such as its id.
     """
 
     number: int
@@ -74,6 +74,11 @@ class LabelStore(Protocol):
         """Take note that the label of a message is learned, and can no longer be taken back."""
 
 
+def is_asked(x: Message) -> bool:
+    """Whether people are asked to label such a message: it is neither blank nor too long."""
+    return not is_blank(x) and size_of(x) <= LONGEST_ASKED
+
+
 class ActiveLearning:
     """Messages that wait for people to label them, in bounded memory, and the labels that can still be taken back.
 
@@ -92,12 +97,9 @@ class ActiveLearning:
         asked.
     seconds
         How long a label can be taken back, from 0 to 3,600; less if five others are given before.
-    first
-        Which messages are asked for first: the most `"uncertain"`, the `"newest"` or the `"oldest"`. Among equally
-        uncertain ones it is the newest, or with `more` the oldest.
-    more
-        Yields messages, each with its origin, or `None` while there is none. It is read when there is room, so that no
-        message is pushed out. Without it messages come by `add`.
+    of_file
+        Whether the messages stand in a file, in whose order equally uncertain ones are asked for; otherwise the newest
+        of them is.
     store
         The store of the labels that can be taken back.
     clock
@@ -106,14 +108,12 @@ class ActiveLearning:
     Raises
     ------
     TypeError, ValueError
-        If `size` or `seconds` is out of range, or `first` is none of the three.
+        If `size` or `seconds` is out of range.
 
     Attributes
     ----------
     n_given
         How many labels were given, without those taken back.
-    n_blank, n_too_long
-        How many messages of `more` do not wait, as they are blank or too long.
 
     Examples
     --------
@@ -140,19 +140,15 @@ class ActiveLearning:
         self,
         size: int = 1_000,
         seconds: float = 10.0,
-        first: str = "uncertain",
-        more: Iterator[tuple[Message, Any] | None] | None = None,
+        of_file: bool = False,
         store: LabelStore | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         check_integer("the number of messages that wait", size, 0, 1_000_000)
         check_number("the seconds to take a label back", seconds, 0.0, 3_600.0)
-        if first not in FIRST:
-            raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
-        self.size, self.seconds, self.first = size, seconds, first
-        self.n_given = self.n_blank = self.n_too_long = 0
-        self.store = store
-        self._more, self._clock = more, clock
+        self.size, self.seconds, self.of_file, self.store = size, seconds, of_file, store
+        self.n_given = 0
+        self._clock = clock
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
         self._number_of: dict[Message, int] = {}
@@ -167,13 +163,8 @@ class ActiveLearning:
         self._settle()
         return len(self._waiting)
 
-    @property
-    def reads(self) -> bool:
-        """Whether messages come from `more`."""
-        return self._more is not None
-
     def add(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
-        """Let messages without a label wait, unless they come from `more`. One that waits already becomes the newest.
+        """Let messages without a label wait. One that waits already becomes the newest.
 
         Parameters
         ----------
@@ -182,7 +173,7 @@ class ActiveLearning:
         origins
             The origin of each, such as its id.
         """
-        if self.reads or not self.size:
+        if not self.size:
             return
         self._new.extend(zip(X, origins or itertools.repeat(None, len(X)), strict=True))
         self._n_new += sum(map(size_of, X))
@@ -190,16 +181,11 @@ class ActiveLearning:
         while len(self._new) > self.size or self._n_new > most:
             self._n_new -= size_of(self._new.popleft()[0])
 
-    def fill(self) -> None:
-        """Read messages from `more`, while it has any and there is room."""
-        if self._more is None:
-            return
-        while self._has_room() and (message := next(self._more, None)) is not None:
-            x, origin = message
-            self.n_blank += is_blank(x)
-            self.n_too_long += not is_blank(x) and size_of(x) > LONGEST_ASKED
-            if x not in self._number_of:
-                self._wait(x, origin)
+    def has_room(self) -> bool:
+        """Whether no further message would push out another one."""
+        self._settle()
+        most = self.size * _CHARACTERS_A_MESSAGE - LONGEST_ASKED
+        return len(self._waiting) < self.size and self._n_characters <= most
 
     def drop(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
         """Never ask for these messages, whose labels came from elsewhere. Labels that people gave them, and that can
@@ -215,7 +201,6 @@ class ActiveLearning:
         for x in X:
             self._remove(x)
             self._finish(x)
-        self.fill()
 
     def superseded(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> list[Given | None]:
         """The label of each message, found by the message or its origin, that a person gave and can still take back;
@@ -239,15 +224,8 @@ class ActiveLearning:
         return [from_origin[origin].x if origin in from_origin else None for origin in origins]
 
     def _by_origin(self, messages: Iterable[Waiting]) -> dict[Any, Waiting]:
-        """Messages that came by `add`, by their origin."""
-        return {} if self.reads else {message.origin: message for message in messages if message.origin is not None}
-
-    def remember(self, X: Iterable[Message]) -> None:
-        """Never ask for these messages, which people labelled in an earlier run."""
-        for x in X:
-            self._remove(x)
-            self._finish(x)
-            self.n_given += 1
+        """Messages by their origin."""
+        return {message.origin: message for message in messages if message.origin is not None}
 
     def stale(self, n_learned: int) -> list[Waiting]:
         """The messages to score anew after the model has learned `n_learned` messages, at most 1,000: those with the
@@ -268,7 +246,7 @@ class ActiveLearning:
         for message, value in zip(messages, uncertainty(predictions).tolist(), strict=True):
             message.uncertainty, message.scored_at = value, n_learned
 
-    def queue(self, limit: int, first: str | None = None, also: int | None = None) -> list[Waiting]:
+    def queue(self, limit: int, first: str = "uncertain", also: int | None = None) -> list[Waiting]:
         """The messages to ask for next.
 
         Parameters
@@ -276,7 +254,7 @@ class ActiveLearning:
         limit
             How many.
         first
-            Another order than usual; see above.
+            Which messages: the most `"uncertain"`, the `"newest"` or the `"oldest"`.
         also
             The number of a message to add at the end, if it waits and is not among these.
 
@@ -285,11 +263,10 @@ class ActiveLearning:
         ValueError
             If there is no such order.
         """
-        first = self.first if first is None else first
         if first not in FIRST:
             raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
         self._settle()
-        sign = 1 if first == "oldest" or (first == "uncertain" and self.reads) else -1
+        sign = 1 if first == "oldest" or (first == "uncertain" and self.of_file) else -1
 
         def place(message: Waiting) -> tuple[float, int]:
             return (-message.uncertainty if first == "uncertain" else 0.0), sign * message.number
@@ -353,8 +330,7 @@ class ActiveLearning:
         self._discard(message)
         self._done.pop(identity_of(message.x), None)
         self._put(message)
-        if not self.reads:
-            self._make_room()
+        self._make_room()
 
     def given(self) -> list[tuple[Given, float]]:
         """The labels that can be taken back, the newest first, each with the seconds that are left for it."""
@@ -383,10 +359,9 @@ class ActiveLearning:
         self._given = {given.message.number: given, **self._given}
 
     def _close(self, message: Waiting) -> None:
-        """Ask for a message no longer, and fill its place."""
+        """Ask for a message no longer."""
         self._remove(message.x)
         self._finish(message.x)
-        self.fill()
 
     def _discard(self, message: Waiting) -> None:
         if self.store is not None:
@@ -412,7 +387,7 @@ class ActiveLearning:
         self._make_room()
 
     def _wait(self, x: Message, origin: Any) -> None:
-        if not is_blank(x) and size_of(x) <= LONGEST_ASKED and identity_of(x) not in self._done:
+        if is_asked(x) and identity_of(x) not in self._done:
             self._put(Waiting(next(self._numbers), x, origin=origin))
 
     def _put(self, message: Waiting) -> None:
@@ -426,10 +401,6 @@ class ActiveLearning:
         if number is not None:
             del self._waiting[number]
             self._n_characters -= size_of(x)
-
-    def _has_room(self) -> bool:
-        most = self.size * _CHARACTERS_A_MESSAGE - LONGEST_ASKED
-        return len(self._waiting) < self.size and (self._n_characters <= most or not self._waiting)
 
     def _make_room(self) -> None:
         while len(self._waiting) > self.size or self._n_characters > self.size * _CHARACTERS_A_MESSAGE:

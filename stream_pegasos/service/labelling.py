@@ -31,7 +31,7 @@ class Labelling:
         self._service = service
         self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
 
-    async def asked(self, limit: int, first: str | None = None, also: int | None = None) -> dict[str, Any]:
+    async def asked(self, limit: int, first: str = "uncertain", also: int | None = None) -> dict[str, Any]:
         """The messages to label next, the answers of the model, and the labels that can be taken back.
 
         Parameters
@@ -39,13 +39,11 @@ class Labelling:
         limit
             How many messages.
         first
-            Another order than usual: see `ActiveLearning`.
+            Which messages: see `ActiveLearning.queue`.
         also
             The number of a message that someone is reading, to include as long as it waits.
         """
         service, active_learning = self._service, self._service.active_learning
-        first = active_learning.first if first is None else first
-        active_learning.fill()
         stale = active_learning.stale(service.model.n_learned) if first == "uncertain" else []
         n_columns = len(service.model.classes)
         for part in slices(stale, lambda message: size_of(message.x) + n_columns):
@@ -68,8 +66,7 @@ class Labelling:
             "size": active_learning.size,
             "seconds": active_learning.seconds,
             "first": first,
-            "reads": active_learning.reads,
-            "n_left_out": active_learning.n_blank + active_learning.n_too_long,
+            "of_file": active_learning.of_file,
             "n_waiting": len(active_learning),
             "n_given": active_learning.n_given,
             "n_labels": len(labels),

@@ -158,9 +158,7 @@ class WordsAsked(Struct):
 
 class MessagesAsked(Struct):
     limit: Annotated[int, Meta(ge=1, le=100, description="How many.")] = 8
-    first: Annotated[
-        Literal["uncertain", "newest", "oldest"] | None, Meta(description="In another order than usual.")
-    ] = None
+    first: Annotated[Literal["uncertain", "newest", "oldest"], Meta(description="In which order.")] = "uncertain"
     also: Annotated[int | None, Meta(description="The number of a message to send as well while it waits.")] = None
 
 

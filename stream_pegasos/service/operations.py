@@ -88,19 +88,16 @@ def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
 def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     """All operations of a service, the most frequent first."""
     operations, labelling = list[Operation](), Labelling(service)
-    takes_messages = not service.active_learning.reads  # else they come from a file, whose fields have any names
-    fields = service.fields if takes_messages else ()
 
     def one_or_many(kind: type[Message]) -> Any:
-        one = with_content(kind, fields)
+        one = with_content(kind, service.fields)
         return one | list[one]  # type: ignore[valid-type]
 
     def operation(name: str, summary: str, **described: Any) -> Callable[[Handler], Handler]:
         method, path = name.split()
 
         def add(handler: Handler) -> Handler:
-            if takes_messages or not described.get("takes_mail"):
-                operations.append(Operation(method, path, handler, summary, **described))
+            operations.append(Operation(method, path, handler, summary, **described))
             return handler
 
         return add
@@ -145,7 +142,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     @operation(
         "POST /explain",
         "Why a message is predicted as it is",
-        takes=with_content(QuestionedMessage, fields),
+        takes=with_content(QuestionedMessage, service.fields),
         takes_mail=True,
         answers=Explanation,
         examples=explaining,

@@ -355,9 +355,9 @@ class Service:
         """Learn the labels of people that can no longer be taken back, or `at_once` all of them."""
         async with self.learning_lock:  # no label is learned twice
             for given in self.active_learning.due(at_once):
-                id = None if self.active_learning.reads else given.message.origin
+                message = given.message
                 try:
-                    await self._learn_all([(given.message.x, given.label)], [id], given.message.number)
+                    await self._learn_all([(message.x, given.label)], [message.origin], message.number)
                 except OSError:  # of the journal
                     self.active_learning.hold(given)
                 except (ValueError, TypeError, RuntimeError) as error:

@@ -1,9 +1,10 @@
-"""Tuning: who is dropped when, who wins, and that features made once are those that each would make."""
+"""Tuning: who is dropped when, who wins, and by what figures."""
+
+import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from sklearn.metrics import f1_score, log_loss, roc_auc_score
 
 from stream_pegasos import (
     AdaptiveClassifier,
@@ -12,11 +13,10 @@ from stream_pegasos import (
     OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
-    TextFeatures,
 )
-from stream_pegasos.evaluation.plot import draw_tuning
+from stream_pegasos.evaluation import tuning as module
 from stream_pegasos.evaluation.prequential import ExampleError
-from stream_pegasos.evaluation.tuning import Candidate, Tuning, tune
+from stream_pegasos.evaluation.tuning import metric_of, tune
 from stream_pegasos.streams import synthetic
 
 STREAM = list(synthetic(n=1_200, seed=3))
@@ -26,85 +26,114 @@ def models(n):
     return {str(i): TextClassifier(classifier=AdaptiveClassifier(learning_rate=0.1 + 0.1 * i)) for i in range(n)}
 
 
+@pytest.fixture
+def first_rung(monkeypatch):
+    return lambda n: monkeypatch.setattr(module, "FIRST_RUNG", n)
+
+
+def said_by(model, examples):
+    """What a model says of the newer half, alone and one by one, of examples that it then learns."""
+    said = []
+    for text, label in examples:
+        said.append((model.predict_one(text), model.decision_function_one(text), model.predict_proba_one(text)))
+        model.learn_one(text, label)
+    return [*zip(*said[len(examples) // 2 :], strict=True)]
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "log_loss", "roc_auc"])
+def test_figures_are_those_of_scikit_learn_on_what_each_model_says(metric):
+    def made():
+        return [TextClassifier(classifier=AdaptiveClassifier(rate, pos_label="spam")) for rate in (0.5, 0.1)]
+
+    stream = STREAM[:1_000]
+    tuning = tune(dict(zip("ab", made(), strict=True)), stream, metric)
+    truth = np.array([label == "spam" for _, label in stream[500:]])
+    for each, model in zip(tuning.candidates, made(), strict=True):
+        labels, margins, probabilities = said_by(model, stream)
+        is_spam = np.array(labels) == "spam"
+        expected = {
+            "accuracy": lambda given=is_spam: (given == truth).mean(),
+            "macro_f1": lambda given=is_spam: f1_score(truth, given, average="macro"),
+            "log_loss": lambda given=probabilities: log_loss(truth, [one["spam"] for one in given]),
+            "roc_auc": lambda given=margins: roc_auc_score(truth, given),
+        }[metric]()
+        assert each.figure == pytest.approx(expected, abs=1e-6)
+        assert each.model.n_learned == each.n == 1_000
+    first, other = tuning.candidates
+    better = other.figure - first.figure
+    assert other.gain == pytest.approx(-better if metric == "log_loss" else better) and 0 < other.error < 0.1
+    assert (first.gain, first.error) == (0.0, 0.0)
+
+
+def test_the_error_of_a_mean_is_nearly_that_of_its_differences():
+    tuning = tune(models(2), STREAM[:1_000], "log_loss")
+    losses = [
+        [
+            -math.log(said[label])
+            for said, (_, label) in zip(said_by(model, STREAM[:1_000])[2], STREAM[500:], strict=False)
+        ]
+        for model in models(2).values()
+    ]
+    saved = np.subtract(*losses)
+    assert tuning.candidates[1].gain == pytest.approx(saved.mean())
+    # Ten groups tell an error to a quarter or so.
+    assert tuning.candidates[1].error == pytest.approx(saved.std(ddof=1) / len(saved) ** 0.5, rel=0.7)
+
+
 @pytest.mark.parametrize(
-    ("make", "y"),
+    ("make", "y", "metric"),
     [
-        (AdaptiveClassifier, lambda label, i: label),
-        (lambda: PegasosClassifier(t0=100), lambda label, i: label),
-        (OrdinalClassifier, lambda label, i: i % 3),
-        (MultiLabelClassifier, lambda label, i: ("a", label)[i % 2 :]),
+        (lambda: PegasosClassifier(t0=100), lambda label, i: label, "accuracy"),
+        (OrdinalClassifier, lambda label, i: i % 3, "mean_absolute_error"),
+        (MultiLabelClassifier, lambda label, i: ("a", label)[i % 2 :], "hamming_loss"),
     ],
 )
-def test_costs_are_those_of_each_model_alone(make, y):
-    """With features that the second and the third share; the first learns from texts."""
+def test_models_of_all_kinds_learn_the_stream_as_they_do_alone(make, y, metric):
     stream = [(text, y(label, i), 1.0 + i % 2) for i, (text, label) in enumerate(STREAM[:700])]
-    tuning = tune({name: TextClassifier(classifier=make()) for name in "abc"}, stream, first_rung=10_000)
-    alone, cost = TextClassifier(classifier=make()), []
+    tuning = tune({name: TextClassifier(classifier=make()) for name in "abc"}, stream, metric)
+    alone = TextClassifier(classifier=make())
     for text, truth, w in stream:
-        said = alone.predict_one(text)
-        if isinstance(truth, tuple):
-            cost.append(len({label for label, holds in said.items() if holds} ^ set(truth)))
-        elif isinstance(truth, int):
-            cost.append(1 if said is None or said is False else abs(said - truth))
-        else:
-            cost.append(said != truth)
         alone.learn_one(text, truth, w)
     for each in tuning.candidates:
-        got = np.concatenate(each.costs)
-        assert len(got) == 700 and each.n == 700
-        # Before the second label there are several ways to know nothing.
-        np.testing.assert_array_equal(got[10:], np.array(cost, float)[10:])
-        assert each.model.n_learned == 700
+        assert each.model.n_learned == each.n == 700 and each.figure == tuning.candidates[0].figure
         found = [model.predictions(["free prize", "lunch"]).probabilities for model in (each.model, alone)]
         np.testing.assert_allclose(*found, atol=1e-9)
+    assert tuning.best.name == "a"
 
 
-def test_the_worse_half_is_dropped_whenever_messages_have_doubled():
+def test_the_worse_half_is_dropped_whenever_messages_have_doubled(first_rung):
+    first_rung(100)
     left = {}
-
-    def note(tuning):
-        left[tuning.n] = sum(not each.is_dropped for each in tuning.candidates)
-
-    tuning = tune(models(9), STREAM, first_rung=100, on_chunk=note)
+    tuning = tune(models(9), STREAM, on_block=lambda n, text: left.update({n: text}))
     assert sorted(each.n for each in tuning.candidates) == [100] * 4 + [200] * 2 + [400] + [1_200] * 2
-    assert tuning.candidates[0].n == 1_200 and not tuning.candidates[0].is_dropped
+    assert tuning.candidates[0].n == 1_200
     assert all(each.model.n_learned == each.n for each in tuning.candidates)
     assert [each.n for each in tuning.ranking] == sorted((each.n for each in tuning.candidates), reverse=True)
-    assert left[1_200] == 2
+    assert (left[95], left[100], left[1_200]) == tuple(f"{n} of 9 models left" for n in (9, 5, 2))
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=4, max_size=60))
-def test_the_first_stays_unless_another_is_better_by_three_standard_errors(costs):
-    first, other = (np.array(column, float) for column in zip(*costs, strict=True))
-    tuning = Tuning([Candidate("first", None, [first]), Candidate("other", None, [other[:3], other[3:]])])
-    newer = slice(len(costs) // 2, None)
-    saved = first[newer] - other[newer]
-    is_better = saved.mean() > 3 * np.std(saved, ddof=1) / len(saved) ** 0.5
-    assert tuning.best.name == ("other" if is_better else "first")
-
-
-def test_what_is_much_better_wins():
-    tuning = tune(
-        {"poor": TextClassifier(HashedBagOfWords(n_features=2)), **models(3)},
-        STREAM,
-        first_rung=100,
-    )
-    assert tuning.best.name in "012"
+def test_what_is_much_better_wins_and_what_is_a_little_better_does_not(first_rung):
+    first_rung(100)
+    tuning = tune({"poor": TextClassifier(HashedBagOfWords(n_features=2)), **models(3)}, STREAM)
+    assert tuning.best.name in "012" and tuning.best.gain > 3 * tuning.best.error > 0
     assert tuning.best.model.predict_one(STREAM[0][0]) == STREAM[0][1]
-    (line,) = [line for line in draw_tuning(tuning, "stream").axes[0].lines if line.get_label() == tuning.best.name]
-    saved = np.concatenate(tuning.candidates[0].costs) - np.concatenate(tuning.best.costs)
-    assert line.get_ydata()[-1] == saved.sum() > 0
+    best = tuning.best
+    best.error = best.gain / 3
+    assert tuning.best.name == "poor"
 
 
-def test_what_the_first_model_refuses_no_other_learns():
+def test_what_the_first_model_refuses_no_other_learns(first_rung):
+    first_rung(100)
     refused = []
     stream = [*STREAM[:150], ("text", ["a", "list"]), *STREAM[150:300]]
-    tuning = tune(models(4), stream, first_rung=100, on_refused=lambda example, reason: refused.append(example))
+    tuning = tune(models(4), stream, on_refused=lambda example, reason: refused.append(example))
     assert [example[1] for example in refused] == [["a", "list"]]
     assert tuning.n == 300
     assert {each.model.n_learned for each in tuning.candidates} == {100, 200, 300}
     with pytest.raises(ExampleError):
         tune(models(2), stream)
+    with pytest.raises(ExampleError):
+        tune({"texts": TextClassifier(), "stars": TextClassifier(classifier=OrdinalClassifier())}, STREAM)
 
 
 def test_ctrl_c_ends_it_with_what_is_found_by_then():
@@ -113,43 +142,37 @@ def test_ctrl_c_ends_it_with_what_is_found_by_then():
         raise KeyboardInterrupt
 
     tuning = tune(models(2), interrupted())
-    assert [each.model.n_learned for each in tuning.candidates] == [tuning.n] * 2 == [150] * 2
+    assert [each.n for each in tuning.candidates] == [tuning.n] * 2 == [150] * 2
     assert tuning.interrupted
 
 
-def test_a_chunk_that_only_some_have_learned_does_not_count(monkeypatch):
+def test_a_block_that_only_some_have_learned_does_not_count(monkeypatch):
     last = TextClassifier()
     learn = last.predict_learn_many
 
-    def interrupted(X, y, w):
-        if last.n_learned:
+    def interrupted(X, y, w, **options):
+        if last.n_learned >= 100:
             raise KeyboardInterrupt
-        return learn(X, y, w)
+        return learn(X, y, w, **options)
 
     monkeypatch.setattr(last, "predict_learn_many", interrupted)
     tuning = tune({"first": TextClassifier(HashedBagOfWords()), "last": last}, STREAM)
     assert tuning.interrupted
-    assert {each.n for each in tuning.candidates} == {tuning.n} == {512}
+    assert {each.n for each in tuning.candidates} == {tuning.n} == {100}
 
 
-def test_features_with_other_functions_are_others():
-    """Two closures of one factory, whose names are the same."""
-
-    def made(is_empty):
-        return lambda text: "" if is_empty else text.lower()
-
-    features = [HashedBagOfWords(preprocessor=made(is_empty)) for is_empty in (True, False, False)]
-    tuning = tune({str(i): TextClassifier(each) for i, each in enumerate([TextFeatures(), *features])}, STREAM)
-    accuracy = [1.0 - np.mean(np.concatenate(each.costs)) for each in tuning.candidates]
-    assert accuracy[1] < 0.8 < 0.9 < accuracy[2] == accuracy[3]
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 60])
+def test_without_a_figure_nobody_wins(n):
+    """As of one class, whose margins rank nothing."""
+    tuning = tune(models(2), [(text, "ham") for text, _ in STREAM[:n]], "roc_auc")
+    assert tuning.best.name == "0" and tuning.candidates[1].gain == 0.0 and math.isnan(tuning.best.figure)
 
 
-def test_a_model_that_refuses_what_the_first_has_learned_is_named():
-    with pytest.raises(ValueError, match="stars refuses what texts has learned"):
-        tune({"texts": TextClassifier(), "stars": TextClassifier(classifier=OrdinalClassifier())}, STREAM)
-
-
-@pytest.mark.parametrize(("models", "first_rung", "word"), [({}, 10, "no model"), (models(1), 1, "first_rung")])
-def test_bad_parameters(models, first_rung, word):
-    with pytest.raises(ValueError, match=word):
-        tune(models, STREAM, first_rung=first_rung)
+def test_metrics_are_those_that_evaluate_has_for_such_labels():
+    several, stars = (TextClassifier(classifier=make()) for make in (MultiLabelClassifier, OrdinalClassifier))
+    assert [metric_of(model) for model in (TextClassifier(), stars, several)] == ["accuracy", "accuracy", "micro_f1"]
+    for model, metric in ((TextClassifier(), "recall@0.01"), (several, "roc_auc"), (stars, "window_accuracy")):
+        with pytest.raises(ValueError, match=f"{metric!r} is none of (accuracy|micro_f1), "):
+            tune({"a": model}, STREAM, metric)
+    with pytest.raises(ValueError, match="no model"):
+        tune({}, STREAM)

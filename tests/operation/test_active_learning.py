@@ -8,7 +8,7 @@ from outcomes import predictions
 
 from stream_pegasos.features.message import Fields
 from stream_pegasos.operation import active_learning as module
-from stream_pegasos.operation.active_learning import ActiveLearning
+from stream_pegasos.operation.active_learning import ActiveLearning, is_asked
 
 TEXTS = st.text("ab \ud800", max_size=4)
 
@@ -48,7 +48,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.clock, self.kept = Clock(), Kept()
-        self.active_learning = ActiveLearning(4, 10.0, "oldest", store=self.kept, clock=self.clock)
+        self.active_learning = ActiveLearning(4, 10.0, store=self.kept, clock=self.clock)
         self.waiting, self.given, self.over, self.learned = [], [], set(), []
 
     @rule(batches=st.lists(st.lists(TEXTS, max_size=6), max_size=3))
@@ -62,7 +62,7 @@ class Machine(RuleBasedStateMachine):
         self.waiting = self.waiting[-4:]
 
     def choose(self, data):
-        message = data.draw(st.sampled_from(self.active_learning.queue(10)))
+        message = data.draw(st.sampled_from(self.active_learning.queue(10, "oldest")))
         self.waiting.remove(message.x)
         self.over.add(message.x)
         return message
@@ -112,7 +112,7 @@ class Machine(RuleBasedStateMachine):
     def same(self):
         assert {message.x for message in self.active_learning.queue(10)} == set(self.waiting)
         assert len(self.active_learning) == len(self.waiting)
-        numbers = [message.number for message in self.active_learning.queue(10)]
+        numbers = [message.number for message in self.active_learning.queue(10, "oldest")]
         assert numbers == sorted(numbers)
         assert [each.message.x for each, _ in self.active_learning.given()] == [one[1] for one in self.given[::-1]]
         assert self.active_learning.n_given == len(self.given) + len(self.learned)
@@ -124,11 +124,10 @@ Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, de
 TestQueue = Machine.TestCase
 
 
-def test_the_most_uncertain_are_asked_for_first_and_then_the_newest_or_those_that_come_first():
-    for more, equal in ((None, ["d", "b"]), (iter([(text, None) for text in "abcd"]), ["b", "d"])):
-        active_learning = ActiveLearning(100 if more is None else 1_000, more=more)
+def test_the_most_uncertain_are_asked_for_first_and_then_the_newest_or_the_first_of_a_file():
+    for of_file, equal in ((False, ["d", "b"]), (True, ["b", "d"])):
+        active_learning = ActiveLearning(100, of_file=of_file)
         active_learning.add([*"abcd"])
-        active_learning.fill()
         stale = active_learning.stale(1)
         rows = {"a": [0.9, 0.1], "b": [0.6, 0.4], "c": [0.3, 0.7], "d": [0.4, 0.6]}
         active_learning.score(stale, predictions([rows[message.x] for message in stale], ("x", "y")), 1)
@@ -165,24 +164,20 @@ def test_memory_is_bounded_by_characters_too():
     assert sum(len(text) for text, _ in active_learning._new) <= 10_000
     assert [message.x[0] for message in active_learning.queue(10, "oldest")] == ["c", "d", "e"]
 
-    texts = iter([(letter * 15_000, i) for i, letter in enumerate("abcdef")])
-    active_learning = ActiveLearning(size=50, more=texts)
-    active_learning.fill()
-    assert len(active_learning) == 3  # a fourth one of 20,000 characters might have no room
+    active_learning = ActiveLearning(size=50)
+    for letter in "abc":
+        assert active_learning.has_room()
+        active_learning.add([letter * 15_000])
+    assert not active_learning.has_room()  # for a fourth one of 20,000 characters
     active_learning.give(1, "x")
-    assert [message.origin for message in active_learning.queue(10)] == [1, 2, 3]
+    assert active_learning.has_room()
 
 
 def test_texts_that_were_labelled_are_not_asked_for():
-    active_learning = ActiveLearning(more=iter([(text, None) for text in ("a", "b", "a", "c")]))
-    active_learning.remember(["b"])
-    active_learning.fill()
-    assert [message.x for message in active_learning.queue(10)] == ["a", "c"] and active_learning.n_blank == 0
-    active_learning = ActiveLearning(
-        more=iter([(text, None) for text in ("", "a" * 20_000, "a" * 20_001, " \n", "b", " " * 30_000)])
-    )
-    active_learning.fill()
-    assert (len(active_learning), active_learning.n_blank, active_learning.n_too_long) == (2, 3, 1)
+    texts = ["", "a" * 20_000, "a" * 20_001, " \n", "b", " " * 30_000]
+    active_learning = ActiveLearning()
+    active_learning.add(texts)
+    assert len(active_learning) == sum(map(is_asked, texts)) == 2
     active_learning = ActiveLearning()
     active_learning.add(["a", "b"])
     active_learning.drop(["b", "c"])
@@ -194,7 +189,7 @@ def test_texts_that_were_labelled_are_not_asked_for():
 def test_messages_of_fields_that_differ_in_anything_are_asked_for():
     values = (["a"], ["b"], ["a", "b"], "a", [["a"]], -1, -2, {"a": 1}, {"a": [1]}, 0.5, None)
     messages = [Fields(text="t", x=value) for value in values]
-    active_learning = ActiveLearning(seconds=0.0, first="oldest")
+    active_learning = ActiveLearning(seconds=0.0)
     for x in (*messages, *messages):
         active_learning.add([x])
         for asked in active_learning.queue(1):
@@ -219,7 +214,7 @@ def test_what_others_tell_wins_over_a_label_that_could_be_taken_back():
 
 
 def test_bad_input_is_refused():
-    for options in ({"size": -1}, {"size": 1.5}, {"seconds": -1.0}, {"first": "best"}):
+    for options in ({"size": -1}, {"size": 1.5}, {"seconds": -1.0}):
         with pytest.raises((TypeError, ValueError)):
             ActiveLearning(**options)
     active_learning = ActiveLearning()

@@ -198,9 +198,8 @@ def test_labels_that_are_fixed_are_the_buttons_and_no_other_can_be_given(page):
 @pytest.mark.parametrize("message", ["short", "a long message, as they come by mail. " * 500, "a\n" * 5_000])
 def test_where_a_file_is_labelled_the_buttons_are_in_sight(page, message):
     """Beside the message where there is room, with no need to scroll."""
-    active_learning = ActiveLearning(
-        1_000, 60.0, "oldest", iter([(message, None), *((f"{message} {i}", None) for i in range(8))])
-    )
+    active_learning = ActiveLearning(1_000, 60.0, of_file=True)
+    active_learning.add([message, *(f"{message} {i}" for i in range(8))])
     service = Service(TextClassifier(), active_learning=active_learning, labels=[f"label {i}" for i in range(6)])
     with served(service) as url:
         for size in ((1280, 800), (360, 640)):

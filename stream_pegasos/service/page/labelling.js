@@ -98,7 +98,7 @@ function showAsked(data, reading) {
     (data.seconds ? held : "Labels are learned at once. ") +
       "Accuracy over messages that the model is unsure of is lower than over all messages.",
   );
-  if (data.reads) {
+  if (data.of_file) {
     byId("nothing").hidden = true;
     if (byId("main").firstElementChild !== byId("labelling")) byId("main").prepend(byId("labelling"));
   }
@@ -109,8 +109,7 @@ function showAsked(data, reading) {
   byId("keys").hidden = !asked.length;
   byId("nothing-asked").hidden = asked.length > 0;
   const empty = "No message waits for a label. Messages that are sent to POST /predict appear here.";
-  const rest = data.n_left_out ? `, but for ${plural(data.n_left_out, "message")} left out as blank or too long` : "";
-  write(byId("nothing-asked"), data.reads ? `All messages that were read have a label${rest}.` : empty);
+  write(byId("nothing-asked"), data.of_file ? "All messages that were read have a label." : empty);
   write(byId("give-label"), kind === LABELS ? "Choose" : "Give");
   const several = kind === LABELS ? "Enter gives the chosen ones, or none. " : "";
   write(
@@ -128,7 +127,7 @@ function showAsked(data, reading) {
   }
   showList();
   showGiven(data.given);
-  if (data.reads && !hasFocused && asked.length) byId("asked").focus({ preventScroll: true });
+  if (data.of_file && !hasFocused && asked.length) byId("asked").focus({ preventScroll: true });
   hasFocused = true;
 }
 
