@@ -41,15 +41,15 @@ class LabelOptions:
 def label(given: LabelOptions) -> None:
     """Ask on the page of serve for the labels of a file; write them down as they come.
 
-    Ctrl-C ends it. The same command goes on from LABELS: it first learns the
-    labels there, then asks for others. 10,000 messages wait at most; none that
-    is blank or of more than 20,000 characters.
+    Ctrl-C ends it; the same command goes on from LABELS, which it learns first.
+    10,000 messages wait at most; none is blank or of over 20,000 characters.
 
     Labels in FILE are not used. To go on, --load the model with which you began,
     not what --save wrote, which has already learned LABELS.
 
     \b
-    Example: stream-pegasos label mail.csv --save mail.safetensors
+    Examples:
+      stream-pegasos label mail.csv --save mail.safetensors
     """
     from stream_pegasos.evaluation.prequential import predict_learn
     from stream_pegasos.operation.active_learning import ActiveLearning, is_asked
@@ -103,7 +103,7 @@ class Labels:
         if path.suffix.lower() not in ("", ".jsonl", ".ndjson", ".json"):
             raise Failure(f"{path}: labels are written as JSON lines; end its name in .jsonl")
         with writing(path):
-            self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+            self._file = open(path, "r+b" if path.exists() else "w+b", buffering=0)  # noqa: SIM115
         self.close = self._file.close
         with suppress(ImportError):  # on Windows
             import fcntl
