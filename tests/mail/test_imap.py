@@ -375,8 +375,7 @@ def test_a_server_that_is_odd(tmp_path, trained, answers):
 
 
 def test_news_that_come_together_with_the_answer_to_idle(monkeypatch):
-    """They are seen when IDLE ends, which is soon."""
-    monkeypatch.setattr("stream_pegasos.mail.imap_connection.LONGEST_IDLE", 0.1)
+    monkeypatch.setattr("stream_pegasos.mail.imap_connection.LONGEST_IDLE", 0.1)  # at its end they are seen
     done = b"* CAPABILITY IMAP4rev1 IDLE\r\n%(tag)s OK done\r\n"
     answers = [b"* OK hello\r\n", done, done, b"+ idling\r\n* 1 EXISTS\r\n", b"%(tag)s OK\r\n"]
     with servers.scripted(answers) as (port, _):
