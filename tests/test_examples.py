@@ -11,7 +11,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem != "send_stream")
-PAPERS = sorted(path for path in (FOLDER / "papers").glob("*.py") if path.stem not in ("batch", "common"))
+PAPERS = sorted(path for path in (FOLDER / "papers").glob("*.py") if path.stem not in ("batch", "common", "variants"))
 
 
 def run(folder: Path, *command: str | Path) -> str:
