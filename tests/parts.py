@@ -96,8 +96,13 @@ def assert_same(one, other, rtol=0.0):
     weights, others = flat(one), flat(other)
     for name in {*weights, *others}:
         np.testing.assert_allclose(weights.get(name, 0.0), others.get(name, 0.0), rtol, rtol, err_msg=str(name))
-    numbers, others = state_of(one)[2], state_of(other)[2]
-    assert numbers == {name: pytest.approx(value, rel=rtol, abs=rtol) for name, value in others.items()}
-    for name in ("gradient_squares", "positives", "negatives", "counts", "taught_counts", "false_positives"):
-        if name in a.arrays:
-            assert a.arrays[name].sum() == pytest.approx(b.arrays[name].sum(), rel=rtol)
+    (of_one, _, numbers), (of_other, _, others) = state_of(one), state_of(other)
+    units = numbers.pop("evidence", 1.0), others.pop("evidence", 1.0)
+    evidence = {"n_positives", "n_negatives", "intercept_squares", "n_examples"}
+    for name in numbers:
+        a, b = numbers[name], others[name]
+        if name in evidence:
+            a, b = a / units[0], b / units[1]
+        assert a == pytest.approx(b, rel=rtol, abs=rtol), name
+    for name in {"gradient_squares", "positives", "negatives", "counts", "taught_counts"} & of_one.keys():
+        assert of_one[name].sum() / units[0] == pytest.approx(of_other[name].sum() / units[1], rel=rtol), name

@@ -1,6 +1,5 @@
 """What the scripts in tests/benchmarks compute, against values derived another way."""
 
-import copy
 import re
 import subprocess
 import sys
@@ -12,14 +11,12 @@ import batch_peers
 import drift
 import figures
 import labels
-import merging
 import numpy as np
 import peers
 import pytest
 from corpora import Corpus
 from sklearn.svm import LinearSVC
 
-from stream_pegasos import AdaptiveClassifier, TextClassifier, merge
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.heavy
@@ -120,20 +117,6 @@ def test_recovery_by_hand(monkeypatch):
     assert drift.messages_to_recover(right[:-1], 5) is None
     assert drift.figures(right, 5) == ["0.5833", "0.6667", "7"]
     assert drift.figures(right, None)[-1] == "-"
-
-
-def test_merging_shares_each_batch_out(monkeypatch):
-    """Two parts of the second half, each with every other message."""
-    monkeypatch.setattr(merging, "FIRST", 150)
-    model, margins = merging.in_batches(CORPUS, 2, 150)
-    base = TextClassifier(classifier=AdaptiveClassifier(half_life=None, pos_label=True))
-    expected = np.empty(300)
-    expected[:150] = base.predict_learn_many(TEXTS[:150], IS_SPAM[:150]).scores
-    parts = [copy.deepcopy(base), copy.deepcopy(base)]
-    for i, part in enumerate(parts):
-        expected[150 + i :: 2] = part.predict_learn_many(TEXTS[150 + i :: 2], IS_SPAM[150 + i :: 2]).scores
-    np.testing.assert_array_equal(margins, expected)
-    assert model.weights == merge(base, parts).weights
 
 
 @pytest.mark.parametrize("answer", [labels.ours, peers.late_vowpal_wabbit, labels.river])

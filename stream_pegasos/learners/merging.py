@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.packing import pack, unpack, unpack_parameters
-from stream_pegasos.common.state import Declaration, State
-from stream_pegasos.engine.growing import from_two_classes
-from stream_pegasos.engine.merging import Rule, is_changed, merged_adaptive, merged_newest, merged_pegasos, negated
+from stream_pegasos.common.packing import unpack_parameters
+from stream_pegasos.common.state import State
+from stream_pegasos.engine import Vocabulary
+from stream_pegasos.engine.merging import is_changed, merged_adaptive, merged_newest, merged_pegasos
 from stream_pegasos.engine.pure.adaptive_state import declared
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.decisions import Tail
+from stream_pegasos.learners.decisions import Decisions, Tail
 from stream_pegasos.learners.files import Saveable, Snapshot
-from stream_pegasos.learners.forgetting import most_important
-from stream_pegasos.learners.labels import Label, Labels, SignedLabels
+from stream_pegasos.learners.labels import SignedLabels
 from stream_pegasos.learners.pegasos import PegasosClassifier
+from stream_pegasos.learners.text import packed_features
 
-__all__ = ["changes", "merge", "merged_snapshots", "model_of", "snapshot_of"]
+__all__ = ["changes", "check_parts", "merge", "merged_snapshots", "model_of", "snapshot_of"]
 
 C = TypeVar("C", bound=Classifier)
 
-# The reductions of the classifiers whose counts and weights are merged.
-REDUCTIONS = {"AdaptiveClassifier": "ovr", "MultiLabelClassifier": "multilabel", "OrdinalClassifier": "ordinal"}
-MERGEABLE = (*REDUCTIONS, "PegasosClassifier")
-# The state of a limit of false positives that has met nothing.
-NO_TAIL = {"n": 0.0, "places": [], "counts": []}
+MERGEABLE = ("AdaptiveClassifier", "MultiLabelClassifier", "OrdinalClassifier", "PegasosClassifier")
 
 
 def merge(base: C, parts: Iterable[C]) -> C:
@@ -40,23 +37,17 @@ def merge(base: C, parts: Iterable[C]) -> C:
     What the parts have learned is added up, and nothing is counted twice:
 
     - counts of examples and squared gradients: what each part added is added;
-    - weights: each moves by the sum of the parts' changes, times a share. The share is 1 if only one part moved the
-      weight, and smaller the further several parts moved it, since these learned much of the same. It follows from the
-      squared gradients that each part added, and from how far the changes of all parts together move the margins of
-      messages. Then weights that several parts moved are corrected, all along one direction, so that the margin of the
-      mean message moves as far as on one machine. There is nothing to set;
+    - weights: each moves by the sum of the parts' changes, divided by k^0.85, where k is the number of parts that its
+      squared gradients are spread over. If one part alone moved it, it keeps the whole change. Log-count ratios of two
+      classes are those of the counts of all; of more, they move by the mean of the changes;
     - the half-life: evidence ages by the examples of all parts, as if these came evenly mixed;
     - calibration: the mean of the parts', weighted by how many examples each has learned;
-    - limits of false positives: counts of examples and of flagged ones are added. The cut-off is the mean of those of
-      the parts, weighted by their negatives. Parts do not know of each other's false positives, so together they may
-      exceed a limit for a time; then nothing is flagged until it holds again;
-    - classes that only some parts met follow those of the base, in the order of the parts. For the other parts, all
-      their examples count as being of other classes;
+    - limits of false positives: counts of examples and of flagged ones are added. Parts do not know of each other's
+      false positives, so together they may exceed a limit for a time; then nothing is flagged until it holds again;
+    - classes that only some parts met follow those of the base, in the order of the parts;
+    - a `PegasosClassifier`: w moves by the mean of the parts' changes, weighted by how many steps each took. What waits
+      in a mini-batch becomes a step;
     - `max_features`: the least-used features are dropped, as in learning.
-
-    A `PegasosClassifier` is merged by its mini-batch. Give it a `batch_size` of the number of examples that all parts
-    learn together, and the merged model takes exactly the step that one machine takes with all of them. With fewer
-    examples they wait in the mini-batch buffer, as usual.
 
     With one part the result is that part, bit for bit. The order of parts changes nothing beyond rounding, except the
     order of new classes.
@@ -71,17 +62,16 @@ def merge(base: C, parts: Iterable[C]) -> C:
     Raises
     ------
     TypeError
-        If one is no classifier, or cannot be merged: a `KernelPegasosClassifier`, an `OrdinalClassifier` with a
-        `PegasosClassifier`, or a model with a drift detector, which watches one sequence of errors.
+        If one is no classifier, or cannot be merged: a `KernelPegasosClassifier`, or a model with a drift detector,
+        which watches one sequence of errors.
     ValueError
-        If there is no part, classes or parameters differ, a part has learned less than the base, or parts of a
-        `PegasosClassifier` have taken steps or met classes that the base does not know.
+        If there is no part, parameters differ, a part has learned less than the base, or examples wait in the
+        mini-batch of the base.
 
     References
     ----------
     [^1]: Agarwal, A., Chapelle, O., Dudík, M. and Langford, J., 2014. A reliable effective terascale linear learning
-        system. JMLR 15. (The mean of weights by their squared gradients, as Vowpal Wabbit's `--merge` takes it. Here
-        the steps of AdaGrad are taken as a flow, which loses less when there are many parts.)
+        system. JMLR 15. (The mean of weights by their squared gradients, as Vowpal Wabbit's `--merge` takes it.)
 
     Examples
     --------
@@ -103,66 +93,8 @@ def merge(base: C, parts: Iterable[C]) -> C:
     for model in models:
         if not isinstance(model, Classifier):
             raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package")
-    snapshots = [snapshot_of(model) for model in models]
-    merged: C = model_of(merged_snapshots(snapshots[0], snapshots[1:]))
-    return merged
-
-
-@dataclasses.dataclass
-class Known:
-    """The classifier of a snapshot."""
-
-    kind: str
-    parameters: dict[str, Any]  # packed
-    labels: Any  # packed
-    state: State
-    names: list[Any]
-    rest: dict[str, Any]  # what else stands in its file
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Known:
-        values = snapshot.values.get("classifier", snapshot.values)
-        rest = {name: value for name, value in values.items() if name not in ("parameters", "labels", "learner")}
-        state = {**snapshot.arrays, **values.get("learner", {})}
-        kind = snapshot.values.get("kind", snapshot.kind)
-        return cls(kind, values["parameters"], values["labels"], state, snapshot.names, rest)
-
-    def snapshot(self, like: Snapshot) -> Snapshot:
-        """A snapshot with this classifier, otherwise like another."""
-        arrays = {name: value for name, value in self.state.items() if isinstance(value, np.ndarray)}
-        learner = {name: value for name, value in self.state.items() if name not in arrays}
-        values = {"parameters": self.parameters, "labels": self.labels, "learner": learner, **self.rest}
-        if "classifier" in like.values:
-            values = {**like.values, "classifier": values}
-        return dataclasses.replace(like, arrays=arrays, names=self.names, values=values)
-
-    @property
-    def is_of_two(self) -> bool:
-        return isinstance(self.labels, dict)
-
-    @property
-    def met(self) -> list[Label]:
-        """The labels met, the negative one before the positive one."""
-        if not self.is_of_two:
-            return [unpack(label) for label in self.labels]
-        both = [unpack(self.labels["negative"])] + [unpack(self.labels["positive"])] * (not self.labels["only_named"])
-        return [label for label in both if label is not None] if self.labels["met"] else []
-
-    @property
-    def declaration(self) -> Declaration:
-        return declared("two" if self.is_of_two else REDUCTIONS[self.kind])
-
-    def become_several(self, among: Sequence[Label]) -> None:
-        """Give each of two classes a column; a label that is not known is one `among` those of all models."""
-        negative, decided = unpack(self.labels["negative"]), unpack(self.labels["positive"])
-        positive = None if self.labels["only_named"] and decided not in among else decided
-        if negative is None:
-            negative = next(label for label in among if label != positive)
-        if positive is None:
-            positive = next(label for label in among if label != negative)
-        self.labels, self.state = [pack(negative), pack(positive)], from_two_classes(self.state)
-        if "decisions" in self.rest:
-            self.rest = {**self.rest, "decisions": [[pack(decided), limit] for _, limit in self.rest["decisions"]]}
+    made: C = merged([copy.deepcopy(model) for model in models])
+    return made
 
 
 def snapshot_of(model: Classifier) -> Snapshot:
@@ -179,160 +111,130 @@ def model_of(snapshot: Snapshot) -> Any:
 
 
 def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
-    """What `merge` does, for snapshots. If there are several parts, each may lack the features that `changes` leaves
-    out.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `merge` does.
-    """
-    known = [Known.of(each) for each in (base, *parts)]
-    for each in known:
-        check_mergeable(each)
-    check_parts(known, [base, *parts])
-    if len(parts) == 1:
-        return parts[0]
-    share_names(known)
-    numbers = share_labels(known)
-    before, *after = known
-    rest = before.rest | merged_decisions(known)
-    if "label_counts" in rest:
-        rest["label_counts"] = merged_label_counts(known)
-    made = dataclasses.replace(before, rest=rest)
-    parameters = unpack_parameters(before.parameters)
-    states = [each.state for each in after]
-    if before.kind == "PegasosClassifier":
-        model = model_of(made.snapshot(base))
-        classifier: PegasosClassifier = model.parts["classifier"]
-        classifier.take_batch(merged_pegasos(before.state, states, parameters["batch_size"]))
-        return dataclasses.replace(base, **dict(zip(("arrays", "names", "values"), model.to_state(), strict=True)))
-    smoothing = parameters["smoothing"] if parameters["naive_bayes"] else 0.0
-    intercept_scaling = float(parameters["intercept_scaling"]) if parameters["fit_intercept"] else 0.0
-    half_life = float(parameters["half_life"] or 0.0)
-    rule = Rule(float(parameters["learning_rate"]), float(smoothing), half_life, intercept_scaling)
-    reduction = "two" if before.is_of_two else REDUCTIONS[before.kind]
-    order = sorted(range(len(before.met)), key=before.met.__getitem__) if reduction == "ordinal" else []
-    n_classes = 2 if before.is_of_two else len(before.met)
-    made.state = merged_adaptive(before.state, states, rule, reduction, numbers, n_classes, np.array(order, np.int64))
-    n_most = parameters["max_features"] or len(made.state["keys"])
-    if len(made.state["keys"]) > n_most:
-        state = made.state
-        used = state["counts"] if "counts" in state else state["positives"] + state["negatives"]
-        kept = most_important(used, state["keys"], made.names, max(1, n_most * 3 // 4))
-        made.state = made.declaration.selected(state, kept)
-    return made.snapshot(base)
+    """What `merge` does, and raises. If there are several parts, each may lack what `changes` leaves out."""
+    return snapshot_of(merged([model_of(each) for each in (base, *parts)]))
 
 
 def changes(base: Snapshot, part: Snapshot) -> Snapshot:
     """A part without the features that are as in the base, so that little is sent to where parts are merged."""
-    before, after = Known.of(base), Known.of(part)
-    if after.names or before.is_of_two != after.is_of_two or after.kind not in REDUCTIONS:
+    before, after = (each.values.get("classifier", each.values) for each in (base, part))
+    if part.names or "evidence" not in after["learner"] or type(before["labels"]) is not type(after["labels"]):
         return part
-    half_life = unpack_parameters(after.parameters)["half_life"] or 0.0
-    after.state = after.declaration.selected(after.state, is_changed(before.state, after.state, half_life))
-    return after.snapshot(part)
+    half_life = unpack_parameters(after["parameters"])["half_life"] or 0.0
+    kept = is_changed(base.arrays | before["learner"], part.arrays | after["learner"], half_life)
+    arrays = declared("two" if isinstance(after["labels"], dict) else "ovr").selected(part.arrays, kept)
+    return dataclasses.replace(part, arrays=arrays)
 
 
-def check_mergeable(model: Known) -> None:
-    """Raise a TypeError if a model of this kind cannot be merged."""
-    if model.kind not in MERGEABLE:
-        raise TypeError(f"a model of {model.kind} cannot be merged; {', '.join(MERGEABLE)} can")
-    parameters = unpack_parameters(model.parameters)
-    if parameters.get("drift_detector") is not None:
-        raise TypeError("a model with drift_detector cannot be merged: it watches one sequence of errors")
+def merged(models: Sequence[Any]) -> Any:
+    """The first model, merged with those that went on from it, all of which may change on the way."""
+    check_parts(models)
+    if len(models) == 2:
+        return models[1]
+    for part in models[1:]:
+        part.flush()
+    cores = [model.parts["classifier"] for model in models]
+    base, numbers = cores[0], share_labels(cores)
+    merge_limits(cores)
+    before, *after = states_of(cores)
+    *_, smoothing, half_life, _, _, reduction = base._learner.arguments
+    if isinstance(base, PegasosClassifier):
+        largest = 1.0 / base.l2 if base.project else math.inf
+        state = merged_pegasos(before, after, numbers, base.multi_class == "crammer_singer", largest)
+    else:
+        order = base._labels.order if reduction == "ordinal" else np.zeros(0, np.int64)
+        state = merged_adaptive(before, after, half_life, smoothing, reduction, numbers, order)
+    base._learner.set_state(state)
+    counts = [core._class_weights.counts for core in cores]
+    base._class_weights.counts = {
+        label: counts[0].get(label, 0) + sum(each.get(label, 0) - counts[0].get(label, 0) for each in counts[1:])
+        for label in base._labels.targets
+        if any(label in each for each in counts)
+    }
+    base.flush()
+    return models[0]
 
 
-def check_parts(known: Sequence[Known], snapshots: Sequence[Snapshot]) -> None:
-    """Raise a ValueError unless the first can be the base of the others."""
-    base, *parts = known
-    if not parts:
+def check_parts(models: Sequence[Any]) -> None:
+    """Raise a TypeError if one cannot be merged, and a ValueError unless the first can be the base of the others."""
+    described = []
+    for model in models:
+        core = model.parts["classifier"]
+        kind, features = type(core).__name__, model.parts.get("features")
+        if kind not in MERGEABLE:
+            raise TypeError(f"a model of {kind} cannot be merged; {', '.join(MERGEABLE)} can")
+        parameters = core._packed_parameters()
+        if parameters.get("drift_detector") is not None:
+            raise TypeError("a model with drift_detector cannot be merged: it watches one sequence of errors")
+        described.append((kind, parameters, features and packed_features(features)))
+    base = models[0].parts["classifier"]
+    if len(models) == 1:
         raise ValueError("there is no part to merge")
-    features = snapshots[0].values.get("features")
-    for number, (part, snapshot) in enumerate(zip(parts, snapshots[1:], strict=True), 1):
-        if (part.kind, part.parameters, snapshot.values.get("features")) != (base.kind, base.parameters, features):
+    if getattr(base._learner, "n_buffered", 0):
+        raise ValueError("examples wait in the mini-batch of the base, which every part would learn: flush() it first")
+    for number, (model, of) in enumerate(zip(models[1:], described[1:], strict=True), 1):
+        if of != described[0]:
             raise ValueError(f"part {number} is another kind of model than the base, or has other parameters")
-        if np.max(part.state["n_iterations"], initial=0) < np.max(base.state["n_iterations"], initial=0):
+        if model.n_iterations < base.n_iterations:
             raise ValueError(f"part {number} did not go on from the base: it has learned fewer examples")
 
 
-def share_names(known: Sequence[Known]) -> None:
-    """Number the names of features alike in all models, those of the base first."""
-    numbers: dict[Any, int] = {}
-    for each in known:
-        own = np.array([FIRST_NAME + numbers.setdefault(name, len(numbers)) for name in each.names], np.int64)
-        for of in {"keys", "buffer_keys"} & each.state.keys():
-            keys = each.state[of].copy()
-            is_name = keys >= FIRST_NAME
-            keys[is_name] = own[keys[is_name] - FIRST_NAME]
-            each.state = {**each.state, of: keys}
-    known[0].names = [*numbers]
-
-
-def share_labels(known: Sequence[Known]) -> list[NDArray[np.int64]]:
-    """Give the base all labels, and return the numbers that those of each model have among them. All models then have
-    the same positive label of two or, if there is a third, a column for each class.
+def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
+    """Give the base the labels of all, and return the numbers that the columns of each model have among them. All then
+    have the same positive label of two or, if there is a third, a column for each class.
     """
-    base = known[0]
-    every = list(dict.fromkeys(label for each in known for label in each.met))
-    if all(each.is_of_two for each in known):
-        labels: Labels = SignedLabels(pos_label=unpack_parameters(base.parameters).get("pos_label"))
-        for each in known:
-            labels = labels.with_labels(each.met)
-        if isinstance(labels, SignedLabels):
-            for each in known:
-                before = {unpack(each.labels["negative"]): 0.0, unpack(each.labels["positive"]): 1.0}
-                if any(labels.targets[label] != before[label] for label in each.met):
-                    each.state = negated(each.state)
-            base.labels = labels.get_state()
-            return [np.arange(2)] * len(known)
-    for each in known:
-        if each.is_of_two:
-            each.become_several(sorted(every, key=repr))  # whatever the order of parts
-    of_all = list(dict.fromkeys(label for each in known for label in each.met))
-    numbers = [np.array([of_all.index(label) for label in each.met], np.int64) for each in known]
-    base.labels = [pack(label) for label in of_all]
+    every = list(dict.fromkeys(label for core in cores for label in core._labels.targets))
+    labels = cores[0]._labels.with_labels(every)
+    if isinstance(labels, SignedLabels):
+        for core in cores:
+            if any(labels.targets[label] != number for label, number in core._labels.targets.items()):
+                core._learner.negate()
+        cores[0]._labels = labels
+        return [np.arange(1)] * len(cores)
+    for core in cores:
+        if core.has_one_margin:
+            core._grow()
+    labels = cores[0]._labels.with_labels(every)
+    numbers = [np.array([labels.targets[label] for label in core._labels.known], np.int64) for core in cores]
+    cores[0]._labels = labels
     return numbers
 
 
-def merged_label_counts(known: Sequence[Known]) -> list[Any]:
-    """How many examples of each label were learned."""
-    counts = [{unpack(label): n for label, n in each.rest["label_counts"]} for each in known]
-    before, *after = counts
-    every = dict.fromkeys(label for each in counts for label in each)
-    return [
-        [pack(label), before.get(label, 0) + sum(part.get(label, 0) - before.get(label, 0) for part in after)]
-        for label in every
-    ]
+def states_of(cores: Sequence[Any]) -> list[State]:
+    """The states of learners, in which all models number the names of features alike, those of the base first."""
+    numbers: dict[Any, int] = {}
+    states = []
+    for core in cores:
+        names, state = core._vocabulary.names, core._learner.get_state()
+        own = np.array([FIRST_NAME + numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+        is_name = state["keys"] >= FIRST_NAME
+        state["keys"][is_name] = own[state["keys"][is_name] - FIRST_NAME]
+        states.append(state)
+    cores[0]._vocabulary = Vocabulary([*numbers])
+    return states
 
 
-def merged_decisions(known: Sequence[Known]) -> dict[str, Any]:
-    """The limits of false positives."""
-    if not any("decisions" in each.rest for each in known):
-        return {}
-    decisions = [each.rest.get("decisions", []) for each in known]
-    # A model that has met nothing does not know which label its decision is for.
-    named = next((label for each in decisions for label, _ in each if label is not None), None)
-    pairs = [[(named if label is None else label, limit) for label, limit in each] for each in decisions]
-    of_labels = [{repr(label): (label, limit) for label, limit in each} for each in pairs]
-    every = {of: label for each in of_labels for of, (label, _) in each.items()}
-    merged = []
-    for of, label in every.items():
-        limits = [each.get(of, (label, NO_TAIL))[1] for each in of_labels]
-        none = any(limit is None for limit in limits)
-        merged.append([label, None if none else merged_limit(limits[0], limits[1:])])
-    return {"decisions": merged}
-
-
-def merged_limit(before: Mapping[str, Any], after: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The merged state of a limit of false positives."""
-    tails = [tail_arrays(each) for each in (before, *after)]
-    counts = merged_newest(tails[0], tails[1:], ("n",), ("counts",), Tail.MOST)["counts"].tolist()
-    there = {place: count for place, count in enumerate(counts) if count}
-    return {"n": math.fsum(there.values()), "places": [*there], "counts": [*there.values()]}
-
-
-def tail_arrays(tail: Mapping[str, Any]) -> State:
+def by_bin(tail: Tail) -> NDArray[np.float64]:
     counts = np.zeros(2 * Tail.OF_SIGN)
-    counts[tail["places"]] = tail["counts"]
-    return {"n": tail["n"], "counts": counts}
+    counts[[*tail.counts]] = [*tail.counts.values()]
+    return counts
+
+
+def merge_limits(cores: Sequence[Any]) -> None:
+    """Give the limits of false positives of the base the negatives of all."""
+    there = [getattr(core, "_decisions", {}) for core in cores]
+    every = [getattr(decisions, "of_label", decisions) for decisions in there]
+    # A model that has met nothing does not know which label its decision is for.
+    named = next((label for decisions in every for label in decisions if label is not None), None)
+    every = [{named if label is None else label: of for label, of in decisions.items()} for decisions in every]
+    merged = {label: of for decisions in reversed(every) for label, of in decisions.items()}
+    for label, decision in merged.items():
+        if decision.limit is not None:
+            tails = [decisions[label].limit.negatives if label in decisions else Tail() for decisions in every]
+            before, *after = [{"n": tail.n, "counts": by_bin(tail)} for tail in tails]
+            counts = merged_newest(before, after, ("n",), ("counts",), Tail.MOST)["counts"]
+            places = np.flatnonzero(counts)
+            of_places = counts[places].tolist()
+            decision.limit.set_state({"n": math.fsum(of_places), "places": places.tolist(), "counts": of_places})
+    if merged:
+        cores[0]._decisions = Decisions(merged) if isinstance(there[0], Decisions) else merged

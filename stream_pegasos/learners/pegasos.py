@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import (
     LARGEST_COUNT,
@@ -15,10 +14,8 @@ from stream_pegasos.common.checks import (
     check_one_of,
     step_arguments,
 )
-from stream_pegasos.common.state import State
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
-from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
@@ -208,14 +205,6 @@ class PegasosClassifier(Classifier):
     def n_learned(self) -> int:
         return self._learner.n_iterations * self.batch_size + self._learner.n_buffered
 
-    def take_batch(self, state: State) -> None:
-        """Take over a state of this model but with more in the mini-batch buffer, and the steps of full columns."""
-        is_full = state["n_buffered"] == self.batch_size
-        with self.lock:
-            self._learner.set_state(with_buffer(state, state, is_full))
-            self.flush()
-            self._learner.set_state(with_buffer(self._learner.get_state(), state, ~is_full))
-
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         scales = np.abs(state["scale"])  # each column has its own, and the only one changes no order
         largest = np.abs(state["values"] * (scales / scales.max())).max(axis=1)
@@ -231,10 +220,3 @@ class PegasosClassifier(Classifier):
                     "or see examples/papers/variants.py"
                 )
         return super().from_state(arrays, names, {**values, "parameters": parameters})
-
-
-def with_buffer(state: State, of: State, columns: NDArray[np.bool_]) -> State:
-    """A state whose mini-batch buffer holds what that of another does, for some columns."""
-    there = columns[of["buffer_columns"]]
-    made = state | {name: of[name][there] for name in OF_BUFFER}
-    return made | {"n_buffered": np.where(columns, of["n_buffered"], 0)}

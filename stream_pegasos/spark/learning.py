@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.learners.files import Snapshot
-from stream_pegasos.learners.merging import changes, merge, merged_snapshots, model_of, snapshot_of
+from stream_pegasos.learners.merging import changes, check_parts, merged_snapshots, model_of, snapshot_of
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (
     NUMBERS,
@@ -96,8 +96,7 @@ def learn(
     ------
     ValueError, TypeError
         If a column is missing or of another type, a number is out of its range, the model is no text model, or a
-        decision needs `pos_label` and there is none; with several parts if the model cannot be merged, or a round of a
-        `PegasosClassifier` is larger than its `batch_size`.
+        decision needs `pos_label` and there is none; with several parts if the model cannot be merged.
 
     Examples
     --------
@@ -123,7 +122,7 @@ def learn(
     check_integer("round_size", round_size, 1, 1 << ROW_BITS)
     check_integer("passes", passes, 1, 1 << 31)
     if parts > 1:
-        check_can_merge(model, round_size)
+        check_parts([model, model])
     needed = [text, label, *([] if weight is None else [weight]), *order]
     plain = {name: f"_{number}" for number, name in enumerate(dict.fromkeys(needed))}  # names may have dots
     frame = frame.select(*(column(name).alias(plain[name]) for name in plain))
@@ -166,24 +165,6 @@ def learned_round(rows: DataFrame, base: Snapshot, whole: bool) -> list[Part]:
 
 
 def merged_parts(base: Snapshot, parts: Sequence[Part]) -> Snapshot:
-    """The merged model of all parts. A Pegasos model takes one step with all that they have learned."""
     # A single part lacks the features that it did not change; merging it with empty parts brings them back.
     nothing = changes(base, base)
-    merged = merged_snapshots(base, [*(unpacked(part.snapshot) for part in parts), nothing, nothing])
-    if base.values["kind"] != "PegasosClassifier":
-        return merged
-    model = model_of(merged)
-    model.flush()
-    return snapshot_of(model)
-
-
-def check_can_merge(model: TextClassifier, round_size: int) -> None:
-    """Raise a TypeError or a ValueError if parts of the model cannot be merged once they have learned a round."""
-    fresh = model.clone()
-    merge(fresh, [fresh, fresh])
-    batch_size = getattr(model.classifier, "batch_size", None)
-    if batch_size is not None and round_size >= batch_size:
-        mini_batch = f"a mini-batch of a PegasosClassifier with batch_size={batch_size:,}"
-        raise ValueError(
-            f"a round of {round_size:,} messages must be smaller than {mini_batch}, as it becomes one step"
-        )
+    return merged_snapshots(base, [*(unpacked(part.snapshot) for part in parts), nothing, nothing])

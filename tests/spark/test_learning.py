@@ -57,7 +57,7 @@ def test_in_order_the_model_is_that_of_one_machine(spark, classifier, label, kin
 
 
 @pytest.mark.parametrize(
-    "classifier", [AdaptiveClassifier(), PegasosClassifier(batch_size=101)], ids=["adaptive", "pegasos"]
+    "classifier", [AdaptiveClassifier(), PegasosClassifier(batch_size=10)], ids=["adaptive", "pegasos"]
 )
 def test_rounds_are_merges_of_what_each_partition_learns(spark, classifier):
     from stream_pegasos.spark import learn
@@ -65,6 +65,7 @@ def test_rounds_are_merges_of_what_each_partition_learns(spark, classifier):
 
     begin = TextClassifier(classifier=classifier.clone())
     begin.learn_many(*zip(*MESSAGES[:101], strict=True))
+    begin.flush()
     frame = spark.createDataFrame(MESSAGES[100:300], SCHEMA)
     learned = learn(frame, begin, parts=2, round_size=100, passes=2)
     assert (learned.n_read, learned.n_learned, learned.refused) == (400, 400, {})
@@ -136,13 +137,14 @@ def test_what_can_never_be_learned_is_one_clear_error(spark):
     from stream_pegasos.spark import learn
 
     frame = spark.createDataFrame([(*message, 1) for message in MESSAGES[:50]], f"{SCHEMA}, n int")
-    limited, pegasos = AdaptiveClassifier(threshold=0.9), PegasosClassifier()
+    limited, waiting = AdaptiveClassifier(threshold=0.9), TextClassifier(classifier=PegasosClassifier(batch_size=10))
+    waiting.learn_many(*zip(*MESSAGES[:9], strict=True))
     watching = AdaptiveClassifier(drift_detector=drift.ADWIN())
     learned = TextClassifier()
     learned.learn_many(*zip(*MESSAGES[:9], strict=True))
     for model, options, kind, reason in (
         (TextClassifier(classifier=limited), {}, ValueError, r"^is label '\w+' the positive one\?"),
-        (TextClassifier(classifier=pegasos), {}, ValueError, "round of 100,000 messages must be smaller than a mini-b"),
+        (waiting, {}, ValueError, "examples wait in the mini-batch of the base"),
         (TextClassifier(classifier=watching), {}, TypeError, "drift_detector cannot be merged"),
         (TextClassifier(classifier=OrdinalClassifier()), {}, TypeError, "ordered classes must be integers"),
         (learned, {"label": "n"}, TypeError, "column 'n' is of type int, and the model has labels of type string"),
