@@ -215,6 +215,7 @@ class AdaptiveClassifier(WatchedClassifier):
 
     """
 
+    _decisions: Decisions
     capabilities = frozenset(["weights", "explain", "several classes"])
 
     def __init__(
@@ -349,10 +350,10 @@ class AdaptiveClassifier(WatchedClassifier):
         self.threshold = parameters["threshold"]
         self.max_false_positive_rate = parameters.get("max_false_positive_rate")
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
         if None in self._decisions.of_label:
             self._decisions = Decisions({self._labels.known[1]: self._decisions.of_label[None]})
-        super()._grow()
+        super().grow()
 
     def label_of(self, margins: Margins) -> Any:
         if self._by_margin:

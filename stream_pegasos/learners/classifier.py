@@ -34,9 +34,9 @@ from stream_pegasos.learners.labels import (
     n_of_two,
     targets_many,
 )
+from stream_pegasos.learners.merging import Mergeable
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores, joined_scores
 from stream_pegasos.learners.probabilities import Floats
-from stream_pegasos.learners.stateful import Stateful
 
 __all__ = ["Classifier"]
 
@@ -46,7 +46,7 @@ READ_AGAIN = 128
 MOST_THREADS = 1 << 20
 
 
-class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
+class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
     """River's protocol around a learner of the engine.
 
     An estimator sets up the learner and the labels, and overrides what is special to it. Encoding is apart from the
@@ -375,7 +375,7 @@ class Classifier(Stateful, OneByOne, base.MiniBatchClassifier):  # type: ignore[
         # The row with the third label is still predicted with two.
         before = joined_scores([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))])
         of_two, kept = self._labels, dict(self.__dict__)
-        self._grow()
+        self.grow()
         try:
             found = self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], w if each is None else each[n:])
         except PartlyLearnedError as error:

@@ -55,12 +55,12 @@ class Forgetful(Inspectable):
         if label not in self._labels.targets:
             raise ValueError(unknown_label(label, self.classes))
         if self.has_one_margin:
-            self._grow()
+            self.grow()
         forget_column(self._learner, self._labels.known.index(label))
         self._labels = self._labels.without(label)
         self._class_weights.forget(label)
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
         """Replace the one margin of two labels by a margin for each label that was met."""
         labels, self._labels = self._labels, Labels().with_labels(self._labels.targets)
         self._learner = grown(self._learner)

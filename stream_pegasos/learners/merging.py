@@ -6,27 +6,26 @@ import copy
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.packing import unpack_parameters
+from stream_pegasos.common.packing import parameters_of, unpack_parameters
 from stream_pegasos.common.state import State
-from stream_pegasos.engine import Vocabulary
+from stream_pegasos.engine import Learner, Vocabulary
 from stream_pegasos.engine.merging import is_changed, merged_adaptive, merged_newest, merged_pegasos
 from stream_pegasos.engine.pure.adaptive_state import declared
 from stream_pegasos.engine.pure.weights import FIRST_NAME
-from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.class_weights import ClassWeights
 from stream_pegasos.learners.decisions import Decisions, Tail
 from stream_pegasos.learners.files import Saveable, Snapshot
-from stream_pegasos.learners.labels import SignedLabels
-from stream_pegasos.learners.pegasos import PegasosClassifier
-from stream_pegasos.learners.text import packed_features
+from stream_pegasos.learners.labels import Labels, SignedLabels
+from stream_pegasos.learners.stateful import Stateful
 
-__all__ = ["changes", "check_parts", "merge", "merged_snapshots", "model_of", "snapshot_of"]
+__all__ = ["Mergeable", "changes", "check_parts", "merge", "merged_snapshots", "model_of", "snapshot_of"]
 
-C = TypeVar("C", bound=Classifier)
+C = TypeVar("C", bound="Mergeable")
 
 MERGEABLE = ("AdaptiveClassifier", "MultiLabelClassifier", "OrdinalClassifier", "PegasosClassifier")
 
@@ -91,13 +90,13 @@ def merge(base: C, parts: Iterable[C]) -> C:
     """
     models = [base, *parts]
     for model in models:
-        if not isinstance(model, Classifier):
+        if not isinstance(model, Mergeable):
             raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package")
     made: C = merged([copy.deepcopy(model) for model in models])
     return made
 
 
-def snapshot_of(model: Classifier) -> Snapshot:
+def snapshot_of(model: Mergeable) -> Snapshot:
     """The state of a model as it is now, all of it in memory at once."""
     with model.lock:
         arrays, names, values = model.to_state()
@@ -131,28 +130,46 @@ def merged(models: Sequence[Any]) -> Any:
     check_parts(models)
     if len(models) == 2:
         return models[1]
-    for part in models[1:]:
+    base, *parts = models
+    for part in parts:
         part.flush()
-    cores = [model.parts["classifier"] for model in models]
-    base, numbers = cores[0], share_labels(cores)
-    merge_limits(cores)
-    before, *after = states_of(cores)
-    *_, smoothing, half_life, _, _, reduction = base._learner.arguments
-    if isinstance(base, PegasosClassifier):
-        largest = 1.0 / base.l2 if base.project else math.inf
-        state = merged_pegasos(before, after, numbers, base.multi_class == "crammer_singer", largest)
-    else:
-        order = base._labels.order if reduction == "ordinal" else np.zeros(0, np.int64)
-        state = merged_adaptive(before, after, half_life, smoothing, reduction, numbers, order)
-    base._learner.set_state(state)
-    counts = [core._class_weights.counts for core in cores]
-    base._class_weights.counts = {
-        label: counts[0].get(label, 0) + sum(each.get(label, 0) - counts[0].get(label, 0) for each in counts[1:])
-        for label in base._labels.targets
-        if any(label in each for each in counts)
-    }
+    of_base, *of_parts = [model.parts["classifier"] for model in models]
+    of_base.take_parts(of_parts)
     base.flush()
-    return models[0]
+    return base
+
+
+class Mergeable(Stateful):
+    """Adds what other models learned that went on from this one."""
+
+    _learner: Learner
+    _labels: Labels
+    _class_weights: ClassWeights
+    _vocabulary: Vocabulary
+    _decisions: Any = None  # where a model has any
+
+    def take_parts(self, parts: Sequence[Self]) -> None:
+        """Learn what the parts have learned; the parts may change on the way."""
+        models = [self, *parts]
+        numbers = share_labels(models)
+        merge_limits(models)
+        before, *after = states_of(models)
+        arguments: Any = self._learner.arguments
+        if "evidence" in before:
+            *_, smoothing, half_life, _, _, reduction = arguments
+            order = getattr(self._labels, "order", np.zeros(0, np.int64))
+            state = merged_adaptive(before, after, half_life, smoothing, reduction, numbers, order)
+        else:
+            l2, _, _, project, *_, reduction = arguments
+            longest = 1.0 / l2 if project else math.inf
+            state = merged_pegasos(before, after, numbers, reduction == "crammer_singer", longest)
+        self._learner.set_state(state)
+        counts, *of_parts = [model._class_weights.counts for model in models]
+        every = dict.fromkeys(label for each in (counts, *of_parts) for label in each)
+        self._class_weights.counts = {
+            label: counts.get(label, 0) + sum(each.get(label, 0) - counts.get(label, 0) for each in of_parts)
+            for label in every
+        }
 
 
 def check_parts(models: Sequence[Any]) -> None:
@@ -163,10 +180,11 @@ def check_parts(models: Sequence[Any]) -> None:
         kind, features = type(core).__name__, model.parts.get("features")
         if kind not in MERGEABLE:
             raise TypeError(f"a model of {kind} cannot be merged; {', '.join(MERGEABLE)} can")
-        parameters = core._packed_parameters()
+        parameters = parameters_of(getattr(core, "classifier", core))
         if parameters.get("drift_detector") is not None:
             raise TypeError("a model with drift_detector cannot be merged: it watches one sequence of errors")
-        described.append((kind, parameters, features and packed_features(features)))
+        kinds = [(type(each), each.described()) for each in getattr(features, "parts", [features]) if each is not None]
+        described.append((kind, parameters, kinds))
     base = models[0].parts["classifier"]
     if len(models) == 1:
         raise ValueError("there is no part to merge")
@@ -193,7 +211,7 @@ def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
         return [np.arange(1)] * len(cores)
     for core in cores:
         if core.has_one_margin:
-            core._grow()
+            core.grow()
     labels = cores[0]._labels.with_labels(every)
     numbers = [np.array([labels.targets[label] for label in core._labels.known], np.int64) for core in cores]
     cores[0]._labels = labels
@@ -222,8 +240,7 @@ def by_bin(tail: Tail) -> NDArray[np.float64]:
 
 def merge_limits(cores: Sequence[Any]) -> None:
     """Give the limits of false positives of the base the negatives of all."""
-    there = [getattr(core, "_decisions", {}) for core in cores]
-    every = [getattr(decisions, "of_label", decisions) for decisions in there]
+    every = [getattr(core._decisions, "of_label", core._decisions) or {} for core in cores]
     # A model that has met nothing does not know which label its decision is for.
     named = next((label for decisions in every for label in decisions if label is not None), None)
     every = [{named if label is None else label: of for label, of in decisions.items()} for decisions in every]
@@ -237,4 +254,4 @@ def merge_limits(cores: Sequence[Any]) -> None:
             of_places = counts[places].tolist()
             decision.limit.set_state({"n": math.fsum(of_places), "places": places.tolist(), "counts": of_places})
     if merged:
-        cores[0]._decisions = Decisions(merged) if isinstance(there[0], Decisions) else merged
+        cores[0]._decisions = Decisions(merged) if isinstance(cores[0]._decisions, Decisions) else merged

@@ -54,7 +54,7 @@ class Stateful(Forgetful, base.Base):
         if isinstance(self._labels, SignedLabels) and isinstance(values["labels"], list):
             if not self._labels.grows:
                 raise ValueError("the labels are not as they were written")
-            self._grow()
+            self.grow()
         self._labels.set_state(values["labels"])
         if not self._class_weights.is_fixed:
             self._class_weights.set_state(values["label_counts"], self.classes)
