@@ -156,7 +156,6 @@ def test_late_labels_are_not_known_before(answer):
     [
         ("benchmarks/service.py --seconds 0.3 --rounds 1 --connections 4", r"p99 [\d.]+ ms\n$"),
         ("benchmarks/accuracy.py --split --limit 150", r"\n$"),
-        ("benchmarks/active_learning.py --labels 20 --seeds 1 --limit 300", r"\n$"),
         ("benchmarks/scale.py --messages 10000", r"without one\n$"),
         ("kill.py --kills 2 --messages 1000 --source file", "equal those of an undisturbed run"),
         ("kill.py --kills 20 --messages 1000 --source service", "has learned each message once"),

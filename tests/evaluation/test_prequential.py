@@ -11,12 +11,7 @@ from outcomes import matrix, predictions_of
 from river import evaluate as river_evaluate
 from river import metrics as river_metrics
 
-from stream_pegasos import (
-    KernelPegasosClassifier,
-    OrdinalClassifier,
-    PegasosClassifier,
-    TextClassifier,
-)
+from stream_pegasos import KernelPegasosClassifier, OrdinalClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore, LabelScoreRow
 from stream_pegasos.evaluation.prequential import ExampleError, chunks, evaluate, learn, predict_learn
 from stream_pegasos.evaluation.scores import Outcomes, ScoreRow, new_score
@@ -75,10 +70,7 @@ def dicts(stream):
 streams = {
     "text": (TextClassifier, list(synthetic(n=1_500, seed=2))),
     "spam first": (TextClassifier, list(synthetic(n=800, seed=3))[::-1]),
-    "late second label": (
-        TextClassifier,
-        sorted(synthetic(n=300, seed=4), key=lambda example: example[1]),
-    ),
+    "late second label": (TextClassifier, sorted(synthetic(n=300, seed=4), key=lambda example: example[1])),
     "one label": (TextClassifier, [(text, "ham") for text, _ in synthetic(n=100)]),
     "dicts of 0 and 1": (PegasosClassifier, [(x, int(y == "spam")) for x, y in dicts(synthetic(n=600))]),
     "1 turns out negative": (
@@ -90,14 +82,8 @@ streams = {
         lambda: TextClassifier(classifier=PegasosClassifier(pos_label="ham")),
         list(synthetic(n=300)),
     ),
-    "weights": (
-        TextClassifier,
-        [(x, y, [0.5, 1.0, 3.0][len(x) % 3]) for x, y in synthetic(n=1_000)],
-    ),
-    "mini-batches": (
-        lambda: TextClassifier(classifier=PegasosClassifier(batch_size=7)),
-        list(synthetic(n=300)),
-    ),
+    "weights": (TextClassifier, [(x, y, [0.5, 1.0, 3.0][len(x) % 3]) for x, y in synthetic(n=1_000)]),
+    "mini-batches": (lambda: TextClassifier(classifier=PegasosClassifier(batch_size=7)), list(synthetic(n=300))),
     "a third class": (TextClassifier, by_length(["b", "a", 3, "3"])),
     "nothing": (TextClassifier, []),
 }
@@ -281,10 +267,7 @@ def test_interrupted(n):
     evaluation = evaluate(TextClassifier(), examples())
     assert evaluation.interrupted
     assert evaluation.score.n == n
-    same(
-        evaluation.score.row()[:-1],
-        evaluate(TextClassifier(), stream[:n]).score.row()[:-1],
-    )
+    same(evaluation.score.row()[:-1], evaluate(TextClassifier(), stream[:n]).score.row()[:-1])
 
 
 def test_long_texts_make_shorter_chunks():

@@ -10,14 +10,7 @@ from forging import forge
 from noisy import ScriptedDetector, columns, noisy_stream
 from river import base, drift
 
-from stream_pegasos import (
-    AdaptiveClassifier,
-    KernelPegasosClassifier,
-    PegasosClassifier,
-    TextClassifier,
-    engine,
-    load,
-)
+from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier, TextClassifier, engine, load
 from stream_pegasos.evaluation.prequential import evaluate
 from stream_pegasos.learners.forgetting import hash_of
 from stream_pegasos.streams import read

@@ -15,22 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_save
-from saved import (
-    OTHERS,
-    classifier,
-    fails_in_one_line,
-    other,
-    state_of,
-    text_model,
-)
+from saved import OTHERS, classifier, fails_in_one_line, other, state_of, text_model
 
 import stream_pegasos
-from stream_pegasos import (
-    AdaptiveClassifier,
-    HashedBagOfWords,
-    PegasosClassifier,
-    TextClassifier,
-)
+from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.learners.files import write_safetensors
 from stream_pegasos.learners.loading import load_with_progress

@@ -7,12 +7,7 @@ import pytest
 from river import drift
 from scipy import sparse
 
-from stream_pegasos import (
-    AdaptiveClassifier,
-    OrdinalClassifier,
-    PegasosClassifier,
-    TextClassifier,
-)
+from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, PegasosClassifier, TextClassifier
 
 
 def stars(n, n_labels=5, seed=0):

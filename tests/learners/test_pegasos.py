@@ -35,11 +35,7 @@ VARIANTS = {
     "t0": (0.0, 2.0, 5.0),
     "project": (True, False),
     "intercept": (None, 1.0),
-    "variant": (
-        {"average": True},
-        {"average": 7},
-        {"average": "weighted"},
-    ),
+    "variant": ({"average": True}, {"average": 7}, {"average": "weighted"}),
 }
 
 

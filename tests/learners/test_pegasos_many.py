@@ -55,10 +55,7 @@ def test_columns_of_any_number():
     assert set(model.weights) == {0, far - 1}
 
 
-COLUMNS = {
-    "mixed": ["a", 2, 3],
-    "tuples": [("a", 1), ("a", 2), ("b", 1)],
-}
+COLUMNS = {"mixed": ["a", 2, 3], "tuples": [("a", 1), ("a", 2), ("b", 1)]}
 
 
 @pytest.mark.parametrize("columns", COLUMNS)

@@ -250,11 +250,7 @@ STREAM = list(noisy_stream(50))
         (AdaptiveClassifier(), {"threshold": 1.5, "pos_label": "spam"}, "threshold"),
         (AdaptiveClassifier(), {"threshold": 0.9, "pos_label": "eggs"}, "none of the model's classes, which are 'ham'"),
         (AdaptiveClassifier(), {"threshold": {"ham": 0.9, "spam": 0.9}}, "one label"),
-        (
-            AdaptiveClassifier(),
-            {"max_false_positive_rate": 0.001, "pos_label": "spam"},
-            "it takes 50",
-        ),
+        (AdaptiveClassifier(), {"max_false_positive_rate": 0.001, "pos_label": "spam"}, "it takes 50"),
         (
             AdaptiveClassifier(threshold={"spam": 0.6}),
             {"max_false_positive_rate": 0.1, "pos_label": "spam"},
@@ -265,11 +261,7 @@ STREAM = list(noisy_stream(50))
             {"max_false_positive_rate": 0.001},
             "it takes 50",
         ),
-        (
-            AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5),
-            {"pos_label": "ham"},
-            "is for 'spam'",
-        ),
+        (AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5), {"pos_label": "ham"}, "is for 'spam'"),
         (AdaptiveClassifier(threshold={"spam": 0.6}), {"threshold": {"eggs": 0.5}}, "none of the model's classes"),
         (PegasosClassifier(), {"threshold": 0.9}, "PegasosClassifier has no threshold"),
         (TextClassifier(classifier=PegasosClassifier()), {"threshold": 0.9}, "PegasosClassifier has no threshold"),

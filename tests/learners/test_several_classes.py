@@ -6,10 +6,7 @@ import pytest
 from river import multiclass
 from scipy import optimize, sparse
 
-from stream_pegasos import (
-    PegasosClassifier,
-    engine,
-)
+from stream_pegasos import PegasosClassifier, engine
 
 pure = engine.NAME == "pure"
 

@@ -231,11 +231,7 @@ def no_memory(*_, **__):
 
 
 FAILURES = {
-    "a full disk, in writing": (
-        "stream_pegasos.learners.files.write_safetensors",
-        no_space,
-        "No space left on device",
-    ),
+    "a full disk, in writing": ("stream_pegasos.learners.files.write_safetensors", no_space, "No space left on device"),
     "a full disk, in fsync": ("os.fsync", no_space, "No space left on device"),
     "a full disk, in rename": ("os.replace", no_space, "No space left on device"),
     "a folder that may only be read": ("stream_pegasos.learners.files.open", read_only, "Permission denied"),

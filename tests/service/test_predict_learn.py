@@ -6,20 +6,7 @@ import subprocess
 
 import pytest
 from outcomes import predictions_of
-from serving import (
-    COMMAND,
-    MESSAGES,
-    STREAM,
-    asking,
-    bits,
-    learn,
-    learned,
-    ok,
-    predict,
-    refused,
-    send,
-    serving,
-)
+from serving import COMMAND, MESSAGES, STREAM, asking, bits, learn, learned, ok, predict, refused, send, serving
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.learners.explanations import phrases
