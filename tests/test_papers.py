@@ -79,29 +79,6 @@ def write_fashion(folder, n_train, n_test):
         write_idx(folder / f"{part}-labels-idx1-ubyte.gz", labels)
 
 
-@pytest.mark.parametrize("shape", [(3,), (2, 3), (300, 2, 2), (0, 4)])
-def test_read_idx(tmp_path, shape):
-    array = np.random.default_rng(0).integers(0, 256, shape)
-    write_idx(tmp_path / "a.gz", array)
-    np.testing.assert_array_equal(sumukh_2019.read_idx(tmp_path / "a.gz"), array)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "starts with 0, 0, 8"),
-        (b"\0\0\x0d\1\0\0\0\1\0\0\0\0", "starts with 0, 0, 8"),  # an array of floats
-        (b"\0\0\x08\1\0\0\0\3ab", r"has 2 values, not the 3 of its shape \[3\]"),
-        (b"\0\0\x08\1\0\0\0\3abcd", r"has 4 values, not the 3 of its shape \[3\]"),
-    ],
-)
-def test_read_idx_names_what_is_wrong(tmp_path, content, message):
-    path = tmp_path / "a.gz"
-    path.write_bytes(gzip.compress(content))
-    with pytest.raises(ValueError, match=message):
-        sumukh_2019.read_idx(path)
-
-
 def test_read_fashion(tmp_path):
     write_fashion(tmp_path, 30, 20)
     images = sumukh_2019.read_fashion(tmp_path)
@@ -363,13 +340,3 @@ def test_w_is_left_alone_by_draws_without_violation(noisy_problem):
             w *= min(1.0, 1.0 / (rupnik_2008.L2**0.5 * np.linalg.norm(w)))
     _, last = rupnik_2008.train(noisy_problem, [10, 500], 3, rupnik_2008.counting(noisy_problem, 1, "w waits"))
     assert last.objective == pytest.approx(objective(w, noisy_problem.X, y, rupnik_2008.L2)) and last.counted == 500
-
-
-def test_first_within_a_gap_is_that_of_the_middle_run():
-    def run(*gaps):
-        return [rupnik_2008.Point(10**i, 0.5 * i, 0, 0.0, gap, 0.0) for i, gap in enumerate(gaps)]
-
-    runs = [run(0.5, 0.1, 0.01, 0.02), run(0.5, 0.3, 0.2, 0.1), run(0.5, 0.4, 0.05, 0.01)]
-    assert rupnik_2008.first_within(0.1, runs, "steps") == 100
-    assert rupnik_2008.first_within(0.1, runs, "seconds") == 1.0
-    assert rupnik_2008.reached(rupnik_2008.first_within(0.001, runs, "steps"), ",.0f") == "not reached"

@@ -212,17 +212,6 @@ def test_a_limit_can_be_set_where_there_was_none(positive, tmp_path):
         assert again.mean() <= 1.1 * rate
 
 
-def test_a_limit_goes_on_when_the_model_learns_on():
-    X, y = columns(noisy_stream(4_000))
-    model = learned(
-        AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.2, threshold=0.01), zip(X, y, strict=True)
-    )
-    model.set_decision(max_false_positive_rate=0.05)
-    X, y = columns(noisy_stream(4_000, seed=1))
-    flagged = np.array(prequential(model, X, y))[np.array(y) == "ham"] == "spam"
-    assert 0.02 < flagged.mean() <= 0.06
-
-
 def test_limits_of_a_class_and_of_labels_that_hold_together():
     X, y = columns(three_classes(4_000))
     model = learned(AdaptiveClassifier(max_false_positive_rate={"fee": 0.5}), zip(X, y, strict=True))
