@@ -19,7 +19,6 @@ import multiprocessing
 import os
 import re
 import resource
-import signal
 import socket
 import sys
 import tempfile
@@ -42,7 +41,6 @@ from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.streams import Example, StreamError, read
 
 SECONDS = 30  # that one input, or one block of texts, may take
-MEGABYTES = 500  # of memory that the process of a target may come to hold
 
 
 def check_predicts(model, examples):
@@ -80,7 +78,7 @@ def check_texts(texts, random):
         assert found.keys() == expected.keys() and np.allclose([found[j] for j in expected], [*expected.values()])
     model = TextClassifier(features, fuzz_inputs.classifier_for(features, random))
     twin = model.clone()
-    labels = random.choices([0, 1], k=len(texts))
+    labels = random.choices(["ham", "spam"], k=len(texts))
     weights = random.choices([1.0, 1.0, 0.0, 1e-300, 0.3, 1e30], k=len(texts))
     model.learn_many(texts, labels, weights)
     probabilities = check_predicts(model, texts[:20])
@@ -347,61 +345,51 @@ TARGETS = {
 }
 
 
-def work(name, seed, numbers, megabytes, told):
-    """Try blocks of inputs, the same each time; say at which block and input it is, how many failed, and the memory."""
-    faulthandler.enable()
-    faulthandler.register(signal.SIGALRM, chain=True)  # then the alarm ends the process
-    if megabytes:
-        resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 23, megabytes << 23))  # what is reserved may be far more
-    sys.addaudithook(watch)
-    for told[0] in numbers:
-        try_block(name, seed, told)
-    told[3] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10)
-
-
 def block_of(name, seed, number):
     """The inputs of a block, and the source of what else is random in it."""
     random = Random(f"{name} {seed} {number}")
     return [TARGETS[name].make(random) for _ in range(TARGETS[name].size)], random
 
 
-def try_block(name, seed, told):
-    inputs, random = block_of(name, seed, told[0])
+def try_block(name, seed, number):
+    """Whether a block of inputs fails, which is told; where one crashes or hangs, the process ends with a traceback."""
+    inputs, random = block_of(name, seed, number)
+    at = 0
 
     def watched():
-        for told[1], one in enumerate(inputs):
-            signal.setitimer(signal.ITIMER_REAL, SECONDS)
-            yield one
+        nonlocal at
+        for at in range(len(inputs)):
+            faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__)
+            yield inputs[at]
 
     try:
         TARGETS[name].check(watched(), random)
     except Exception:
-        report(name, seed, told, traceback.format_exc())
+        print(f"FAILURE --target {name} --seed {seed} --block {number}, input {at}\n{inputs[at]!r}", flush=True)
+        traceback.print_exc(file=sys.stdout)
+        return True
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def report(name, seed, told, what):
-    told[2] += 1
-    print(f"FAILURE --target {name} --seed {seed} --block {told[0]}, input {told[1]}\n{what}")
-    print(repr(block_of(name, seed, told[0])[0][told[1]]), flush=True)
+        faulthandler.cancel_dump_traceback_later()
+    return False
 
 
 def fuzz(name, seed, numbers, megabytes):
-    """Try blocks in a process, and after a crash in another one; returns how many inputs failed, and the memory."""
-    context = multiprocessing.get_context("spawn")
-    told = context.RawArray("q", 4)
-    while numbers:
-        process = context.Process(target=work, args=(name, seed, numbers, megabytes, told))
-        process.start()
-        process.join()
-        if process.exitcode == 0:
-            break
-        report(name, seed, told, f"the process ended with exit code {process.exitcode}")
-        numbers = range(told[0] + 1, numbers.stop)
-    if 0 < megabytes < told[3]:
-        report(name, seed, told, f"{told[3]} MB of memory, more than {megabytes}")
-    return told[2], told[3]
+    """What the process of a target does; the exit status is 1 if anything failed."""
+    faulthandler.enable()
+    if megabytes:
+        resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 23, megabytes << 23))  # what is reserved may be far more
+    sys.addaudithook(watch)
+    start, n_failures = time.perf_counter(), 0
+    for number in numbers:
+        print(f"{name}, block {number}", end="\r", flush=True)  # which stands there after a crash
+        n_failures += try_block(name, seed, number)
+    n = len(numbers) * TARGETS[name].size
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10)
+    per_second = n / (time.perf_counter() - start)
+    print(
+        f"{name}: {n:,} inputs, {per_second:,.0f}/s, {n_failures} failures, {held} MB of at most {megabytes or 'any'}"
+    )
+    sys.exit(n_failures > 0 or 0 < megabytes < held)
 
 
 def main():
@@ -410,28 +398,26 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--target", choices=TARGETS)
     parser.add_argument("--block", type=int, help="only this block of the target")
-    parser.add_argument("--megabytes", type=int, default=MEGABYTES, help="bound on memory; 0 for none")
+    parser.add_argument("--megabytes", type=int, default=500, help="bound on memory; 0 for none")
     options = parser.parse_args()
     if options.block is not None and options.target is None:
         parser.error("--block needs --target")
     names = [*TARGETS] if options.target is None else [options.target]
-    shares = sum(TARGETS[name].share for name in names)
-    print(f"Seed {options.seed}, {stream_pegasos.engine.NAME} engine, at most {SECONDS} s an input")
-    print(f"{'target':8} {'inputs':>10} {'inputs/s':>9} {'failures':>8} {'memory':>8} {'bound':>8}", flush=True)
-    total, n_failures = 0, 0
+    shares, codes = sum(TARGETS[name].share for name in names), []
+    print(f"Seed {options.seed}, {stream_pegasos.engine.NAME} engine, at most {SECONDS} s an input", flush=True)
     for name in names:
-        target = TARGETS[name]
-        numbers = range(-(-options.inputs * target.share // (shares * target.size)))
+        numbers = range(-(-options.inputs * TARGETS[name].share // (shares * TARGETS[name].size)))
         if options.block is not None:
             numbers = range(options.block, options.block + 1)
-        start = time.perf_counter()
-        failures, megabytes = fuzz(name, options.seed, numbers, options.megabytes)
-        n = len(numbers) * target.size
-        per_second = n / (time.perf_counter() - start)
-        print(f"{name:8} {n:10,} {per_second:9,.0f} {failures:8} {megabytes:5} MB {options.megabytes:5} MB", flush=True)
-        total, n_failures = total + n, n_failures + failures
-    print(f"{total:,} inputs, {n_failures} failures")
-    return 1 if n_failures else 0
+        process = multiprocessing.get_context("spawn").Process(
+            target=fuzz, args=(name, options.seed, numbers, options.megabytes)
+        )
+        process.start()
+        process.join()
+        codes.append(process.exitcode)
+        if process.exitcode not in (0, 1):
+            print(f"\nFAILURE: the process ended with exit code {process.exitcode} in that block", flush=True)
+    return int(any(codes))
 
 
 if __name__ == "__main__":

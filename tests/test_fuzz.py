@@ -13,9 +13,7 @@ fuzz = pytest.importorskip("fuzz", reason="alarms and limits of memory need POSI
 def test_a_block(target):
     if target in ("http", "spamd"):
         pytest.importorskip("msgspec")
-    told = [0, 0, 0, 0]
-    fuzz.try_block(target, 1, told)
-    assert told == [0, fuzz.TARGETS[target].size - 1, 0, 0]
+    assert not fuzz.try_block(target, seed=0, number=1)
 
 
 @pytest.mark.heavy
@@ -25,7 +23,7 @@ def test_the_command():
     command = [sys.executable, fuzz.__file__, "--inputs", "1000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith(" inputs, 0 failures\n")
+    assert done.stdout.count(" 0 failures") == len(fuzz.TARGETS)
 
 
 def test_a_failure_is_told_with_its_input(monkeypatch, capsys):
@@ -34,9 +32,8 @@ def test_a_failure_is_told_with_its_input(monkeypatch, capsys):
             assert b"7" not in data
 
     monkeypatch.setitem(fuzz.TARGETS, "readers", fuzz.TARGETS["readers"]._replace(check=check))
-    told = [3, 0, 0, 0]
-    fuzz.try_block("readers", 0, told)
+    assert fuzz.try_block("readers", 0, 3)
     inputs, _ = fuzz.block_of("readers", 0, 3)
-    assert told[1:3] == [next(i for i, (data, _, _) in enumerate(inputs) if b"7" in data), 1]
+    at = next(i for i, (data, _, _) in enumerate(inputs) if b"7" in data)
     said = capsys.readouterr().out
-    assert f"--block 3, input {told[1]}" in said and "AssertionError" in said and repr(inputs[told[1]]) in said
+    assert f"--block 3, input {at}\n{inputs[at]!r}\n" in said and "AssertionError" in said

@@ -1,5 +1,7 @@
+import functools
 import itertools
 import math
+import operator
 import random
 import sys
 import threading
@@ -120,10 +122,7 @@ def test_a_forged_file(place, bad, tmp_path):
 
     def change(arrays, state, header):
         *folders, name = place
-        for folder in folders:
-            state = state[folder]
-        assert name in state
-        state[name] = bad
+        functools.reduce(operator.getitem, folders, state)[name] = bad
 
     forge(path, change)
     with pytest.raises(ValueError, match="damaged"):

@@ -245,18 +245,6 @@ def test_what_is_predicted_with_labels_missing(pos_label, met, label, probabilit
         assert model.decision_function_one({"unknown": 1.0}) == 0.0
 
 
-@pytest.mark.parametrize(
-    "labels", [(1, "one"), ("one", 1), ("nul\0", "nul"), (10**30, 1), ("", "x"), (2, True)], ids=repr
-)
-def test_predictions_are_the_labels_that_came_in(labels):
-    model = PegasosClassifier()
-    model.learn_many([{"a": 1.0}, {"b": 1.0}], labels)
-    predicted = model.predict_many([{"a": 1.0}, {"b": 1.0}]).tolist()
-    assert predicted == list(labels)
-    assert [type(y) for y in predicted] == [type(y) for y in labels]
-    assert [model.predict_one({name: 1.0}) for name in "ab"] == list(labels)
-
-
 # --- any number of classes --------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,5 @@
 """Many examples at once, in columns of any kind and with weights, are learned as one by one."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -91,30 +89,6 @@ def test_polars_frames():
     expected.learn_many(as_dicts(X, "abc"), y)
     assert model.weights == pytest.approx(expected.weights)
     assert list(model.predict_many(frame)) == list(expected.predict_many(as_dicts(X, "abc")))
-
-
-WEIGHTS = {
-    "list": list,
-    "array": np.array,
-    "float32": lambda w: np.array(w, np.float32),
-    "series": lambda w: pd.Series(w, index=range(5, 5 + len(w))),
-    "tuple": tuple,
-    "generator": lambda w: (v for v in w),
-    "int": lambda w: [int(v) for v in w],
-}
-
-
-@pytest.mark.parametrize("kind", WEIGHTS)
-def test_weights_of_examples(kind):
-    X, y = rows_and_labels(60)
-    w = [float(i % 4) for i in range(60)]
-    one, many, matrix = (PegasosClassifier(l2=0.1) for _ in range(3))
-    for x, label, weight in zip(as_dicts(X), y, w, strict=True):
-        one.learn_one(x, label, w=weight)
-    many.learn_many(as_dicts(X), y, w=WEIGHTS[kind](w))
-    matrix.predict_learn_many(sparse.csr_matrix(X), np.array(y), w=WEIGHTS[kind](w))
-    assert pickle.dumps(many) == pickle.dumps(one)
-    assert matrix.weights == pytest.approx(one.weights)
 
 
 @pytest.mark.parametrize("w", [2, 2.0, np.float32(2.0), np.int64(2)], ids=repr)
