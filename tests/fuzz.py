@@ -386,9 +386,7 @@ def fuzz(name, seed, numbers, megabytes):
     n = len(numbers) * TARGETS[name].size
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10)
     per_second = n / (time.perf_counter() - start)
-    print(
-        f"{name}: {n:,} inputs, {per_second:,.0f}/s, {n_failures} failures, {held} MB of at most {megabytes or 'any'}"
-    )
+    print(f"{name}: {n:,} inputs, {per_second:,.0f} a second, {n_failures} failures, {held} MB of {megabytes}")
     sys.exit(n_failures > 0 or 0 < megabytes < held)
 
 
@@ -409,9 +407,8 @@ def main():
         numbers = range(-(-options.inputs * TARGETS[name].share // (shares * TARGETS[name].size)))
         if options.block is not None:
             numbers = range(options.block, options.block + 1)
-        process = multiprocessing.get_context("spawn").Process(
-            target=fuzz, args=(name, options.seed, numbers, options.megabytes)
-        )
+        arguments = (name, options.seed, numbers, options.megabytes)
+        process = multiprocessing.get_context("spawn").Process(target=fuzz, args=arguments)
         process.start()
         process.join()
         codes.append(process.exitcode)

@@ -29,25 +29,18 @@ INTEGERS = [0, 1, -1, 2, 7, 255, 2**31 - 1, 2**31, -(2**31), 2**32, 2**53, 2**60
 FLOATS = [0.0, -0.0, 0.5, -1.0, 1e-320, 1e-300, 1e30, 1e46, 1e300, -1e308, math.inf, -math.inf, math.nan]
 NUMBERS = ["1e400", "-1e-400", "nan", "-inf", "1_000", "0x10", "\u0663", "9" * 400, "1e", ".", "-", "9" * 5000]
 
-
 # What is put in, into anything: what means something in a stream, a mail, a header, a saved model.
 TOKENS = rb""" " ' , : ; | # ( % < > { } [ [{ },{ \ \ud800 "\ud800" null true NaN Infinity __label__ qid: =? ?= -- &#
     <!-- .a. a1b $a charset= X-Mailer: =?utf-8?b? name*0*=utf-8''% <a~href='//x@ <div~style='font-size:0'>
     Received:~from~[ BZh9 PAR1 SPAMC/1. TELL CHECK Content-length:~ "text": "label": "weight": "id": "label":["a"]
     "label":"c" [0,0] {"text":"x","label":"ham"} "__metadata__": {"stream_pegasos": "F64" "BF16" "shape":[ """.split()
 TOKENS = [token.replace(b"~", b" ") for token in TOKENS]
-TOKENS += (
-    b"\t|\n|\n\n|\r|\r\n|\r\n\r\n| | a |\0|\x0b|\x1f|]\n[|\n--a\n\n|\xff|\xc0\x80|\xed\xa0\x80|\xf4\x90\x80\x80".split(
-        b"|"
-    )
-)
-TOKENS += b"\xef\xbb\xbf|\xff\xfe|\xfe\xff|\xff\xfe\0\0|\x1f\x8b|PAR1\x15|\x28\xb5\x2f\xfd|\xe2\x80\xa8|\xd0\xb0".split(
-    b"|"
-)
+TOKENS += b"\t|\n|\n\n|\r|\r\n|\r\n\r\n| | a |\0|\x0b|\x1f|]\n[|\n--a\n\n|\xff|\xff\xfe|\xfe\xff".split(b"|")
+TOKENS += b"\xc0\x80 \xed\xa0\x80 \xf4\x90\x80\x80 \xef\xbb\xbf \xe2\x80\xa8 \xd0\xb0 \x1f\x8b \x28\xb5\x2f\xfd".split()
 TOKENS += [b"Content-Type: text/html; charset=utf-7\n\n", b"Content-Type: multipart/mixed; boundary=a\n\n--a\n"]
 TOKENS += [b"Content-Type: message/rfc822\n\n", b"Content-Transfer-Encoding: base64\n", "\u200b\uff41".encode()]
 TOKENS += [b"9" * 30, b"[" * 2000, b"a" * 2000, b'{"a":' * 300, b'{\\"a\\":1},' * 100, b'{"text":"x"},' * 20]
-TOKENS += [each * 1000 for each in (b"[],", b"{},", b"0,")] + [b"\xff" * 8, b"\0" * 8]
+TOKENS += [each * 1000 for each in (b"[],", b"{},", b"0,")] + [b"\xff" * 8, b"\0" * 8, b"\xff\xfe\0\0"]
 TOKENS += [str(number).encode() for number in INTEGERS + FLOATS + NUMBERS]
 TOKENS += [number.tobytes() for number in (*np.array(INTEGERS), *np.array(FLOATS))]
 TEXT_TOKENS = [*"\ud800\udfff\U0010ffff\0\ufeff\u0130\u03a3\u1e9e\u0345\ufdfa0\u0660_ \n\x1c\u3000\u200dé?;/"]
@@ -72,9 +65,8 @@ def mutated(random, data, others):
         if kind < 2:
             data = data[:i] + (bytes((below(random, 256),)) if of_bytes else character(random)) + data[i + 1 :]
         elif kind < 5:
-            data = (
-                data[:i] + random.choice(TOKENS if of_bytes else TEXT_TOKENS) + data[i + (size if kind == 4 else 0) :]
-            )
+            token = random.choice(TOKENS if of_bytes else TEXT_TOKENS)
+            data = data[:i] + token + data[i + (size if kind == 4 else 0) :]
         elif kind == 5:
             data = data[:i] + data[i + size :]
         elif kind == 6:

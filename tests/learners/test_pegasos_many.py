@@ -91,6 +91,17 @@ def test_polars_frames():
     assert list(model.predict_many(frame)) == list(expected.predict_many(as_dicts(X, "abc")))
 
 
+@pytest.mark.parametrize("kind", [pd.Series, iter, np.float32], ids=["index", "iterator", "float32"])
+def test_weights_of_examples(kind):
+    X, y = rows_and_labels(60)
+    one, many = PegasosClassifier(l2=0.1), PegasosClassifier(l2=0.1)
+    w = [float(i % 4) for i in range(60)]
+    for x, label, weight in zip(as_dicts(X), y, w, strict=True):
+        one.learn_one(x, label, w=weight)
+    many.learn_many(as_dicts(X), y, w=pd.Series(w, index=range(5, 65)) if kind is pd.Series else kind(w))
+    assert many.weights == one.weights
+
+
 @pytest.mark.parametrize("w", [2, 2.0, np.float32(2.0), np.int64(2)], ids=repr)
 def test_one_weight_for_all_examples(w):
     X, y = rows_and_labels(20)

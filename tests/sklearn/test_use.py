@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 from interpreter import run
+from river import drift
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
@@ -30,6 +31,7 @@ from stream_pegasos import (
 )
 from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.features.vectors import word_vectors
+from stream_pegasos.learners.predictions import PartlyLearnedError
 from stream_pegasos.sklearn import OnlineClassifier, OnlineTextClassifier, TextVectorizer
 from stream_pegasos.streams import synthetic
 
@@ -211,6 +213,22 @@ def test_what_cannot_be_learned_is_refused_and_changes_nothing():
         with pytest.raises((TypeError, ValueError), match=reason):
             wrong()
         assert pickle.dumps([estimator, matrices]) == before
+
+
+def test_what_was_learned_before_a_detector_failed_stays():
+    class Failing(drift.NoDrift):
+        def update(self, x):
+            if estimator.model_.n_learned == 5:
+                raise OSError("no more")
+
+    model = AdaptiveClassifier(drift_detector=Failing())
+    estimator = OnlineTextClassifier(classifier=model).partial_fit(
+        ["see you", "lunch", "pills"], ["ham", "ham", "spam"]
+    )
+    with pytest.raises(PartlyLearnedError, match="though 2 before it"):
+        estimator.partial_fit(["agenda", "minutes", "agenda"], ["work"] * 3)
+    assert estimator.classes_.tolist() == ["ham", "spam", "work"] and estimator.model_.n_learned == 5
+    assert estimator.predict_proba(["agenda"]).shape == (1, 3)
 
 
 def test_classifiers_that_may_do_less():
