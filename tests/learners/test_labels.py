@@ -33,19 +33,8 @@ def after(*met, pos_label=None):
 
 # What was met in turn, then (negative, positive) as DESIGN has it.
 CONVENTIONS = [(met, pair) for pair in ((False, True), (0, 1), (-1, 1)) for met in (pair, pair[::-1])]
-IN_ORDER = [
-    ("ham", "spam"),
-    ("spam", "ham"),
-    (2, 1),
-    (1, 2),
-    (0, -1),
-    (-1, 0),
-    (0, 2),
-    ("1", "0"),
-    ("0", "1"),
-    ("", "x"),
-]
-IN_ORDER += [(1, "one"), ("one", 1), (10**30, -(10**30)), ("a", True), ("a", False), (2, True), (2, False)]
+IN_ORDER = [("ham", "spam"), ("spam", "ham"), (2, 1), (1, 2), (0, -1), (-1, 0), (0, 2), ("1", "0"), ("0", "1")]
+IN_ORDER += [("", "x"), (1, "one"), ("one", 1), (10**30, -(10**30)), ("a", True), ("a", False), (2, True), (2, False)]
 CONVENTIONS += [(met, met) for met in IN_ORDER]
 
 
