@@ -1,6 +1,6 @@
 """A block of inputs of each target, and that the fuzzer finds faults that were put in."""
 
-import os
+import asyncio
 import subprocess
 import sys
 
@@ -19,9 +19,8 @@ def test_a_block(target):
 @pytest.mark.heavy
 def test_the_command():
     pytest.importorskip("msgspec")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, fuzz.__file__, "--inputs", "1000"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(" 0 failures") == len(fuzz.TARGETS)
 
@@ -37,3 +36,15 @@ def test_a_failure_is_told_with_its_input(monkeypatch, capsys):
     at = next(i for i, (data, _, _) in enumerate(inputs) if b"7" in data)
     said = capsys.readouterr().out
     assert f"--block 3, input {at}\n{inputs[at]!r}\n" in said and "AssertionError" in said
+
+
+def test_requests_that_once_failed(capsys):
+    service = pytest.importorskip("stream_pegasos.service", exc_type=ImportError)
+    app = service.create_app(service.Service(fuzz.TextClassifier()))
+    json, huge = (b"content-type", b"application/json"), (b"content-length", b"9" * 5000)
+    cases = [("/predict", [json, huge], "whole", 413), ("/predict", [json], "disconnect", 400)]
+    for path, headers, end, status in [*cases, ("/learn", [json], "disconnect", 400)]:
+        request = ("POST", path, b"", headers, [b'{"text": "x",', b' "label": 1}'], end)
+        answered, _, body = asyncio.run(fuzz.answer_to(app, request))
+        assert answered == status and b"internal" not in body
+    assert capsys.readouterr().err == ""

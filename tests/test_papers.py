@@ -340,3 +340,13 @@ def test_w_is_left_alone_by_draws_without_violation(noisy_problem):
             w *= min(1.0, 1.0 / (rupnik_2008.L2**0.5 * np.linalg.norm(w)))
     _, last = rupnik_2008.train(noisy_problem, [10, 500], 3, rupnik_2008.counting(noisy_problem, 1, "w waits"))
     assert last.objective == pytest.approx(objective(w, noisy_problem.X, y, rupnik_2008.L2)) and last.counted == 500
+
+
+def test_first_within_a_gap_is_that_of_the_middle_run():
+    def run(*gaps):
+        return [rupnik_2008.Point(10**i, 0.5 * i, 0, 0.0, gap, 0.0) for i, gap in enumerate(gaps)]
+
+    runs = [run(0.5, 0.1, 0.01, 0.02), run(0.5, 0.3, 0.2, 0.1), run(0.5, 0.4, 0.05, 0.01)]
+    assert rupnik_2008.first_within(0.1, runs, "steps") == 100
+    assert rupnik_2008.first_within(0.1, runs, "seconds") == 1.0
+    assert rupnik_2008.reached(rupnik_2008.first_within(0.001, runs, "steps"), ",.0f") == "not reached"

@@ -204,15 +204,6 @@ def test_names_that_are_equal_are_the_same_feature(name, same):
         assert len(model.weights) == 2
 
 
-def test_values_may_be_any_number():
-    values = [1, True, np.float32(1), np.int8(1), np.bool_(True), np.float64(1), np.longdouble(1), 1.0]
-    for value in values:
-        model = PegasosClassifier(l2=1.0)
-        model.learn_one({"x": value}, True)
-        assert model.weights == {"x": 1.0}
-        assert model.decision_function_one({"x": value}) == 1.0
-
-
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 

@@ -102,17 +102,6 @@ def test_weights_of_examples(kind):
     assert many.weights == one.weights
 
 
-@pytest.mark.parametrize("w", [2, 2.0, np.float32(2.0), np.int64(2)], ids=repr)
-def test_one_weight_for_all_examples(w):
-    X, y = rows_and_labels(20)
-    one, many, twice = PegasosClassifier(l2=0.1), PegasosClassifier(l2=0.1), PegasosClassifier(l2=0.1)
-    for x, label in zip(as_dicts(X), y, strict=True):
-        one.learn_one(x, label, w=2.0)
-        twice.learn_one(x, label, w=w)
-    many.learn_many(as_dicts(X), y, w=w)
-    assert many.weights == one.weights == twice.weights
-
-
 def test_a_weight_is_the_size_of_the_step():
     # The first step without projection is w = c·y·x/λ.
     for w, class_weight, expected in (
