@@ -134,11 +134,7 @@ CASES = [
     Case(
         "pegasos, weights",
         lambda: PegasosClassifier(
-            l2=0.1,
-            class_weight={"spam": 3.0, "ham": 0.25},
-            pos_label="ham",
-            batch_size=2,
-            fit_intercept=True,
+            l2=0.1, class_weight={"spam": 3.0, "ham": 0.25}, pos_label="ham", batch_size=2, fit_intercept=True
         ),
         pos_label="ham",
     ),
@@ -146,10 +142,7 @@ CASES = [
         "pegasos, average",
         lambda: PegasosClassifier(average=5, l2=0.01, batch_size=3, fit_intercept=True, intercept_scaling=2.5),
     ),
-    Case(
-        "pegasos, weighted average",
-        lambda: PegasosClassifier(average="weighted", batch_size=3, l2=0.1),
-    ),
+    Case("pegasos, weighted average", lambda: PegasosClassifier(average="weighted", batch_size=3, l2=0.1)),
     Case("pegasos, gentle", lambda: PegasosClassifier(t0=20.0, average=True)),
     Case(
         "pegasos, balanced and forgetful",

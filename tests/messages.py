@@ -4,11 +4,7 @@ import random
 
 import pytest
 
-from stream_pegasos import (
-    HashedBagOfWords,
-    PegasosClassifier,
-    TextClassifier,
-)
+from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier
 
 WORDS = [
     "cheap",

@@ -1,5 +1,3 @@
-import itertools
-
 import numpy as np
 import pytest
 from batch import newton, objective, subgradient_descent
@@ -84,24 +82,6 @@ def test_what_newton_certifies_is_true(kernel):
         assert result.nit <= max_iter
         assert result.success == (result.gap <= 1e-10)
     assert not newton(X, y, 1e-3, kernel=kernel, tol=1e-10, max_iter=1).success
-
-
-def test_each_newton_step_goes_down():
-    X, y = examples(seed=3)
-    history = []
-    result = newton(X, y, 1e-4, callback=lambda intermediate_result: history.append(intermediate_result))
-    values = [step.fun for step in history]
-    assert len(values) == result.nit >= 3
-    assert all(after < before for before, after in itertools.pairwise(values))
-    assert [squared_hinge(step.x, X, y, 1e-4)[0] for step in history] == pytest.approx(values)
-    np.testing.assert_array_equal(history[-1].x, result.x)
-
-
-def test_newton_stops_where_rounding_leaves_no_way_down():
-    X, y = examples()
-    result = newton(X, y, 1e-2, tol=0.0)
-    assert result.gap < 1e-12
-    assert result.fun == pytest.approx(newton(X, y, 1e-2, tol=1e-12).fun, abs=1e-12)
 
 
 @pytest.mark.parametrize("kernel", [None, rbf])

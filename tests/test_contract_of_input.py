@@ -8,17 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from contract import (
-    after,
-    bad_labels,
-    bits,
-    flat,
-    for_each,
-    for_each_kind,
-    many_of,
-    of_features,
-    of_texts,
-)
+from contract import after, bad_labels, bits, flat, for_each, for_each_kind, many_of, of_features, of_texts
 from estimators import CASES, GROWING, SETS, SEVERAL, TWO, seen
 from river import active
 from scipy import sparse

@@ -79,29 +79,6 @@ def write_fashion(folder, n_train, n_test):
         write_idx(folder / f"{part}-labels-idx1-ubyte.gz", labels)
 
 
-@pytest.mark.parametrize("shape", [(3,), (2, 3), (300, 2, 2), (0, 4)])
-def test_read_idx(tmp_path, shape):
-    array = np.random.default_rng(0).integers(0, 256, shape)
-    write_idx(tmp_path / "a.gz", array)
-    np.testing.assert_array_equal(sumukh_2019.read_idx(tmp_path / "a.gz"), array)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "starts with 0, 0, 8"),
-        (b"\0\0\x0d\1\0\0\0\1\0\0\0\0", "starts with 0, 0, 8"),  # an array of floats
-        (b"\0\0\x08\1\0\0\0\3ab", r"has 2 values, not the 3 of its shape \[3\]"),
-        (b"\0\0\x08\1\0\0\0\3abcd", r"has 4 values, not the 3 of its shape \[3\]"),
-    ],
-)
-def test_read_idx_names_what_is_wrong(tmp_path, content, message):
-    path = tmp_path / "a.gz"
-    path.write_bytes(gzip.compress(content))
-    with pytest.raises(ValueError, match=message):
-        sumukh_2019.read_idx(path)
-
-
 def test_read_fashion(tmp_path):
     write_fashion(tmp_path, 30, 20)
     images = sumukh_2019.read_fashion(tmp_path)

@@ -118,8 +118,7 @@ class Number(FieldFeatures):
 
     An interval holds the numbers with the same first bits, so its ends are made of powers of two. Nothing about the
     stream's numbers has to be known or kept, numbers may span many powers of ten, and what a classifier learns of a
-    wide interval helps in the narrow ones within it. Bins at quantiles of the stream are no more accurate;
-    tests/benchmarks/fields.py compares them.
+    wide interval helps in the narrow ones within it. Bins at quantiles of the stream are no more accurate.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ except ModuleNotFoundError as error:
 
 _WAIT = 0.2  # seconds that the wait for a message may hold up `close`
 _REQUEST_TIMEOUT = 0.5  # seconds for the few other questions to the broker; each is asked again
-_METADATA_INTERVAL = 60.0  # seconds between two looks for new partitions
+METADATA_INTERVAL = 60.0  # seconds between two looks for new partitions
 _COMMIT_TIMEOUT = 5.0  # seconds to store the last position
 
 _FATAL = {
@@ -85,7 +85,7 @@ class KafkaSource:
         try:
             while not self._closed:
                 if (self._reporter.is_down("broker") or time.monotonic() >= next_look) and self._find_partitions():
-                    next_look = time.monotonic() + _METADATA_INTERVAL
+                    next_look = time.monotonic() + METADATA_INTERVAL
                 self._send_commit()
                 messages = self._consumer.consume(1, _WAIT)
                 if messages:

@@ -112,9 +112,7 @@ OTHERS: dict[Kind, dict[str, Callable[[], TextClassifier]]] = {
         "Pegasos, t0 = 1/l2, one against the rest": pegasos(t0=1e4, multi_class="ovr"),
         "Pegasos, t0 = 1/l2, Crammer and Singer": pegasos(t0=1e4, multi_class="crammer_singer"),
     },
-    "ordered": {
-        "TextClassifier(), without order": TextClassifier,
-    },
+    "ordered": {"TextClassifier(), without order": TextClassifier},
     "labels": {},
 }
 

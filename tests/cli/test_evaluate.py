@@ -138,15 +138,3 @@ def test_models_and_messages_must_fit(ok, fails, here):
     ):
         assert reason in fails(f"explain {words}")
     fails("explain dicts a.vw --text a", code=2)
-
-
-def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(ok):
-    labels = [label for _, label in stream[:300]]
-    for name, on in (("on", "body"), ("off", None)):
-        model = TextClassifier().clone({"features": {"on": on}})
-        model.learn_many([{"body": text} if on else text for text in TEXTS[:300]], labels)
-        model.save(name)
-        ok(f"train mail.jsonl --load {name} --save {name}.new")
-    for command in ("predict {} mail.jsonl", "explain {} mail.jsonl", "explain {} --text 'win a prize'"):
-        assert ok(command.format("on")) == ok(command.format("off"))
-    assert load("on.new").weights == load("off.new").weights

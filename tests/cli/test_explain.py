@@ -92,24 +92,6 @@ def test_explain_each_class_or_one(ok, fails, several):
         assert message in fails(f"explain several --label gold {more}", code=2)
 
 
-def test_explain_a_text_by_the_first_against_the_second(ok, several):
-    p = several.predict_proba_one("a fee")
-    second = max((label for label in p if label != "fee"), key=p.__getitem__)
-    out = ok("explain several --text 'a fee'")
-    assert out.splitlines()[:2] == [
-        f"fee, probability {p['fee']:.4f}; then {second}, {p[second]:.4f}",
-        f"+ speaks for fee, - for {second}",
-    ]
-    assert sum(size for size, _ in shown(out)) == pytest.approx(sum(several.explain_one("a fee").values()), abs=1e-4)
-    out = ok("explain several --text 'a fee' --label cash")
-    assert out.splitlines()[:2] == [
-        f"fee, probability {p['fee']:.4f}; cash: probability {p['cash']:.4f}",
-        "+ speaks for cash, - against it",
-    ]
-    total = sum(several.explain_one("a fee", label="cash").values())
-    assert sum(size for size, _ in shown(out)) == pytest.approx(total, abs=1e-4)
-
-
 TOPICS = [("well wells", ["oil"]), ("leaf leafs", ["tea"]), ("well leaf", ["oil", "tea"]), ("none", [])] * 30
 STARS = [("good " * (i % 3) + "film", i % 3 + 1) for i in range(300)]
 

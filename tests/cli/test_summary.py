@@ -89,10 +89,7 @@ def test_a_report_has_all_classes_the_worst_first(ok, n, fewer):
     write_jsonl("many.jsonl", examples)
     score = evaluate(TextClassifier(), examples).score
     n_pairs = len(score.confused())
-    for options, n_classes, n_shown in (
-        ("", fewer, min(10, n_pairs)),
-        ("--report", n, n_pairs),
-    ):
+    for options, n_classes, n_shown in (("", fewer, min(10, n_pairs)), ("--report", n, n_pairs)):
         _, _, classes, pairs = tables(ok(f"evaluate many.jsonl {options}"))
         assert (len(classes), len(pairs)) == (n_classes + 1, n_shown + 1)
         if options:

@@ -1,6 +1,5 @@
 """Several threads at one call: the same bits as one, whatever happens on the way."""
 
-import _thread
 import os
 import random
 import signal
@@ -180,16 +179,6 @@ def test_threads_that_share_a_model_and_its_features(run_threads):
     for _ in range(10):
         alone.learn_many(LONG, LABELS)
     assert said(alone.predictions(LONG)) == said(model.predictions(LONG))
-
-
-def test_no_thread_outlives_a_call():
-    model = TextClassifier()
-    before = _thread._count()
-    for threads in (2, 8, 100):
-        model.learn_many(LONG, LABELS, threads=threads)
-        assert _thread._count() == before
-        model.predict_many(LONG, threads=threads)
-        assert _thread._count() == before
 
 
 def test_threads_is_an_integer_of_at_least_one():

@@ -111,8 +111,7 @@ def test_curves_with_nothing_to_show(rows, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "magic"),
-    [("a.png", b"\x89PNG"), ("a", b"\x89PNG"), ("a.SVG", b"<?xml"), ("a.pdf", b"%PDF")],
+    ("name", "magic"), [("a.png", b"\x89PNG"), ("a", b"\x89PNG"), ("a.SVG", b"<?xml"), ("a.pdf", b"%PDF")]
 )
 def test_file_types(name, magic, tmp_path):
     save(curve, tmp_path / name, title="stream")

@@ -5,18 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from outcomes import matrix, predictions_of
 from river import evaluate as river_evaluate
 from river import metrics as river_metrics
 
-from stream_pegasos import (
-    KernelPegasosClassifier,
-    OrdinalClassifier,
-    PegasosClassifier,
-    TextClassifier,
-)
+from stream_pegasos import OrdinalClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore, LabelScoreRow
 from stream_pegasos.evaluation.prequential import ExampleError, chunks, evaluate, learn, predict_learn
 from stream_pegasos.evaluation.scores import Outcomes, ScoreRow, new_score
@@ -75,10 +68,7 @@ def dicts(stream):
 streams = {
     "text": (TextClassifier, list(synthetic(n=1_500, seed=2))),
     "spam first": (TextClassifier, list(synthetic(n=800, seed=3))[::-1]),
-    "late second label": (
-        TextClassifier,
-        sorted(synthetic(n=300, seed=4), key=lambda example: example[1]),
-    ),
+    "late second label": (TextClassifier, sorted(synthetic(n=300, seed=4), key=lambda example: example[1])),
     "one label": (TextClassifier, [(text, "ham") for text, _ in synthetic(n=100)]),
     "dicts of 0 and 1": (PegasosClassifier, [(x, int(y == "spam")) for x, y in dicts(synthetic(n=600))]),
     "1 turns out negative": (
@@ -90,14 +80,8 @@ streams = {
         lambda: TextClassifier(classifier=PegasosClassifier(pos_label="ham")),
         list(synthetic(n=300)),
     ),
-    "weights": (
-        TextClassifier,
-        [(x, y, [0.5, 1.0, 3.0][len(x) % 3]) for x, y in synthetic(n=1_000)],
-    ),
-    "mini-batches": (
-        lambda: TextClassifier(classifier=PegasosClassifier(batch_size=7)),
-        list(synthetic(n=300)),
-    ),
+    "weights": (TextClassifier, [(x, y, [0.5, 1.0, 3.0][len(x) % 3]) for x, y in synthetic(n=1_000)]),
+    "mini-batches": (lambda: TextClassifier(classifier=PegasosClassifier(batch_size=7)), list(synthetic(n=300))),
     "a third class": (TextClassifier, by_length(["b", "a", 3, "3"])),
     "nothing": (TextClassifier, []),
 }
@@ -281,10 +265,7 @@ def test_interrupted(n):
     evaluation = evaluate(TextClassifier(), examples())
     assert evaluation.interrupted
     assert evaluation.score.n == n
-    same(
-        evaluation.score.row()[:-1],
-        evaluate(TextClassifier(), stream[:n]).score.row()[:-1],
-    )
+    same(evaluation.score.row()[:-1], evaluate(TextClassifier(), stream[:n]).score.row()[:-1])
 
 
 def test_long_texts_make_shorter_chunks():
@@ -300,22 +281,6 @@ def test_impossible_parameters():
         evaluate(TextClassifier(), [], batch=0)
 
 
-@settings(max_examples=25)
-@given(
-    st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from([1, 2, 3]))).filter(
-        lambda stream: len({y for _, y in stream}) < 3
-    ),
-    st.integers(0, 4),
-    st.integers(1, 4),
-)
-def test_any_two_integers(stream, delay, batch):
-    examples = [({x: 1.0}, y) for x, y in stream]
-    expected = one_by_one(PegasosClassifier(), examples, delay).row(0.0)
-    found = evaluate(PegasosClassifier(), examples, delay=delay, batch=batch).score.row(0.0)
-    # A probability of 1/2 is on the edge of two tenths.
-    same(found, expected._replace(calibration_error=found.calibration_error))
-
-
 def test_real_stream(data_folder):
     from stream_pegasos.streams import read
 
@@ -327,15 +292,6 @@ def test_real_stream(data_folder):
     assert missed + spam == 747 and (ham + spam) / 5_574 == evaluation.score.accuracy
     assert sum(row.count for row in evaluation.score.confused()) + ham + spam == 5_573  # the first one has no answer
     assert evaluation.score.accuracy > 0.9
-
-
-def test_kernels_are_evaluated_as_one_by_one():
-    examples = list(synthetic(n=300, seed=2))
-    model, other = (TextClassifier(classifier=KernelPegasosClassifier(budget=30)) for _ in range(2))
-    evaluation = evaluate(model, examples, batch=64)
-    accuracy = river_evaluate.progressive_val_score(examples, other, river_metrics.Accuracy())
-    # River counts predictions from the first on, and so does this.
-    assert evaluation.score.accuracy == pytest.approx(accuracy.get(), abs=1e-12)
 
 
 # --- predictions ------------------------------------------------------------------------------------------------------
@@ -353,16 +309,6 @@ def test_predict_says_nothing_until_it_can(label):
             assert prediction.probability >= 0.5
         else:
             assert (prediction.label, prediction.probability) == (label, 2 / 3)  # Laplace's rule of succession
-
-
-def test_predict_is_what_the_model_says_one_by_one():
-    model = TextClassifier()
-    model.learn_many(*map(list, zip(*synthetic(n=200, seed=1), strict=True)))
-    texts = [text for text, _ in synthetic(n=50, seed=2)]
-    for text, (label, probability, margin) in zip(texts, predictions_of(model, texts), strict=True):
-        assert label == model.predict_one(text)
-        assert probability == model.predict_proba_one(text)[label] >= 0.5
-        assert margin == model.decision_function_one(text)
 
 
 @pytest.mark.parametrize("size", [1, 7, 300])

@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -178,23 +177,6 @@ def test_words_are_the_same_in_any_batch(tmp_path):
         asked = choice.integers(len(words), size=choice.integers(20))
         codes, shifts = vectors.codes([words[i] for i in asked])
         assert (codes * 2.0 ** shifts[:, np.newaxis]).tolist() == [alone[i] for i in asked]
-
-
-def test_threads_get_the_same():
-    words = [f"{a}{b}" for a in WORDS[:9] for b in range(300)]
-    expected, wrong = word_vectors("wordllama").codes(words), []
-    table = pickle.loads(pickle.dumps(word_vectors("wordllama")))
-
-    def ask(seed):
-        for _ in range(20):
-            some = np.random.default_rng(seed).permutation(len(words))[:500]
-            codes, shifts = table.codes([words[i] for i in some])
-            wrong.extend(some[(codes != expected[0][some]).any(axis=1) | (shifts != expected[1][some])])
-
-    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    assert not wrong
 
 
 def test_a_missing_package_is_named(monkeypatch, tmp_path):

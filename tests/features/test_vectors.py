@@ -113,11 +113,7 @@ def test_what_a_model_file_says_of_it(tmp_path):
         (b"wordllama", TypeError, "of type bytes"),
         ("wordlama", FileNotFoundError, "no file or folder 'wordlama'"),
         ("a\0b", ValueError, "no name of a file"),
-        (
-            "x.bin",
-            ValueError,
-            r"'x\.bin' is a binary file of word2vec .*: write its vectors as text, \.vec, as",
-        ),
+        ("x.bin", ValueError, r"'x\.bin' is a binary file of word2vec .*: write its vectors as text, \.vec, as"),
         ("/dev/null", FileNotFoundError, "no file or folder"),
         ({}, ValueError, "empty"),
         ({1: [1.0]}, TypeError, "1 for a word"),

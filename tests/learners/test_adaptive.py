@@ -1,5 +1,7 @@
+import functools
 import itertools
 import math
+import operator
 import random
 import sys
 import threading
@@ -10,14 +12,7 @@ from forging import forge
 from noisy import ScriptedDetector, columns, noisy_stream
 from river import base, drift
 
-from stream_pegasos import (
-    AdaptiveClassifier,
-    KernelPegasosClassifier,
-    PegasosClassifier,
-    TextClassifier,
-    engine,
-    load,
-)
+from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier, TextClassifier, engine, load
 from stream_pegasos.evaluation.prequential import evaluate
 from stream_pegasos.learners.forgetting import hash_of
 from stream_pegasos.streams import read
@@ -127,10 +122,7 @@ def test_a_forged_file(place, bad, tmp_path):
 
     def change(arrays, state, header):
         *folders, name = place
-        for folder in folders:
-            state = state[folder]
-        assert name in state
-        state[name] = bad
+        functools.reduce(operator.getitem, folders, state)[name] = bad
 
     forge(path, change)
     with pytest.raises(ValueError, match="damaged"):

@@ -7,10 +7,7 @@ from hypothesis import strategies as st
 from noisy import columns, noisy_stream, prequential
 from outcomes import matrix
 
-from stream_pegasos import (
-    AdaptiveClassifier,
-    load,
-)
+from stream_pegasos import AdaptiveClassifier, load
 from stream_pegasos.evaluation.prequential import evaluate
 from stream_pegasos.learners.decisions import Decision
 

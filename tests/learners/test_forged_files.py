@@ -8,9 +8,7 @@ from river import drift
 from saved import classifier, fails_in_one_line, other, text_model
 
 import stream_pegasos
-from stream_pegasos import (
-    AdaptiveClassifier,
-)
+from stream_pegasos import AdaptiveClassifier
 from stream_pegasos.common.packing import pack
 
 

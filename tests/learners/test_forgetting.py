@@ -78,10 +78,7 @@ def test_of_equal_weights_those_with_larger_numbers_or_hashes_are_forgotten(name
 @pytest.mark.parametrize("at_once", [False, True])
 def test_names_that_leave_no_weight_are_forgotten(kind, at_once):
     """Examples that are right by far bring names and no features."""
-    model = kind(
-        max_features=5,
-        **({"margin": 0.5} if kind is AdaptiveClassifier else {"l2": 0.1, "project": False}),
-    )
+    model = kind(max_features=5, **({"margin": 0.5} if kind is AdaptiveClassifier else {"l2": 0.1, "project": False}))
     for i in range(60):
         model.learn_one({"a": 1.0}, i % 2 == 0)
         model.learn_one({"b": 1.0}, False)

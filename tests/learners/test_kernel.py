@@ -1,7 +1,6 @@
 import copy
 import json
 import math
-import operator
 import pickle
 import signal
 from pathlib import Path
@@ -237,14 +236,6 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(bad, unchanged):
     model.learn_one({"a": 1.0}, 1)
     with unchanged(model), pytest.raises(ValueError, match="the value of the kernel"):
         model.learn_many([{"new": 1.0}, {"newer": 1e40}], [2, 2])  # which exchanges the classes, and back
-
-
-def test_functions_can_be_pickled_but_not_saved(tmp_path):
-    model = KernelPegasosClassifier(kernel=operator.itemgetter)  # any function that can be imported
-    assert pickle.loads(pickle.dumps(model)).kernel is operator.itemgetter
-    with pytest.raises(ValueError, match="cannot be saved"):
-        KernelPegasosClassifier(kernel=rbf).save(tmp_path / "model")
-    assert not (tmp_path / "model").exists()
 
 
 # --- parameters, files, interruptions ---------------------------------------------------------------------------------

@@ -3,12 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from noisy import Raises
 from river import drift, evaluate, metrics
 
 import stream_pegasos
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, MultiLabelClassifier, PegasosClassifier
-from stream_pegasos.learners.predictions import PartlyLearnedError
 
 LABELS = ["grain", "ship", 7, True]
 
@@ -135,16 +133,6 @@ def test_an_explanation_adds_up_to_the_margin_of_a_label():
     assert sum(model.explain_one("a ship of corn").values()) == pytest.approx(max(margins.values()))
     with pytest.raises(ValueError, match="none of the classes"):
         model.explain_one("corn", "oil")
-
-
-def test_a_detector_that_fails_in_the_middle():
-    X, y = map(list, zip(*stream(10), strict=True))
-    model, expected = (MultiLabelClassifier(AdaptiveClassifier(drift_detector=Raises(n))) for n in (6, 100))
-    with pytest.raises(PartlyLearnedError) as error:
-        model.learn_many(X, y)
-    assert error.value.n_learned == 5
-    expected.learn_many(X[:5], y[:5])
-    assert model.classes == expected.classes and model.weights == expected.weights
 
 
 def test_a_detector_and_labels_that_are_new():

@@ -4,15 +4,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from river import drift
 from scipy import sparse
 
-from stream_pegasos import (
-    AdaptiveClassifier,
-    OrdinalClassifier,
-    PegasosClassifier,
-    TextClassifier,
-)
+from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, PegasosClassifier, TextClassifier
 
 
 def stars(n, n_labels=5, seed=0):
@@ -118,18 +112,6 @@ def test_the_median_is_predicted():
         assert {label: math.exp(value) for label, value in logarithms.items()} == pytest.approx(probabilities)
         errors += abs(model.predict_one(x) - y)
     assert errors < 30
-
-
-def test_a_detector_hears_of_the_same_errors_one_by_one_and_at_once():
-    """Also where a label is new in the call, and the last of all."""
-    one, many = (OrdinalClassifier(AdaptiveClassifier(drift_detector=drift.ADWIN())) for _ in range(2))
-    X, y = map(list, zip(*marks(200), strict=True))
-    for x, label in zip(X, y, strict=True):
-        one.learn_one(x, label)
-    many.learn_many(X, y)
-    assert one.weights == many.weights and one.n_drifts == many.n_drifts
-    told = many.predict_learn_many([{"of 0": 1.0}, {"new": 1.0}], [0, -3])
-    assert told.classes == (-3, 0, 1, 2, 3, 4) and told.labels.tolist()[0] == 0
 
 
 def test_what_thresholds_do_not_use():

@@ -6,10 +6,7 @@ import pytest
 from river import multiclass
 from scipy import optimize, sparse
 
-from stream_pegasos import (
-    PegasosClassifier,
-    engine,
-)
+from stream_pegasos import PegasosClassifier, engine
 
 pure = engine.NAME == "pure"
 
@@ -119,23 +116,6 @@ MODELS = {
     "ovr batches": {"multi_class": "ovr", "batch_size": 3, "fit_intercept": True, "intercept_scaling": 2.0},
     "weights": {"class_weight": {"class 1": 3.0, "class 2": 0.0}, "fit_intercept": True, "l2": 0.1},
 }
-
-
-def test_labels_keep_their_type():
-    for labels in ((False, True), (0, 1, 2), ("0", 0, "zero"), (10**30, -1, 5), ("\ud800", "\x00", ""), (True, "a")):
-        model = PegasosClassifier(multi_class="crammer_singer", l2=0.1)
-        for _ in range(20):
-            for i, y in enumerate(labels):
-                model.learn_one({i: 1.0}, y)
-        assert model.classes == labels and list(map(type, model.classes)) == list(map(type, labels))
-        found = [model.predict_one({i: 1.0}) for i in range(len(labels))]
-        at_once = model.predict_many([{i: 1.0} for i in range(len(labels))]).tolist()
-        assert found == at_once == list(labels)
-        assert list(map(type, found)) == list(map(type, at_once)) == list(map(type, labels))
-    model = PegasosClassifier(multi_class="crammer_singer")
-    for given_label in (np.int64(1), 1.0, np.float32(1), 1, True):
-        model.learn_one({"x": 1.0}, given_label)
-    assert model.classes == (1,) and type(model.classes[0]) is int
 
 
 # --- probabilities ----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from serving import asking, bits, learn, ok, predict, refused, send, serving
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier, TextFeatures
 from stream_pegasos.service import Service
+from stream_pegasos.service.encoding import Encoding
 from stream_pegasos.streams import label_of
 
 
@@ -25,7 +26,7 @@ class Slow:
         return [[len(text), 1.0] for text in texts]
 
 
-def test_others_are_answered_while_a_text_is_encoded_and_what_waits_is_encoded_together():
+def test_others_are_answered_while_a_text_is_encoded():
     encoder = Slow()
     service = Service(TextClassifier(TextFeatures(vectors=encoder)))
     encoder.calls.clear()
@@ -34,16 +35,27 @@ def test_others_are_answered_while_a_text_is_encoded_and_what_waits_is_encoded_t
         async with asking(service) as client:
             first = asyncio.create_task(client.post("/learn", json={"text": "slow", "label": "a"}))
             await asyncio.to_thread(encoder.is_encoding.wait, 60)
-            others = [asyncio.create_task(client.post("/predict", json={"text": text})) for text in "bcd"]
             assert (await client.get("/healthz")).status_code == 200 and not first.done()
-            while len(service._encoding._waiting) < 3:
-                await asyncio.sleep(0.01)
             encoder.may_end.set()
-            return [response.status_code for response in await asyncio.gather(first, *others)]
+            return (await first).status_code
 
-    assert asyncio.run(ask()) == [200] * 4
+    assert asyncio.run(ask()) == 200 and encoder.calls == [["slow"]] and service.model.n_learned == 1
+
+
+def test_what_waits_is_encoded_together():
+    encoder = Slow()
+
+    async def ask():
+        encoding = Encoding(encoder.encode)
+        waiting = [asyncio.create_task(encoding.encode(["slow"]))]
+        await asyncio.to_thread(encoder.is_encoding.wait, 60)
+        waiting += [asyncio.create_task(encoding.encode([text])) for text in "bcd"]
+        await asyncio.sleep(0)  # in which all of them begin
+        encoder.may_end.set()
+        await asyncio.gather(*waiting)
+
+    asyncio.run(ask())
     assert encoder.calls == [["slow"], ["b", "c", "d"]]
-    assert service.model.n_learned == 1
 
 
 def test_a_text_that_cannot_be_encoded_is_refused_alone():

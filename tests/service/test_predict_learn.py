@@ -6,20 +6,7 @@ import subprocess
 
 import pytest
 from outcomes import predictions_of
-from serving import (
-    COMMAND,
-    MESSAGES,
-    STREAM,
-    asking,
-    bits,
-    learn,
-    learned,
-    ok,
-    predict,
-    refused,
-    send,
-    serving,
-)
+from serving import COMMAND, MESSAGES, STREAM, asking, bits, learn, learned, ok, predict, refused, send, serving
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.learners.explanations import phrases
@@ -83,26 +70,6 @@ def test_ids_come_back_as_they_were(client):
     ids = ["a", 7, "", "é\ud800", 2**63 - 1]
     answers = predict(client, [{"text": "x", "id": id} for id in ids] + [{"text": "x"}])
     assert [answer.get("id") for answer in answers] == [*ids, None]
-
-
-@pytest.mark.parametrize(
-    ("sent", "classes"),
-    [
-        ((0, 1), (0, 1)),
-        (("0", "1"), (0, 1)),
-        (("+1", "-1"), (-1, 1)),
-        ((True, False), (False, True)),
-        (("true", "false"), ("false", "true")),
-        (("ham", " spam "), ("ham", "spam")),
-        (("007", "\u00e9\u0301"), ("007", "\u00e9\u0301")),
-        ((-(10**12), 10**12), (-(10**12), 10**12)),
-    ],
-)
-def test_labels_are_those_of_the_readers(client, sent, classes):
-    for i, label in enumerate([*sent, *sent]):
-        learn(client, {"text": f"text {i % 2}", "label": label})
-    shown = ok(client.get("/model"))["classes"]
-    assert shown == [*classes] and [*map(type, shown)] == [*map(type, classes)]
 
 
 @pytest.mark.parametrize("text", ["", "\ud800", "\udfff\ud800x", "\x00", "😀 e\u0301 \u202e", "a\nb", "x" * 100_000])

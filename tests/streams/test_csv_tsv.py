@@ -10,14 +10,7 @@ from reading import bad_lines, examples, pairs
 from stream_pegasos.streams import Example, StreamError, csv_tsv, label_of
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.text(st.characters(exclude_categories=["Cs"])),
-            st.sampled_from(["ham", "spam", "1"]),
-        )
-    )
-)
+@given(st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from(["ham", "spam", "1"]))))
 def test_csv_and_tsv_read_what_the_csv_module_writes(rows):
     for delimiter, format in ((",", "csv"), ("\t", "tsv")):
         file = io.StringIO(newline="")

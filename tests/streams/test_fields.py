@@ -10,10 +10,7 @@ from reading import examples
 
 from stream_pegasos.streams import LabelJoin, StreamError
 
-RECORDS = [
-    {"subject": "a", "sender": "x", "label": "ham"},
-    {"subject": "b", "sender": "", "label": "spam"},
-]
+RECORDS = [{"subject": "a", "sender": "x", "label": "ham"}, {"subject": "b", "sender": "", "label": "spam"}]
 FILE = io.BytesIO()
 parquet.write_table(pyarrow.Table.from_pylist(RECORDS), FILE)
 LINES = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS)

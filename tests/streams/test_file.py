@@ -300,11 +300,7 @@ def test_compressed_siblings_and_other_files_are_left_alone(mail):
     assert texts(rest(mail, batches[-1].position)[0]) == ["b"]
 
 
-steps = st.lists(
-    st.sampled_from(["append", "half", "rename", "copy", "stop", "read"]),
-    min_size=1,
-    max_size=25,
-)
+steps = st.lists(st.sampled_from(["append", "half", "rename", "copy", "stop", "read"]), min_size=1, max_size=25)
 
 
 @given(steps, st.sampled_from([1, 50, 1 << 20]))

@@ -91,18 +91,6 @@ def test_a_position_is_one_of_its_cluster(topic, forgetful_server):
     assert batches[-1].position["server"] == f"cluster {cluster}"
 
 
-def test_a_run_notices_that_the_cluster_is_another(topic, follow, monkeypatch):
-    from stream_pegasos.streams import kafka as module
-
-    monkeypatch.setattr(module, "_METADATA_INTERVAL", 0.1)
-    topic.add("a")
-    following = follow(topic.address)
-    following.wait_for("a")
-    following.source._server = "cluster before"
-    following.wait(lambda: following.failure)
-    assert "read at cluster before" in str(following.failure)
-
-
 def test_formats(topic):
     topic.put(b"spam\twin")
     assert texts(rest(topic.address, format="labelled-text")[0]) == ["win"]
@@ -142,22 +130,23 @@ def test_a_group_knows_of_partitions_that_a_checkpoint_does_not(topic):
     assert sorted(texts(rest(topic.address + "?group=readers", at({"1": 0}))[0])) == ["c", "d"]
 
 
-def test_new_partitions(topic, follow, monkeypatch):
+def test_a_run_notices_new_partitions_and_that_the_cluster_is_another(topic, follow, monkeypatch):
     from stream_pegasos.streams import kafka as module
 
-    monkeypatch.setattr(module, "_METADATA_INTERVAL", 0.1)
+    monkeypatch.setattr(module, "METADATA_INTERVAL", 0.1)
     topic.add("a")
     topic.add("b", partition=1)
 
     class Young(kafka.Consumer):
         """Knows of one partition at first."""
 
-        n_partitions = 1
+        n_partitions, cluster = 1, "test"
 
         def list_topics(self, *args, **kwargs):
             metadata = super().list_topics(*args, **kwargs)
             partitions = metadata.topics[topic.name].partitions
             metadata.topics[topic.name].partitions = dict(sorted(partitions.items())[: self.n_partitions])
+            metadata.cluster_id = self.cluster
             return metadata
 
     monkeypatch.setattr(module, "Consumer", Young)
@@ -165,6 +154,9 @@ def test_new_partitions(topic, follow, monkeypatch):
     following.wait_for("a")
     Young.n_partitions = 2
     following.wait_for("a", "b")
+    Young.cluster = "another"
+    following.wait(lambda: following.failure)
+    assert "read at cluster test" in str(following.failure)
 
 
 def test_messages_gone_by_retention(forgetful_server):

@@ -10,11 +10,7 @@ def test_labelled_text():
     expected = [("hi\tyou", "ham"), ("", 1), (" ünï\u2028x ", "spam")]
     assert pairs(data, "labelled-text") == expected
     data = b"no label\n\tnone either\nham\tone\n"
-    assert pairs(data, "labelled-text", unlabelled=True) == [
-        ("no label", None),
-        ("none either", None),
-        ("one", "ham"),
-    ]
+    assert pairs(data, "labelled-text", unlabelled=True) == [("no label", None), ("none either", None), ("one", "ham")]
     assert [line for line, _ in bad_lines(data, "labelled-text")] == [1, 2]
     assert bad_lines(b"ham\t\xc3\n", "labelled-text", encoding_errors="strict") == [
         (1, "not UTF-8 (byte 0xc3 at column 5)")
@@ -24,11 +20,7 @@ def test_labelled_text():
 def test_fasttext():
     data = b"__label__spam win now\n__label__1\t x__label__y\n __label__0\nno label\n__label__ b\n"
     found, bad = examples(data, "fasttext")
-    assert [(example.x, example.y) for example in found] == [
-        ("win now", "spam"),
-        ("x__label__y", 1),
-        ("", 0),
-    ]
+    assert [(example.x, example.y) for example in found] == [("win now", "spam"), ("x__label__y", 1), ("", 0)]
     assert [line for line, _ in bad] == [4, 5]
     assert pairs(data, "fasttext", unlabelled=True)[3:] == [("no label", None), ("b", None)]
 

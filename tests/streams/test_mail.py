@@ -244,12 +244,7 @@ def bad_and_good(source, **options):
 
 
 def test_a_file_that_cannot_be_read_costs_nothing_else(tmp_path, monkeypatch):
-    for name, data in {
-        "1": HAM,
-        "2.gz": gzip.compress(HAM)[:-9],
-        "3": b"",
-        "5": b"x" * 3000,
-    }.items():
+    for name, data in {"1": HAM, "2.gz": gzip.compress(HAM)[:-9], "3": b"", "5": b"x" * 3000}.items():
         write(tmp_path / "mail" / name, data, 0)
     os.symlink("nowhere", tmp_path / "mail" / "6\n")
     monkeypatch.setattr(mail_folders, "LONGEST_LINE", 2000)

@@ -123,10 +123,7 @@ def test_marks_and_line_ends(format, data):
 
 @pytest.mark.parametrize(
     ("name", "n", "labels"),
-    [
-        ("sms_spam.jsonl.gz", 5_574, {"ham", "spam"}),
-        ("enron_1to3.jsonl.gz", 16_541, {"ham", "spam"}),
-    ],
+    [("sms_spam.jsonl.gz", 5_574, {"ham", "spam"}), ("enron_1to3.jsonl.gz", 16_541, {"ham", "spam"})],
 )
 def test_real_text(data_folder, name, n, labels):
     found = list(read(data_folder / name))

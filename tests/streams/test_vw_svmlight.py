@@ -88,12 +88,7 @@ def test_vw_round_trip(features):
 # svmlight
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from([-1, 1]), st.dictionaries(st.integers(1, 1000), finite)),
-        min_size=1,
-    )
-)
+@given(st.lists(st.tuples(st.sampled_from([-1, 1]), st.dictionaries(st.integers(1, 1000), finite)), min_size=1))
 def test_svmlight_reads_what_scikit_learn_reads(rows):
     lines = [
         f"{y:+d} qid:{i} " + " ".join(f"{k}:{v!r}" for k, v in sorted(x.items())) + " # note"
