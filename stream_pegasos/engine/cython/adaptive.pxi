@@ -120,9 +120,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         wait_for(self._guard, self._guard)
         if not self.several:
             return {**self._state_of_column(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations}
-        for i in range(1, self._table.n + 1):
-            sp_weaken_columns(self._columns.numbers, &self._features()[i], self._age, 1.0)
-        found, counts, columns, known = taught_of(&self._columns, self._features(), self._table.n)
+        found, counts, columns, known = taught_of(&self._columns, self._features(), self._table.n, self._age)
         problems = [[(<double*> &self._problems[i])[j] for i in range(self._n_problems)] for j in range(4)]
         state = {
             "keys": keys_of(&self._table), "log_ratios": found[0], "counts": found[1], "n_taught": counts, "taught_columns": columns,

@@ -14,6 +14,7 @@ cdef extern from "cython/columns.h" nogil:
     float* sp_counts(float*, const sp_columns*)
     uint32_t* sp_numbers(float*, const sp_columns*)
     void sp_fetch_evidence(float*, const sp_columns*)
+    double sp_factor_of_age(uint32_t)
     void sp_weaken_columns(float*, sp_columns*, uint32_t, double)
     void sp_add_up(double*, size_t, float*, const sp_columns*, const Py_ssize_t*, const double*, size_t)
     void sp_move_columns(float*, float*, const Py_ssize_t*, const double*, size_t, double, const sp_move*)
@@ -146,40 +147,42 @@ cdef int lay_out(Columns* columns, sp_columns* feature, Py_ssize_t n_more, Py_ss
     return 0
 
 
-cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_features):
+cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_features, uint32_t age):
     """The log ratio and count of each feature, how many columns it has, and all of these in order: their numbers, and what is
     known of each, with a row a number.
     """
     cdef Py_ssize_t i, j, n = 0, begin, place, column
     cdef const sp_columns* feature
-    counts, of_features = np.zeros(n_features, np.int64), np.empty((2, n_features))
-    cdef int64_t[::1] out_counts = counts
-    cdef double[:, ::1] out_features = of_features
+    cdef double factor, weight, squares, count
     for i in range(n_features):
-        for j in range(features[i + 1].n):
-            out_counts[i] += is_taught(columns, &features[i + 1], j)
-        n += out_counts[i]
+        n += features[i + 1].n
+    of_features, counts = np.empty((2, n_features)), np.empty(n_features, np.int64)
     numbers, known = np.empty(n, np.int64), np.empty((3, n))
-    cdef int64_t[::1] out_numbers = numbers
-    cdef double[:, ::1] out = known
-    n = 0
-    for i in range(n_features):
-        feature = &features[i + 1]
-        out_features[0, i], out_features[1, i] = feature.log_ratio, feature.count
-        begin = n
-        for j in range(feature.n):
-            if is_taught(columns, feature, j):
+    cdef int64_t[::1] out_counts = counts, out_numbers = numbers
+    cdef double[:, ::1] out_features = of_features, out = known
+    with nogil:
+        n = 0
+        for i in range(n_features):
+            feature = &features[i + 1]
+            factor = sp_factor_of_age(age - feature.age)
+            out_features[0, i], out_features[1, i] = feature.log_ratio, sp_single(feature.count * factor)
+            begin = n
+            for j in range(feature.n):
+                weight = sp_weights(columns.numbers, feature)[j]
+                squares = sp_single(sp_squares(columns.numbers, feature)[j] * factor)
+                count = sp_single(sp_counts(columns.numbers, feature)[j] * factor)
+                if weight == 0.0 and squares == 0.0 and count == 0.0:
+                    continue
                 place, column = n, column_at(columns, feature, j)
                 while place > begin and out_numbers[place - 1] > column:
                     out_numbers[place] = out_numbers[place - 1]
                     out[0, place], out[1, place], out[2, place] = out[0, place - 1], out[1, place - 1], out[2, place - 1]
                     place -= 1
                 out_numbers[place] = column
-                out[0, place] = sp_weights(columns.numbers, feature)[j]
-                out[1, place] = sp_squares(columns.numbers, feature)[j]
-                out[2, place] = sp_counts(columns.numbers, feature)[j]
+                out[0, place], out[1, place], out[2, place] = weight, squares, count
                 n += 1
-    return of_features, counts, numbers, known
+            out_counts[i] = n - begin
+    return of_features, counts, numbers[:n], known[:, :n]
 
 
 cdef int fill_taught(
