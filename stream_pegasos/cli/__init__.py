@@ -75,7 +75,8 @@ def main() -> None:
         from stream_pegasos.streams import StreamError
 
         if isinstance(error, ExampleError):
-            message = f"line {error.example[3]}: {error}"
+            line = error.example[3:4]  # where it comes from a file
+            message = f"line {line[0]}: {error}" if line else str(error)
         elif isinstance(error, StreamError):
             message = str(error)
         else:

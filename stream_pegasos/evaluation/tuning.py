@@ -36,7 +36,7 @@ class Candidate:
     figure: float = math.nan
     gain: float = 0.0
     error: float = math.inf
-    _blocks: list[list[AnyOutcomes]] = field(default_factory=list)  # of its predictions
+    blocks: list[list[AnyOutcomes]] = field(default_factory=list)  # of its predictions
 
 
 @dataclass(slots=True)
@@ -61,8 +61,8 @@ class Tuning:
         best = self.ranking[0]
         return best if best.gain > STANDARD_ERRORS * best.error else self.candidates[0]
 
-    def _judge(self, left: list[Candidate]) -> None:
-        ends = np.cumsum([sum(outcomes.n for outcomes in block) for block in left[0]._blocks])
+    def judge(self, left: list[Candidate]) -> None:
+        ends = np.cumsum([sum(outcomes.n for outcomes in block) for block in left[0].blocks])
         newer = np.flatnonzero(ends > self.n // 2)
         groups = [group for group in np.array_split(newer, BLOCKS) if len(group)]
         of_first = np.zeros(len(groups) + 1)
@@ -78,7 +78,7 @@ class Tuning:
     def _figure(self, candidate: Candidate, blocks: Iterable[int]) -> float:
         score = new_score(candidate.model)
         for number in blocks:
-            for outcomes in candidate._blocks[number]:
+            for outcomes in candidate.blocks[number]:
                 score.update(outcomes)
         return float(getattr(score, self.metric))
 
@@ -146,15 +146,15 @@ def tune(
             learned = [example for each in said[0] for example in each.examples]
             said += [[*predict_learn(each.model, learned)] for each in left[1:]]
             for each, blocks in zip(left, said, strict=True):
-                each._blocks.append([predicted.outcomes(each.model) for predicted in blocks])
+                each.blocks.append([predicted.outcomes(each.model) for predicted in blocks])
             tuning.n += len(learned)
             if tuning.n == rung:
-                tuning._judge(left)
+                tuning.judge(left)
                 others = sorted(left[1:], key=lambda each: -each.gain)
                 left, rung = [left[0], *others[: len(left) // 2]], 2 * rung
             if on_block is not None:
                 on_block(tuning.n, f"{len(left)} of {len(models)} models left")
     except KeyboardInterrupt:
         tuning.interrupted = True
-    tuning._judge(left)
+    tuning.judge(left)
     return tuning
