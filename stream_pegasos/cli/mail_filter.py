@@ -86,7 +86,7 @@ def mail_filter(given: MailFilterOptions) -> None:
         lines = re.sub(rb"^X-Spam\b", given.header_prefix.encode(), lines, flags=re.MULTILINE)
     except Exception as error:  # whatever it is, the mail must arrive
         note(f"the mail passes unfiltered: {error or repr(error)}")
-    from stream_pegasos.mail.lines import with_lines
+    from stream_pegasos.mail.headers import with_lines
 
     try:
         _write(with_lines(mail, lines))
@@ -107,8 +107,7 @@ def _end(reason: str, exit_code: bool) -> NoReturn:
 def _by_model(mail: bytes, path: Path, thresholds: VerdictOptions) -> tuple[str, bytes]:
     """What a model says of a mail, and the headers that say so."""
     from stream_pegasos import load
-    from stream_pegasos.mail.headers import spam_headers
-    from stream_pegasos.mail.lines import newline_of
+    from stream_pegasos.mail.headers import newline_of, spam_headers
 
     model, verdicts = load(path), thresholds.verdicts()
     verdicts.check(model)

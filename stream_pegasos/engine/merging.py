@@ -40,8 +40,6 @@ Places = NDArray[np.int64]
 # that learned much of the same their mean.
 SHARED = 0.85
 LARGEST_SINGLE = 2.0**127  # the compiled engine has single precision
-# Learning a feature changes at least one of these.
-CHANGING = {"counts", "positives", "negatives"}
 
 
 class Clock:
@@ -54,10 +52,7 @@ class Clock:
         self._halvings = [n / half_life if half_life else 0.0 for n in self.n_learned]
         self._of_base, self._of_parts = base["evidence"], [part["evidence"] for part in parts]
         self.kept = [2.0**-halvings for halvings in self._halvings]
-
-    def of_base(self, evidence: Any) -> Any:
-        """What is left of the base's evidence."""
-        return evidence * (math.prod(self.kept) / self._of_base)
+        self.of_base = math.prod(self.kept) / self._of_base  # what is left of the base's evidence, as a factor
 
     def added(self, number: int, now: Any, before: Any) -> Any:
         """The evidence that a part added; 0 where the part changed nothing."""
@@ -83,7 +78,7 @@ class Entries:
     def evidence(self, name: str) -> tuple[Floats, list[Floats]]:
         """The evidence of all, and what each part added."""
         before = self._before(name)
-        total, added = self._clock.of_base(before), []
+        total, added = before * self._clock.of_base, []
         for number, (part, at) in enumerate(zip(self._states[1:], self._places[1:], strict=True)):
             added.append(self._clock.added(number, part[name], before[at]))
             total[at] += added[-1]
@@ -93,20 +88,16 @@ class Entries:
         """Weights, given the evidence that each part added on them."""
         largest = max((float(np.max(each, initial=0.0)) for each in evidence), default=0.0) or 1.0
         shares = [each / largest for each in evidence]
-        n, squares = self._sum(shares), self._sum([share * share for share in shares])
+        n, squares = self.sum(shares), self.sum([share * share for share in shares])
         alone = np.divide(squares, n * n, out=np.ones(self._n), where=squares > 0.0)  # 1/k
-        moved = self._before(name) + self._sum(self._changes(name)) * alone**SHARED
+        moved = self._before(name) + self.sum(self._changes(name)) * alone**SHARED
         return moved.clip(-LARGEST_SINGLE, LARGEST_SINGLE)
 
     def estimates(self, name: str, evidence: Sequence[Any]) -> Floats:
         """Estimates, given the evidence that each part added on them."""
-        n = self._sum(evidence)
-        changes = self._sum([of * change for of, change in zip(evidence, self._changes(name), strict=True)])
+        n = self.sum(evidence)
+        changes = self.sum([of * change for of, change in zip(evidence, self._changes(name), strict=True)])
         return self._before(name) + np.divide(changes, n, out=np.zeros(self._n), where=n > 0.0)
-
-    def n_parts(self, evidence: Sequence[Floats]) -> Floats:
-        """How many parts added evidence."""
-        return self._sum([each > 0.0 for each in evidence])
 
     def _before(self, name: str) -> Floats:
         before = np.zeros(self._n)
@@ -117,7 +108,7 @@ class Entries:
         before = self._before(name)
         return [part[name] - before[at] for part, at in zip(self._states[1:], self._places[1:], strict=True)]
 
-    def _sum(self, of_parts: Sequence[Any]) -> Floats:
+    def sum(self, of_parts: Sequence[Any]) -> Floats:
         total = np.zeros(self._n)
         for at, each in zip(self._places[1:], of_parts, strict=True):
             total[at] += each
@@ -193,7 +184,9 @@ def of_two_classes(entries: Entries, names: Sequence[str], smoothing: float) -> 
     new = [of_positives + of_negatives for of_positives, of_negatives in zip(new_p, new_n, strict=True)]
     ratios = entries.estimates(log_ratio, new)
     if smoothing:
-        ratios = np.where(entries.n_parts(new) > 1, np.log((p + smoothing) / (n + smoothing)), ratios)
+        ratios = np.where(
+            entries.sum([each > 0.0 for each in new]) > 1, np.log((p + smoothing) / (n + smoothing)), ratios
+        )
     return dict(zip(names, (entries.weights(weight, new_squares), ratios, sum_of_squares, p, n), strict=True))
 
 
@@ -225,7 +218,7 @@ def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
     """Which features of a part differ from the base."""
     keys, places = union([base["keys"], part["keys"]])
     features = Entries(Clock(base, [part], half_life), [base, part], places, len(keys))
-    changed = [features.evidence(name)[1][0] > 0.0 for name in CHANGING & part.keys()]
+    changed = [features.evidence(name)[1][0] > 0.0 for name in {"counts", "positives", "negatives"} & part.keys()]
     return np.asarray(np.any([~np.isin(part["keys"], base["keys"]), *changed], axis=0))
 
 

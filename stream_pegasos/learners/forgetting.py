@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import State
-from stream_pegasos.engine import Vocabulary
-from stream_pegasos.engine.growing import grown
+from stream_pegasos.engine import Learner, Vocabulary
+from stream_pegasos.engine.pure.adaptive_state import from_two_classes as adaptive_from_two_classes
+from stream_pegasos.engine.pure.pegasos import from_two_classes as pegasos_from_two_classes
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.class_weights import ClassWeights
 from stream_pegasos.learners.inspection import Inspectable
@@ -93,6 +94,14 @@ class Forgetful(Inspectable):
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         """The importance of each feature in a state; the least important are forgotten first."""
         raise NotImplementedError
+
+
+def grown(learner: Learner) -> Learner:
+    """A learner of any number of classes, made from a learner of two."""
+    several: Learner = type(learner)(*learner.arguments[:-1], reduction="ovr")  # type: ignore[call-arg]
+    state = learner.get_state()
+    several.set_state((pegasos_from_two_classes if "scale" in state else adaptive_from_two_classes)(state))
+    return several
 
 
 def most_important(

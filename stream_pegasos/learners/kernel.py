@@ -161,9 +161,7 @@ class KernelLearner(Learner, is_rule=False):
         ),
     )
     meets_unknown = True
-    max_features = 0
-
-    n_iterations = 0
+    max_features = n_iterations = 0
 
     def __init__(self, kernel: str | Kernel, l2: float, t0: float, *options: Any) -> None:
         super().__init__()

@@ -35,18 +35,14 @@ def merge(base: C, parts: Iterable[C]) -> C:
 
     What the parts have learned is added up, and nothing is counted twice:
 
-    - counts of examples and squared gradients: what each part added is added;
-    - weights: each moves by the sum of the parts' changes, divided by k^0.85, where k is the number of parts that its
-      squared gradients are spread over. If one part alone moved it, it keeps the whole change. Log-count ratios of two
-      classes are those of the counts of all; of more, they move by the mean of the changes;
-    - the half-life: evidence ages by the examples of all parts, as if these came evenly mixed;
-    - calibration: the mean of the parts', weighted by how many examples each has learned;
-    - limits of false positives: counts of examples and of flagged ones are added. Parts do not know of each other's
-      false positives, so together they may exceed a limit for a time; then nothing is flagged until it holds again;
-    - classes that only some parts met follow those of the base, in the order of the parts;
-    - a `PegasosClassifier`: w moves by the mean of the parts' changes, weighted by how many steps each took. What waits
-      in a mini-batch becomes a step;
-    - `max_features`: the least-used features are dropped, as in learning.
+    - counts of examples, squared gradients, and counts of what a limit of false positives flagged, add up. Evidence
+      ages by the examples of all parts;
+    - a weight moves by the sum of the parts' changes, divided by k^0.85, where k is the number of parts that its
+      squared gradients are spread over; so one that a single part moved keeps its change. The weights of a
+      `PegasosClassifier` move by the mean of the changes, weighted by the parts' steps; a mini-batch becomes a step;
+    - probabilities are calibrated by the mean of the parts', weighted by how many examples each has learned;
+    - classes that only some parts met follow those of the base, in the order of the parts. Beyond `max_features` the
+      least-used features are dropped.
 
     With one part the result is that part, bit for bit. The order of parts changes nothing beyond rounding, except the
     order of new classes.
@@ -92,8 +88,7 @@ def merge(base: C, parts: Iterable[C]) -> C:
     for model in models:
         if not isinstance(model, Mergeable):
             raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package")
-    made: C = merged([copy.deepcopy(model) for model in models])
-    return made
+    return merged([copy.deepcopy(model) for model in models])  # type: ignore[no-any-return]
 
 
 def snapshot_of(model: Mergeable) -> Snapshot:
@@ -232,12 +227,6 @@ def states_of(cores: Sequence[Any]) -> list[State]:
     return states
 
 
-def by_bin(tail: Tail) -> NDArray[np.float64]:
-    counts = np.zeros(2 * Tail.OF_SIGN)
-    counts[[*tail.counts]] = [*tail.counts.values()]
-    return counts
-
-
 def merge_limits(cores: Sequence[Any]) -> None:
     """Give the limits of false positives of the base the negatives of all."""
     every = [getattr(core._decisions, "of_label", core._decisions) or {} for core in cores]
@@ -248,7 +237,11 @@ def merge_limits(cores: Sequence[Any]) -> None:
     for label, decision in merged.items():
         if decision.limit is not None:
             tails = [decisions[label].limit.negatives if label in decisions else Tail() for decisions in every]
-            before, *after = [{"n": tail.n, "counts": by_bin(tail)} for tail in tails]
+            bins = [np.array([*tail.counts], np.int64) for tail in tails]
+            before, *after = [
+                {"n": tail.n, "counts": np.bincount(of_tail, [*tail.counts.values()], 2 * Tail.OF_SIGN)}
+                for tail, of_tail in zip(tails, bins, strict=True)
+            ]
             counts = merged_newest(before, after, ("n",), ("counts",), Tail.MOST)["counts"]
             places = np.flatnonzero(counts)
             of_places = counts[places].tolist()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stream_pegasos.learners.labels import Label, largest
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["PartlyLearnedError", "Predictions", "RawScores"]
+__all__ = ["PartlyLearnedError", "Predictions", "RawScores", "uncertainty"]
 
 ClassProbabilities = tuple[tuple[Label | None, ...], Floats]
 
@@ -97,6 +97,32 @@ def settled(
 ) -> Predictions:
     """Predictions whose labels and probabilities are computed already."""
     return Predictions(scores, lambda: labels, lambda: said, limited)
+
+
+def uncertainty(predictions: Predictions) -> Floats:
+    """How unsure a model is of each message, from 0 to 1: 1 minus the difference of the probabilities of the two most
+    probable labels. If a message may have several labels, it is 1 minus the smallest difference between yes and no. For
+    a model that knows fewer than two labels it is 1.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import TextClassifier
+    >>> from stream_pegasos.learners.predictions import uncertainty
+    >>> uncertainty(TextClassifier().predictions(["a", "b"])).tolist()
+    [1.0, 1.0]
+
+    """
+    if not len(predictions):
+        return np.ones(0)
+    probabilities, unsure = predictions.probabilities, np.ones(len(predictions))
+    if isinstance(predictions.labels[0], tuple):
+        nearest = np.abs(2.0 * probabilities - 1.0).min(axis=1, initial=1.0)
+        return 1.0 - nearest if probabilities.shape[1] else unsure
+    if probabilities.shape[1] < 2 or None in predictions.classes:
+        return unsure
+    two = np.partition(probabilities, -2, axis=1)[:, -2:]
+    return np.clip(1.0 - (two[:, 1] - two[:, 0]), 0.0, 1.0)
 
 
 Decided = NDArray[Any] | None

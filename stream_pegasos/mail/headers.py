@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from email.header import Header
 
-from stream_pegasos.mail.lines import newline_of, with_lines
 from stream_pegasos.mail.verdict import REQUIRED, Verdict
 
-__all__ = ["certain", "shown_word", "spam_headers", "with_headers"]
+__all__ = ["certain", "newline_of", "shown_word", "spam_headers", "with_headers", "with_lines"]
 
 LONGEST_WORD = 40  # characters shown of a word
 LONGEST_LINE = 76
@@ -77,3 +76,24 @@ def shown_word(word: str) -> str:
 def with_headers(mail: bytes, verdict: Verdict) -> bytes:
     """The mail with these headers before its own. No other byte changes, so that signatures hold."""
     return with_lines(mail, spam_headers(verdict, newline_of(mail)))
+
+
+def newline_of(mail: bytes) -> bytes:
+    """How a line of the mail ends."""
+    return b"\r\n" if mail[: mail.find(b"\n") + 1].endswith(b"\r\n") else b"\n"
+
+
+def with_lines(mail: bytes, lines: bytes) -> bytes:
+    """The mail with these lines before its headers. A first line `From …`, which an mbox and many servers put there,
+    stays first.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.mail.headers import with_lines
+    >>> with_lines(b"From ann@example.org Mon Nov 23 10:00:00 2026\\nSubject: lunch\\n\\n", b"X-Spam-Flag: NO\\n")
+    b'From ann@example.org Mon Nov 23 10:00:00 2026\\nX-Spam-Flag: NO\\nSubject: lunch\\n\\n'
+
+    """
+    begin = mail.find(b"\n") + 1 if mail.startswith(b"From ") else 0
+    return mail[:begin] + lines + mail[begin:]

@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.features.message import Message, identity_of, is_blank, size_of
-from stream_pegasos.learners.predictions import Predictions
-from stream_pegasos.operation.uncertainty import uncertainty
+from stream_pegasos.learners.predictions import Predictions, uncertainty
 
 __all__ = ["ActiveLearning", "Given", "LabelStore", "Waiting", "is_asked"]
 

@@ -13,7 +13,7 @@ from stream_pegasos.evaluation.tallies import ORDERED
 from stream_pegasos.features.message import size_of
 from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
 from stream_pegasos.service.label_checks import each_label
-from stream_pegasos.service.slices import slices
+from stream_pegasos.service.micro_batching import slices
 from stream_pegasos.service.work import Service
 
 __all__ = ["Labelling", "learning_as_given"]

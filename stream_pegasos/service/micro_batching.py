@@ -1,14 +1,17 @@
-"""Micro-batching: messages of several requests are predicted together."""
+"""Small requests are predicted together, and large ones in slices, between which others are answered."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["MicroBatching"]
+__all__ = ["A_MESSAGE", "SLICE", "MicroBatching", "give_way", "slices"]
+
+SLICE = 50_000  # characters of a slice, about
+A_MESSAGE = 100  # characters that each message counts beside its text
 
 
 class _Request(NamedTuple):
@@ -65,3 +68,27 @@ class MicroBatching:
             own = [*itertools.islice(answers, len(request.items))]
             if not request.answers.done():  # as of a client that is gone
                 request.answers.set_result(own)
+
+
+async def give_way() -> None:
+    """Let other requests run, and ignore a cancellation: a request is learned as a whole."""
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
+
+
+def slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
+    """The items in slices of about `SLICE` characters."""
+    part: list[Any] = []
+    size = 0
+    for item in items:
+        part.append(item)
+        size += A_MESSAGE + size_of(item)
+        if size >= SLICE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

@@ -31,8 +31,7 @@ from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.service.encoding import Encoding
 from stream_pegasos.service.label_checks import LabelChecks
 from stream_pegasos.service.limits import Limits
-from stream_pegasos.service.micro_batching import MicroBatching
-from stream_pegasos.service.slices import A_MESSAGE, SLICE, give_way, slices
+from stream_pegasos.service.micro_batching import A_MESSAGE, SLICE, MicroBatching, give_way, slices
 
 
 class EndingError(Exception):

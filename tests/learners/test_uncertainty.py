@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from outcomes import predictions
 
 from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier
-from stream_pegasos.learners.predictions import settled
-from stream_pegasos.operation.uncertainty import uncertainty
+from stream_pegasos.learners.predictions import settled, uncertainty
 
 
 @given(st.lists(st.lists(st.floats(0.01, 1.0), min_size=3, max_size=3), min_size=1, max_size=5))
