@@ -73,7 +73,7 @@ class ClassWeights:
         """Which examples have a weight above 0; `None` if all have."""
         of_label = self._of_label if isinstance(self._of_label, Mapping) else {}
         without = {label for label, weight in of_label.items() if not weight}
-        if not without and (w != 0.0 if isinstance(w, (int, float)) else 0.0 not in w):
+        if not without and (0.0 not in w if isinstance(w, Sequence) else w != 0.0):
             return None
         return [teaches and label not in without for label, teaches in zip(y, teaching(w, len(y)), strict=True)]
 
@@ -106,7 +106,7 @@ class ClassWeights:
 
 def teaching(w: float | Sequence[float], n: int) -> list[bool]:
     """Which of `n` examples have a weight above 0."""
-    each = [w] * n if isinstance(w, (int, float)) else w
+    each = w if isinstance(w, Sequence) else [w] * n
     check_lengths("weights", len(each), n)
     return [weight != 0.0 for weight in each]
 

@@ -333,7 +333,7 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         """Learn examples, and return the scores that each had before it was learned."""
         y = y if isinstance(y, (list, np.ndarray)) else label_list(y)
-        w = w if isinstance(w, (int, float)) else list(w)
+        w = list(w) if isinstance(w, Iterable) else w
         check_lengths("labels", len(y), n_rows(rows))
         teaches = self._class_weights.teaching(y, w)
         if teaches is not None:
@@ -366,7 +366,7 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
         that it brings none.
         """
         stand_in = next(iter([*self._labels.targets, *itertools.compress(y, teaches)]), None)
-        each = [w] * len(y) if isinstance(w, (int, float)) else w
+        each = w if isinstance(w, list) else [w] * len(y)
         weights = [plain_weight(weight) * of for weight, of in zip(each, teaches, strict=True)]
         return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights
 

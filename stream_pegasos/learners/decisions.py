@@ -316,7 +316,7 @@ class Tail:
         tail.n = sum_in_order(tail.counts.values())
         return tail
 
-    def learn(self, margin: float, weight: float) -> int:
+    def learn(self, margin: float, weight: float = 1.0) -> int:
         """Count a margin so many times, and return the number of its bin."""
         mantissa, exponent = math.frexp(margin)
         place = self.IN_OCTAVE * (exponent + self.SMALLEST) + int(self.IN_OCTAVE * (2.0 * abs(mantissa) - 1.0))
@@ -403,7 +403,7 @@ class FalsePositiveLimit:
     def _set_cut(self) -> None:
         self.cut = self.negatives.edge(self._lowest) if self.knows_enough else LARGEST_MARGIN
 
-    def learn(self, margin: float, weight: float) -> None:
+    def learn(self, margin: float, weight: float = 1.0) -> None:
         """Count the margin of a negative example of this weight, and move the cut, by a few bins."""
         before, weight = self.negatives.n, min(weight, LARGEST_LESSON)
         number = self.negatives.learn(margin, weight)

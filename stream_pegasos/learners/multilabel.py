@@ -169,7 +169,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         sets = [whether_each_holds(labels) for labels in sets_of(y)]
         check_lengths("labels", len(sets), n_rows(rows))
-        w = w if isinstance(w, (int, float)) else list(w)
+        w = list(w) if isinstance(w, Iterable) else w
         # What has no weight brings no label.
         sets = [one if teaches else {} for one, teaches in zip(sets, teaching(w, len(sets)), strict=True)]
         labels = LabelSets(*self._known_with(sets))
