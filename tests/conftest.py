@@ -11,7 +11,7 @@ from hypothesis import settings
 from stream_pegasos import engine
 
 # How long an example takes depends on what else the machine does; tests/fuzz.py tries more of them.
-settings.register_profile("few", max_examples=50, deadline=None, derandomize=True)
+settings.register_profile("few", max_examples=25, deadline=None, derandomize=True)
 settings.load_profile("few")
 
 # Each process that a test starts would otherwise compile all its modules anew, which takes longer than most of them.

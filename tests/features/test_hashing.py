@@ -59,7 +59,7 @@ def test_columns_and_values_are_those_of_scikit_learn(options):
 texts = nasty_texts(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4), most=8300)
 
 
-@settings(max_examples=60 if pure else 150, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(
     st.lists(texts, min_size=1, max_size=3),
     st.fixed_dictionaries(

@@ -5,7 +5,7 @@ import numpy as np
 import orjson
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from messages import FEATURES, OPTIONS, assert_alike, both, messages
 
@@ -57,7 +57,6 @@ calls = st.tuples(
 @pytest.mark.parametrize(
     "options", [{}, {"token_pattern": "[a-z]+"}, {"analyzer": "char_wb"}, {"on": "text"}], ids=repr
 )
-@settings(max_examples=40)
 @given(st.lists(calls, max_size=25))
 def test_models_that_share_features_and_see_texts_again(options, sequence):
     """In any order of calls each does what its parts do that share nothing and remember nothing."""
