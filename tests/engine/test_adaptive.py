@@ -72,7 +72,7 @@ def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smo
     generator = np.random.default_rng(6)
     learner = engine_in_test.AdaptiveLearner(0.5, False, math.inf, smoothing, 1.0, 0.1)
     vocabulary = engine_in_test.Vocabulary()
-    X = [{int(k): float(generator.normal()) for k in generator.choice(40, 5)} for _ in range(20)]
+    X = [{int(k): float(generator.normal()) for k in generator.choice(40, 5)} for _ in range(8)]
     for i, x in enumerate(X):
         learner.learn(vocabulary, x, float(i % 3 > 0), 1.0)
     n_renewed = 0

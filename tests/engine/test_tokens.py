@@ -107,18 +107,22 @@ def test_words_are_unicodes(text):
 
 def test_classes_are_unicodes():
     in_runs = regex.compile(r"[\p{WB=Other}\p{WB=Katakana}]")
+    alone = regex.compile(r"\p{Han}|\p{Tangut}|\p{Nushu}|[\u3031-\u303c\uff9e\uff9f]")
+    of_hangul, halfwidth = regex.compile(r"\p{Hangul}"), regex.compile(r"[\uffa0-\uffdc]")
+    in_words = regex.compile(r"[\p{WB=ALetter}\p{WB=Hebrew_Letter}\p{WB=Numeric}\p{WB=ExtendNumLet}]")
+    marks, punctuation = regex.compile(r"\p{M}"), regex.compile(r"\p{P}")
     for c in known:
         kind = class_of(c)
         if unicodedata.category(c)[0] == "L":
-            without = in_runs.match(c) or regex.match(r"\p{Han}|\p{Tangut}|\p{Nushu}|[\u3031-\u303c\uff9e\uff9f]", c)
-            hangul = regex.match(r"\p{Hangul}", c) and not regex.match(r"[\uffa0-\uffdc]", c)
+            without = in_runs.match(c) or alone.match(c)
+            hangul = of_hangul.match(c) and not halfwidth.match(c)
             expected = {CHARACTER, EXTEND} if without else {SYLLABLE} if hangul else {WORD}
             assert kind in expected, (c, hex(ord(c)))
-        if regex.match(r"[\p{WB=ALetter}\p{WB=Hebrew_Letter}\p{WB=Numeric}\p{WB=ExtendNumLet}]", c) and c.isalnum():
+        if in_words.match(c) and c.isalnum():
             assert kind in (WORD, SYLLABLE, CHARACTER), (c, hex(ord(c)))
-        if regex.match(r"\p{M}", c):
+        if marks.match(c):
             assert kind in (EXTEND, STACKER, IGNORED), (c, hex(ord(c)))
-        if regex.match(r"\p{P}", c) and c != "_":
+        if punctuation.match(c) and c != "_":
             assert kind == MARK, (c, hex(ord(c)))
 
 

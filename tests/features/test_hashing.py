@@ -191,8 +191,8 @@ def test_a_long_text():
 
 
 @pytest.mark.skipif(pure, reason="the pure engine takes a minute for it")
-def test_a_line_of_100_megabytes():
-    line = "Some words, é, 漢字 and others " * (1 << 20)
+def test_a_word_of_100_megabytes():
+    line = "Some words, é, 漢字 and others " * (1 << 16)
     bag = HashedBagOfWords(norm=None)
     found = bag.transform_one(line)
     n = len(line) // len("Some words, é, 漢字 and others ")
@@ -200,10 +200,6 @@ def test_a_line_of_100_megabytes():
     assert set(found) == set(expected)
     for index, sign in expected.items():
         assert found[index] * sign == n
-    line = "some words, and others " * (100_000_000 // 23)
-    assert {index: abs(v) for index, v in bag.transform_one(line).items()} == {
-        bag.index(word)[0]: 100_000_000 // 23 for word in ("some", "words", "and", "others")
-    }
     line = "x" * 100_000_000
     assert bag.transform_one(line) == {bag.index(line)[0]: bag.index(line)[1]}
 

@@ -107,10 +107,8 @@ def test_texts_without_words_are_legal():
 def test_a_line_of_100_megabytes(unchanged):
     line = "cheap pills for you, " * (100_000_000 // 21)
     model = TextClassifier()
-    assert (
-        model.predict_learn_many([line, "see you", line], ["spam", "ham", "spam"]).scores[2] < 0
-    )  # for spam, the first label
-    model.learn_one(line, "spam")
+    scores = model.predict_learn_many([line, "see you", "cheap pills"], ["spam", "ham", "spam"]).scores
+    assert scores[2] < 0  # for spam, the first label
     with unchanged(model):
         assert model.predict_one(line) == "spam"
 
