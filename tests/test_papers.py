@@ -48,7 +48,7 @@ def test_wrong_subgradient_is_found_out(monkeypatch):
     monkeypatch.setattr(Problem, "hinge_subgradient", perceptron)
     for statement in greenquist.STATEMENTS[:4]:
         with pytest.raises(AssertionError):
-            greenquist.try_cases(statement, 100)
+            greenquist.try_cases(statement, 300)
 
 
 def test_wrong_step_is_found_out(monkeypatch):
