@@ -41,7 +41,7 @@ def assert_near(found, expected, rel, abs, what=""):
     found, expected = np.asarray(found), np.asarray(expected)
     assert found.shape == expected.shape, what
     with np.errstate(invalid="ignore"):  # inf - inf
-        near = np.abs(found - expected) <= np.maximum(rel * np.abs(expected), abs)
+        near = np.isfinite(expected) & (np.abs(found - expected) <= np.maximum(rel * np.abs(expected), abs))
     assert (near | (found == expected)).all(), (what, found, expected)
 
 
