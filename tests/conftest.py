@@ -48,6 +48,8 @@ class DensePegasos:
         return float(self.w @ x)
 
     def learn(self, x, y, c=1.0):
+        if c == 0.0:  # which is no example
+            return
         x = np.array(x, float)
         self.batch.append((x, y, c))
         if len(self.batch) == self.batch_size:

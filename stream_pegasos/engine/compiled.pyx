@@ -209,7 +209,6 @@ cdef double[2] JOINT_PRECISION = adaptive_state.JOINT_PRECISION
 cdef double JOINT_MEMORY = adaptive_state.JOINT_MEMORY
 cdef double LARGEST_JOINT_WEIGHT = adaptive_state.LARGEST_JOINT_WEIGHT
 cdef double LARGEST_JOINED = adaptive_state.LARGEST_JOINED
-cdef double LARGEST_VECTOR_EXAMPLE = adaptive_state.LARGEST_VECTOR_EXAMPLE
 cdef double LEAST_SPREAD = adaptive_state.LEAST_SPREAD
 cdef double LARGEST_MARGIN_JOINED = adaptive_state.LARGEST_MARGIN_JOINED
 cdef double CONFIDENCE_RATE = driver.CONFIDENCE_RATE
@@ -218,6 +217,7 @@ cdef double LARGEST_LOG_ODDS = driver.LARGEST_LOG_ODDS
 cdef double AS_LIKELY = driver.AS_LIKELY
 cdef double SMALLEST_GRADIENT = driver.SMALLEST_GRADIENT
 cdef double LARGEST_GRADIENT = driver.LARGEST_GRADIENT
+cdef double LARGEST_LESSON = driver.LARGEST_LESSON
 cdef double SMALLEST_SLOPE = driver.SMALLEST_SLOPE
 cdef double LARGEST_SLOPE = driver.LARGEST_SLOPE
 

@@ -362,7 +362,12 @@ class AdaptiveClassifier(WatchedClassifier):
         return self._labels.choices[self._decisions.number(self._labels.classes, margins, probabilities)]
 
     def _decided(
-        self, labels: Labels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+        self,
+        labels: Labels,
+        found: RawScores,
+        targets: Floats | None = None,
+        n_undecided: int = 0,
+        weights: Floats | None = None,
     ) -> Decided:
         margins = found.margins
         if n_undecided:
@@ -373,9 +378,12 @@ class AdaptiveClassifier(WatchedClassifier):
         if len(margins) == 1:
             of_one = margins[0].tolist(), of_example(found.margins[0], found.calibrated[0].tolist())
             target = None if targets is None else float(targets[0])
-            return np.array([self._decisions.number(labels.classes, *of_one, target)])
+            weight = 1.0 if weights is None else float(weights[0])
+            return np.array([self._decisions.number(labels.classes, *of_one, target, weight)])
         probabilities = of_classes(found.margins, found.calibrated)
-        return self._decisions.numbers(labels.classes, margins, probabilities, targets)
+        return self._decisions.numbers(
+            labels.classes, margins, probabilities, targets, 1.0 if weights is None else weights
+        )
 
     def _limited(self) -> Mapping[Label, float]:
         of_label = self._decisions.of_label

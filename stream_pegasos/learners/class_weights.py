@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.learners.labels import Label, check_label
 
-__all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts"]
+__all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "teaching"]
 
 ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
 BALANCED = "balanced"
@@ -64,9 +65,17 @@ class ClassWeights:
         if self.is_fixed:
             weights = [self.weight(label, weight) for label, weight in zip(labels, each, strict=True)]
             return np.array(weights, np.float64), self.counts
-        of_labels, counts = balanced_weights(labels, self.counts)
+        of_labels, counts = balanced_weights(labels, self.counts, teaching(each, len(labels)))
         pairs = zip(of_labels, each, strict=True)
         return np.array([of_label * plain_weight(weight) for of_label, weight in pairs], np.float64), counts
+
+    def teaching(self, y: Any, w: float | Sequence[float]) -> list[bool] | None:
+        """Which examples have a weight above 0; `None` if all have."""
+        of_label = self._of_label if isinstance(self._of_label, Mapping) else {}
+        without = {label for label, weight in of_label.items() if not weight}
+        if not without and (0.0 not in w if isinstance(w, Sequence) else w != 0.0):
+            return None
+        return [teaches and label not in without for label, teaches in zip(y, teaching(w, len(y)), strict=True)]
 
     def counts_with(self, labels: Iterable[Label]) -> Counts:
         """The counts after examples of these labels are learned."""
@@ -95,17 +104,29 @@ class ClassWeights:
         self.counts = counts
 
 
+def teaching(w: float | Sequence[float], n: int) -> list[bool]:
+    """Which of `n` examples have a weight above 0."""
+    each = w if isinstance(w, Sequence) else [w] * n
+    check_lengths("weights", len(each), n)
+    return [weight != 0.0 for weight in each]
+
+
 def plain_weight(w: Any) -> float:
     check_number("w", w, 0.0, LARGEST_WEIGHT)
     return float(w)
 
 
-def balanced_weights(labels: Iterable[Label], before: Counts) -> tuple[list[float], Counts]:
-    """The weight of each label, and the new counts."""
+def balanced_weights(
+    labels: Iterable[Label], before: Counts, teach: Iterable[bool] = itertools.repeat(True)
+) -> tuple[list[float], Counts]:
+    """The weight of each label, 0 for one that does not teach; and the new counts."""
     counts = dict(before)
     n = sum_in_order(counts.values())
     weights = []
-    for label in labels:
+    for label, teaches in zip(labels, teach, strict=False):
+        if not teaches:
+            weights.append(0.0)
+            continue
         n += 1
         counts[label] = counts.get(label, 0) + 1
         weights.append(n / (len(counts) * counts[label]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -332,29 +333,42 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         """Learn examples, and return the scores that each had before it was learned."""
         y = y if isinstance(y, (list, np.ndarray)) else label_list(y)
+        w = list(w) if isinstance(w, Iterable) else w
+        check_lengths("labels", len(y), n_rows(rows))
+        teaches = self._class_weights.teaching(y, w)
+        if teaches is not None:
+            self.check_labels(y)
+            y, w = self._without_idle(label_list(y), w, teaches)
+            if not any(teaches) and not self._labels.targets:
+                return self.meet_rows(encoder, rows)
         labels, targets = targets_many(self._labels, y)
         if self.has_one_margin and not isinstance(labels, SignedLabels):
             return self._learn_across(encoder, rows, label_list(y), w)
-        check_lengths("labels", len(targets), n_rows(rows))
         weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
         n_before = self.n_learned
         exchanged = self._exchange(are_exchanged(self._labels, labels))
         try:
             found = self._learn_targets(encoder, rows, labels, targets, weights)
-        except PartlyLearnedError as error:
-            learned = [labels.of_target(target) for target in targets[: error.n_learned].tolist()]
+        except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
+            those = targets if weights is None else targets[weights > 0.0]
+            learned = [labels.of_target(target) for target in those[: self.n_learned - n_before].tolist()]
             labels, counts = self._labels.with_labels(learned), self._class_weights.counts_with(learned)
             self._exchange(exchanged != are_exchanged(self._labels, labels))
             self._labels, self._class_weights.counts = labels, counts
             raise
-        except BaseException:
-            if self.n_learned > n_before:  # interrupted on the way: what was learned stays
-                self._labels, self._class_weights.counts = labels, counts
-            else:
-                self._exchange(exchanged)
-            raise
         self._labels, self._class_weights.counts = labels, counts
         return found
+
+    def _without_idle(
+        self, y: list[Any], w: float | list[float], teaches: list[bool]
+    ) -> tuple[list[Any], float | list[float]]:
+        """Labels and weights in which what does not teach has the weight 0, and a label that is known or will be, so
+        that it brings none.
+        """
+        stand_in = next(iter([*self._labels.targets, *itertools.compress(y, teaches)]), None)
+        each = w if isinstance(w, list) else [w] * len(y)
+        weights = [plain_weight(weight) * of for weight, of in zip(each, teaches, strict=True)]
+        return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights
 
     def _exchange(self, is_due: bool) -> bool:
         """Exchange the two classes if that is due, and return whether it was."""

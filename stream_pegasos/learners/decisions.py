@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stream_pegasos.common.checks import check_integer, check_number, check_share
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
+from stream_pegasos.engine.pure.driver import LARGEST_LESSON
 from stream_pegasos.engine.pure.mistakes import SIZES_IN_OCTAVE, SMALLEST
 from stream_pegasos.learners.labels import Label, check_label, largest
 from stream_pegasos.learners.probabilities import Floats
@@ -89,20 +90,21 @@ class Decision:
                 )
         return decision
 
-    def allows(self, margins: Any, probabilities: Any, is_negative: NDArray[np.bool_] | None = None) -> Any:
+    def allows(self, margins: Any, probabilities: Any, of_negatives: Floats | None = None) -> Any:
         """Whether the label is predicted for one example or for each of several; never if the margin is −inf, as the
-        class is yet to come. With `is_negative` the limit learns each negative example after its decision.
+        class is yet to come. With `of_negatives`, their weights and 0 for all else, the limit learns each of them
+        after its decision.
         """
         allowed = (probabilities > self.threshold) & (margins > -math.inf)
         if self.limit is None:
             return allowed
-        if is_negative is None:
+        if of_negatives is None:
             return allowed & (margins > self.limit.cut)
-        for i, (margin, learns) in enumerate(zip(margins.tolist(), is_negative.tolist(), strict=True)):
+        for i, (margin, weight) in enumerate(zip(margins.tolist(), of_negatives.tolist(), strict=True)):
             if margin > -math.inf:
                 allowed[i] &= margin > self.limit.cut
-                if learns:
-                    self.limit.learn(margin)
+                if weight:
+                    self.limit.learn(margin, weight)
         return allowed
 
 
@@ -135,6 +137,7 @@ class Decisions:
         margins: Sequence[float],
         probabilities: Sequence[float],
         target: float | None = None,
+        weight: float = 1.0,
     ) -> int:
         """What `numbers` gives for one example, much faster."""
         own = self._of_numbers(classes, len(margins))
@@ -156,8 +159,8 @@ class Decisions:
                 allowed < 0 or probabilities[number] > probabilities[allowed]
             ):
                 allowed = number
-            if decision.limit is not None and target not in (None, number) and lead > -math.inf:
-                decision.limit.learn(lead)
+            if decision.limit is not None and weight and target not in (None, number) and lead > -math.inf:
+                decision.limit.learn(lead, weight)
         return -1 if other < 0 and n_known < 2 else other if allowed < 0 else allowed
 
     def numbers(
@@ -166,15 +169,16 @@ class Decisions:
         margins: Floats,
         probabilities: Floats,
         targets: Floats | None = None,
+        weights: Floats | float = 1.0,
     ) -> NDArray[np.intp]:
         """The number of the class that is predicted for each example, −1 for none. With `targets`, limits learn each
-        example after its decision.
+        example, with its weight, after its decision.
         """
         known = np.isfinite(margins)
         allowed, others = np.zeros(margins.shape, bool), np.where(known, margins, -np.inf)
         for number, decision in self._of_numbers(classes, margins.shape[1]).items():
-            is_negative = None if targets is None else targets != number
-            allowed[:, number] = decision.allows(leads(margins, number), probabilities[:, number], is_negative)
+            of_negatives = None if targets is None else (targets != number) * weights
+            allowed[:, number] = decision.allows(leads(margins, number), probabilities[:, number], of_negatives)
             others[:, number] = -np.inf
         best = largest(others)
         found = np.where(allowed.any(axis=1), largest(np.where(allowed, probabilities, -np.inf)), best)
@@ -312,14 +316,14 @@ class Tail:
         tail.n = sum_in_order(tail.counts.values())
         return tail
 
-    def learn(self, margin: float) -> int:
-        """Count a margin, and return the number of its bin."""
+    def learn(self, margin: float, weight: float = 1.0) -> int:
+        """Count a margin so many times, and return the number of its bin."""
         mantissa, exponent = math.frexp(margin)
         place = self.IN_OCTAVE * (exponent + self.SMALLEST) + int(self.IN_OCTAVE * (2.0 * abs(mantissa) - 1.0))
         place = min(max(place, 0), self.OF_SIGN - 1) if mantissa else 0
         number = self.OF_SIGN + place if mantissa > 0.0 else self.OF_SIGN - 1 - place
-        self.counts[number] = self.counts.get(number, 0.0) + 1.0
-        self.n += 1.0
+        self.counts[number] = self.counts.get(number, 0.0) + weight
+        self.n += weight
         if self.n >= self.MOST:
             self.n /= 2.0
             self.counts = {place: count / 2.0 for place, count in self.counts.items()}
@@ -399,15 +403,15 @@ class FalsePositiveLimit:
     def _set_cut(self) -> None:
         self.cut = self.negatives.edge(self._lowest) if self.knows_enough else LARGEST_MARGIN
 
-    def learn(self, margin: float) -> None:
-        """Count the margin of a negative example, and move the cut, by a few bins."""
-        before = self.negatives.n
-        number = self.negatives.learn(margin)
+    def learn(self, margin: float, weight: float = 1.0) -> None:
+        """Count the margin of a negative example of this weight, and move the cut, by a few bins."""
+        before, weight = self.negatives.n, min(weight, LARGEST_LESSON)
+        number = self.negatives.learn(margin, weight)
         if self.negatives.n < before:  # all were halved
             self._choose()
             return
         counts, most = self.negatives.counts, self._most
-        self._above += number >= self._lowest
+        self._above += weight * (number >= self._lowest)
         while self._above > most:
             self._above -= counts.get(self._lowest, 0.0)
             self._lowest += 1

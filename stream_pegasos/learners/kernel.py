@@ -14,7 +14,7 @@ from stream_pegasos.common.checks import LARGEST_L2, SMALLEST_L2, check_integer,
 from stream_pegasos.common.state import Declaration, Field, State, count, keys
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure.adaptive_state import LARGEST_COEFFICIENT
-from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, ScoredExample
+from stream_pegasos.engine.pure.driver import CALIBRATION, LARGEST_LESSON, Learner, ScoredExample
 from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
@@ -216,9 +216,9 @@ class KernelLearner(Learner, is_rule=False):
         return products
 
     def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
-        self.calibration.learn(met.margins[0], y)
+        self.calibration.learn(met.margins[0], y, min(weight, LARGEST_LESSON))
         self.n_iterations += 1  # first, since there are never more support vectors than steps
-        if y * met.margins[0] >= 1.0 or weight == 0.0:
+        if y * met.margins[0] >= 1.0:
             return False
         if len(self._columns) > 2 * len(self._vectors[1]) + 64:  # forget those of no support vector
             self.set_state(self.get_state())

@@ -16,6 +16,7 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
+from stream_pegasos.learners.class_weights import teaching
 from stream_pegasos.learners.decisions import Decision, PerLabel, changed_by_label, limited, parameters_of_decisions
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
@@ -168,6 +169,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         sets = [whether_each_holds(labels) for labels in sets_of(y)]
         check_lengths("labels", len(sets), n_rows(rows))
+        w = list(w) if isinstance(w, Iterable) else w
+        # What has no weight brings no label.
+        sets = [one if teaches else {} for one, teaches in zip(sets, teaching(w, len(sets)), strict=True)]
         labels = LabelSets(*self._known_with(sets))
         numbers = [sorted(int(labels.targets[label]) for label, holds in one.items() if holds) for one in sets]
         starts = np.cumsum([0, *map(len, numbers)])
@@ -179,8 +183,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             return self._learn_targets(encoder, rows, labels, targets, weights)
         finally:
             n = self.n_learned - n_before
-            if n:  # all of them, or those before a detector raised
-                self._labels = labels if n == len(sets) else LabelSets(*self._known_with(sets[:n]))
+            if n:  # all that have a weight, or those before a detector raised
+                those = [one for one, teaches in zip(sets, teaching(w, len(sets)), strict=True) if teaches]
+                self._labels = LabelSets(*self._known_with(those[:n]))
 
     def check_labels(self, y: Iterable[Any]) -> None:
         for labels in sets_of(y):
@@ -222,7 +227,12 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return limited(self._decisions)
 
     def _decided(
-        self, labels: Labels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+        self,
+        labels: Labels,
+        found: RawScores,
+        targets: Floats | None = None,
+        n_undecided: int = 0,
+        weights: Floats | None = None,
     ) -> Decided:
         if self.classifier.threshold == 0.5 and self.classifier.max_false_positive_rate is None:
             return None
@@ -230,9 +240,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         decided = np.zeros(margins.shape, bool)
         holding = [] if targets is None else [set(self._set(target)) for target in targets.tolist()]
         for column, label in enumerate(labels.classes[: margins.shape[1]]):
-            is_negative = None if targets is None else np.array([column not in one for one in holding], bool)
+            is_negative = np.array([column not in one for one in holding], bool)
+            of_negatives = None if targets is None else is_negative * (1.0 if weights is None else weights)
             decision = self._decision(label)  # type: ignore[arg-type]
-            decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], is_negative)
+            decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], of_negatives)
         return decided
 
     def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:

@@ -218,7 +218,12 @@ class OrdinalClassifier(WatchedClassifier):
         return super()._learn_targets(encoder, rows, labels, targets, weights)
 
     def _decided(
-        self, labels: Labels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+        self,
+        labels: Labels,
+        found: RawScores,
+        targets: Floats | None = None,
+        n_undecided: int = 0,
+        weights: Floats | None = None,
     ) -> Decided:
         return None
 

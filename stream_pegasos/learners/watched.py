@@ -41,7 +41,8 @@ class WatchedClassifier(Classifier):
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
         found = self._learn_blocks(encoder, rows, targets, weights)
-        return found._replace(decided=self._decided(labels, found, targets, self._n_undecided(labels, targets)))
+        n_undecided = self._n_undecided(labels, targets)
+        return found._replace(decided=self._decided(labels, found, targets, n_undecided, weights))
 
     def _learn_in_turn(
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
@@ -54,7 +55,8 @@ class WatchedClassifier(Classifier):
             row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
             found = RawScores(*self._learner.predict_learn_many(encoder, row))
             found = found._replace(decided=self._decided(labels, found, n_undecided=int(i < n_undecided)))
-            if i >= n_undecided:
+            weight = None if weights is None else weights[this]
+            if i >= n_undecided and (weight is None or weight[0]):
                 try:
                     drifted = self._drift.tell(self._is_wrong(labels, found, target))
                 except Exception as error:
@@ -63,8 +65,8 @@ class WatchedClassifier(Classifier):
                     raise PartlyLearnedError(i, joined_scores(parts), error) from error
                 if drifted:
                     self._learner.forget(KEPT_AFTER_DRIFT)
-                self._decided(labels, found, targets[this])
-            self._learn_blocks(encoder, row, targets[this], None if weights is None else weights[this])
+                self._decided(labels, found, targets[this], weights=weight)
+            self._learn_blocks(encoder, row, targets[this], weight)
             parts.append(found)
         # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
         return joined_scores([*parts, RawScores(*self._learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
@@ -90,7 +92,12 @@ class WatchedClassifier(Classifier):
     # What an estimator says.
 
     def _decided(
-        self, labels: Labels, found: RawScores, targets: Floats | None = None, n_undecided: int = 0
+        self,
+        labels: Labels,
+        found: RawScores,
+        targets: Floats | None = None,
+        n_undecided: int = 0,
+        weights: Floats | None = None,
     ) -> Decided:
         """The decision on each row, nothing for the first `n_undecided`; `None` if the margins alone decide. With
         `targets`, limits of false positives learn each row before the next is decided.

@@ -68,7 +68,7 @@ def test_names_that_were_never_learned_count_as_such_columns_do(engine_in_test):
 @both_engines
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
 def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smoothing):
-    """With a half-life of one example that is due every 16 of them, of which each weighs nothing and has no feature."""
+    """With a half-life of one example that is due every 16 of them, which weigh next to nothing and have no feature."""
     generator = np.random.default_rng(6)
     learner = engine_in_test.AdaptiveLearner(0.5, False, math.inf, smoothing, 1.0, 0.1)
     vocabulary = engine_in_test.Vocabulary()
@@ -78,7 +78,7 @@ def test_margins_stay_when_the_evidence_is_written_down_anew(engine_in_test, smo
     n_renewed = 0
     for i in range(480):
         before, evidence = [learner.margins(vocabulary, x)[1] for x in X], learner.get_state()["evidence"]
-        learner.learn(vocabulary, {}, 1.0, 0.0)
+        learner.learn(vocabulary, {}, 1.0, 1e-200)
         n_renewed += learner.get_state()["evidence"] < evidence
         if i > 60 or not smoothing:  # until then it is the ratio of all examples that goes
             assert_near([learner.margins(vocabulary, x)[1] for x in X], before, rel=1e-9, abs=1e-12)
@@ -289,7 +289,7 @@ def test_a_line_between_ordered_classes_begins_as_its_neighbour(engine_in_test):
     other.set_state(learner.get_state())
     other.order = np.array([0, 2, 1, 3])
     assert other.margins(vocabulary, {"low": 1.0}).tolist() == before.tolist()
-    learner.learn(vocabulary, {}, 2.0, 0.0)  # which weighs nothing, but brings the class
+    learner.learn(vocabulary, {}, 2.0, 1e-200)  # which weighs next to nothing, but brings the class
     assert len(learner.intercept) == 2
     assert learner.intercept == pytest.approx([between, between], abs=2.0)
     assert learner.get_state()["order"].tolist() == [0, 2, 1]

@@ -74,7 +74,9 @@ class Dense:
         return terms.sum(), abs(abs(terms.sum()) - 1.0) <= 1e-9 * (1.0 + np.abs(terms).sum())
 
     def learn(self, x, y, c):
-        violated = y * self.margin(x)[0] < 1.0 and c > 0.0
+        if c == 0.0:  # which is no example
+            return
+        violated = y * self.margin(x)[0] < 1.0
         self.t += 1
         if not violated:
             return

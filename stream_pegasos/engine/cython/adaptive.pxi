@@ -251,7 +251,7 @@ cdef class AdaptiveLearner(ColumnLearner):
             while self._n_classes <= classes[i]:
                 if self._add_class() < 0:
                     return NO_MEMORY
-        if (self._dense.d or e.n_dimensions and weight > 0.0) and self._make_dense(e) < 0:
+        if (self._dense.d or e.n_dimensions) and self._make_dense(e) < 0:
             return NO_MEMORY
         if self.several or self._dense.d:
             self._predict()
@@ -261,11 +261,11 @@ cdef class AdaptiveLearner(ColumnLearner):
             self._learn_vector(e, classes, n, n_known, weight)
         if self.several:
             rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
-            self._calibrate_problems(one)
+            self._calibrate_problems(one, min(weight, LARGEST_LESSON))
         else:
             if not self._dense.d:
-                self._calibrate(self._margins[0], probability, y)
-            self._count_mistake(one)
+                self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_LESSON))
+            self._count_mistake(one, min(weight, LARGEST_LESSON))
         if near:
             encoder._keep(e)
             if not self.several and self._take_step_of_column(e, one, weight) < 0:

@@ -173,7 +173,7 @@ cdef class ColumnLearner(ReductionLearner):
         return 0
 
     @cython.final
-    cdef inline void _count_mistake(self, bint sign) noexcept nogil:
+    cdef inline void _count_mistake(self, bint sign, double weight) noexcept nogil:
         """Take note of the size of a margin on the wrong side, of an example of that sign."""
         cdef double* sizes = self._sizes[sign]
         cdef int exponent = 0
@@ -182,13 +182,13 @@ cdef class ColumnLearner(ReductionLearner):
         if (margin < 0.0) if sign else (margin > 0.0):
             place += 8.0 * (exponent - SMALLEST)
             if place < 0.0:
-                sizes[0] += ldexp(fabs(margin), 1 - SMALLEST)
+                sizes[0] += weight * ldexp(fabs(margin), 1 - SMALLEST)
             else:
                 first = min(<Py_ssize_t> place, <Py_ssize_t> (N_MISTAKES - 2))
                 place = min(place - first, 1.0)
-                sizes[first] += 1.0 - place
-                sizes[first + 1] += place
-        self._n_newest[sign] += 1.0
+                sizes[first] += weight * (1.0 - place)
+                sizes[first + 1] += weight * place
+        self._n_newest[sign] += weight
         if self._n_newest[sign] >= MOST_NEWEST:
             self._n_newest[sign] /= 2.0
             for i in range(N_MISTAKES):

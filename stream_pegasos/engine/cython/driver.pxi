@@ -181,7 +181,9 @@ cdef class Learner:
     cdef inline int _learn_met(
         self, Encoder encoder, Row* e, double probability, double y, double weight
     ) except RAISED nogil:
-        """Learn an example of class y; one column is that of class 1, whose mirror is class 0."""
+        """Learn an example of class y; one column is that of class 1, whose mirror is class 0. One of weight 0 changes nothing."""
+        if weight == 0.0:
+            return 0
         if self.several:
             return self._learn(encoder, e, probability, y, weight)
         if y != 0.0 and y != 1.0:
@@ -308,13 +310,13 @@ cdef class Learner:
         return max(p, 0.5 + 1.1102230246251565e-16) if margin > 0.0 else p
 
     @cython.final
-    cdef inline void _calibrate(self, double margin, double probability, double y) noexcept nogil:
+    cdef inline void _calibrate(self, double margin, double probability, double y, double weight) noexcept nogil:
         """One step on the log loss of the label y = ±1."""
-        self._descend(-y * margin * (1.0 - probability if y > 0.0 else probability))
+        self._descend(-y * margin * (1.0 - probability if y > 0.0 else probability) * weight)
 
     @cython.final
     cdef void _calibrate_class(
-        self, Py_ssize_t y, const double* margins, const double* moved, double* probabilities
+        self, Py_ssize_t y, const double* margins, const double* moved, double* probabilities, double weight
     ) noexcept nogil:
         """One step on the log loss of class y, whose probability is the softmax of slope · margins; these probabilities.
         Only what `moved` says of the margins grows with the slope.
@@ -324,10 +326,10 @@ cdef class Learner:
         find_softmax(margins, n, self._slope, probabilities)
         for c in range(n):
             expected += probabilities[c] * (moved[c] - moved[y])
-        self._descend(expected)
+        self._descend(expected * weight)
 
     @cython.final
-    cdef void _learn_confidence(self, const double* probabilities, Py_ssize_t n, Py_ssize_t y) noexcept nogil:
+    cdef void _learn_confidence(self, const double* probabilities, Py_ssize_t n, Py_ssize_t y, double weight) noexcept nogil:
         """One step on the log loss of whether the most probable of several classes is right; none where two are equally
         probable, to rounding.
         """
@@ -342,6 +344,7 @@ cdef class Learner:
             return
         log_odds = min(log(probabilities[top] / max(1.0 - probabilities[top], 1e-300)), LARGEST_LOG_ODDS)
         error = sigmoid(self._confidence_intercept + self._confidence_slope * log_odds) - (1.0 if top == y else 0.0)
+        error *= weight
         self._confidence_intercept -= confidence_step(error, &self._confidence_intercept_squares)
         self._confidence_slope -= confidence_step(error * log_odds, &self._confidence_slope_squares)
         self._confidence_slope = max(self._confidence_slope, LEAST_CONFIDENCE_SLOPE)

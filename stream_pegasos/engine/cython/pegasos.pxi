@@ -246,7 +246,7 @@ cdef class PegasosLearner(Learner):
         cdef bint violated
         if self.several:
             return self._learn_columns(e, <Py_ssize_t> y, weight)
-        self._calibrate(self._margins[0], probability, y)
+        self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_LESSON))
         violated = y * self._current[0] < 1.0
         if self._batch_size == 1:  # straight from the example, whose entries are found already
             return self._take_step(e if violated else NULL, weight * y * e.factor, 1)
@@ -268,8 +268,8 @@ cdef class PegasosLearner(Learner):
                 return NO_MEMORY
             self._margins[y] = self._current[y] = 0.0
             self.weights._find(e)
-        self._calibrate_class(y, self._margins, self._margins, self._probabilities)
-        self._learn_confidence(self._probabilities, self._n_columns(), y)
+        self._calibrate_class(y, self._margins, self._margins, self._probabilities, min(weight, LARGEST_LESSON))
+        self._learn_confidence(self._probabilities, self._n_columns(), y, min(weight, LARGEST_LESSON))
         if self._reduction == CRAMMER_SINGER:
             return self._learn_jointly(e, y, weight)
         for c in range(self.weights.n_columns):

@@ -234,7 +234,7 @@ cdef class ReductionLearner(Learner):
     @cython.final
     cdef void _learn_vector(self, const Row* e, const int64_t* classes, Py_ssize_t n, Py_ssize_t n_known, double weight) noexcept nogil:
         """Learn what the vector of a message of these classes tells; the first problems were known before."""
-        weight = min(weight, LARGEST_VECTOR_EXAMPLE)
+        weight = min(weight, LARGEST_LESSON)
         if weight <= 0.0:
             return
         if n_known == self._n_problems or self._reduction == MULTILABEL:
@@ -458,7 +458,7 @@ cdef class ReductionLearner(Learner):
         return near
 
     @cython.final
-    cdef void _calibrate_problems(self, int64_t y) noexcept nogil:
+    cdef void _calibrate_problems(self, int64_t y, double weight) noexcept nogil:
         """One step on the log loss of what the example is: of its class, or of each problem."""
         cdef Py_ssize_t i
         cdef double error, total = 0.0
@@ -466,20 +466,20 @@ cdef class ReductionLearner(Learner):
         cdef double first_squares = ORDINAL_OFFSET_SQUARES if self._reduction == ORDINAL else OFFSET_SQUARES
         cdef BinaryProblem* problem
         if self._reduction == OF_RULE_OVR:
-            self._calibrate_class(y, self._own if self._dense.d else self._margins, self._raw, self._probabilities)
+            self._calibrate_class(y, self._own if self._dense.d else self._margins, self._raw, self._probabilities, weight)
             if self._dense.d:
                 find_softmax(self._joined, self._n_problems, 1.0, self._own)
-                self._learn_confidence(self._own, self._n_problems, y)
+                self._learn_confidence(self._own, self._n_problems, y, weight)
             else:
-                self._learn_confidence(self._probabilities, self._n_problems, y)
+                self._learn_confidence(self._probabilities, self._n_problems, y, weight)
         else:
             for i in range(self._n_problems):
                 self._probabilities[i] = sigmoid(self._slope * self._raw[i] + self._problems[i].offset)
-                total += (self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0)) * self._raw[i]
+                total += weight * (self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0)) * self._raw[i]
             self._descend(total)
         for i in range(self._n_problems):
             problem = &self._problems[i]
-            error = self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0)
+            error = weight * (self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0))
             problem.offset_squares += error * error
             problem.offset -= rate * error / sqrt(problem.offset_squares + first_squares)
 

@@ -14,7 +14,6 @@ from stream_pegasos.engine.pure.adaptive_state import (
     FIRST_SQUARES,
     LARGEST_EXAMPLE,
     LARGEST_LOG_RATIO,
-    LARGEST_VECTOR_EXAMPLE,
     LEAST_SCALE,
     LEAST_SLOPE,
     LEAST_SQUARES,
@@ -37,7 +36,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     with_class,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
-from stream_pegasos.engine.pure.driver import ScoredExample, sigmoid
+from stream_pegasos.engine.pure.driver import LARGEST_LESSON, ScoredExample, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.mistakes import Mistakes
 from stream_pegasos.engine.pure.scaled import ScaledLearner, logarithms
@@ -215,7 +214,7 @@ class AdaptiveLearner(ScaledLearner):
         if self.several:
             rate *= math.sqrt(2.0 * min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE))
         confidence_in = self._learn_vector(met.row.vector, margins, holds, n_known, weight)
-        self._calibrate(margins, holds, classes, confidence_in)
+        self._calibrate(margins, holds, classes, min(weight, LARGEST_LESSON), confidence_in)
         if is_near.any():
             self._take_step(met.row, values, gradients, classes, weight * self._evidence, rate)
         self._n_iterations += 1
@@ -274,31 +273,33 @@ class AdaptiveLearner(ScaledLearner):
         x = dense.direction(vector)
         of_vector = np.broadcast_to(dense.margins(x), of_features.shape)
         joined = dense.joined(of_features, of_vector)
-        weight = min(weight, LARGEST_VECTOR_EXAMPLE)
+        weight = min(weight, LARGEST_LESSON)
         if weight > 0.0:
             if len(of_features) == n_known or self.reduction == "multilabel":
                 dense.learn_joint(of_features[:n_known], of_vector[:n_known], holds[:n_known], weight)
             dense.learn(vector, x, of_features, holds, self._met_order, weight)
         return joined
 
-    def _calibrate(self, margins: Floats, holds: NDArray[np.bool_], classes: list[int], joined: Floats | None) -> None:
+    def _calibrate(
+        self, margins: Floats, holds: NDArray[np.bool_], classes: list[int], weight: float, joined: Floats | None
+    ) -> None:
         """Take one step on the log loss of the example's class, or of each problem. With vectors, the `joined` log-odds
         are those that predict.
         """
         if not self.several:
             (margin,), y = (margins if joined is None else joined).tolist(), 1.0 if holds[0] else -1.0
             if joined is None:
-                self.calibration.learn(margin, y)
-            self._mistakes.learn(margin, y)
+                self.calibration.learn(margin, y, weight)
+            self._mistakes.learn(margin, y, weight)
             return
         _, _, offsets, squares = self._problems
         if self.reduction == "ovr":
             predicting = self._predicting(margins).tolist()
-            probabilities = self.calibration.learn_class(predicting, classes[0], margins.tolist(), joined)
+            probabilities = self.calibration.learn_class(predicting, classes[0], weight, margins.tolist(), joined)
         else:
             slope = self.calibration.slope
             probabilities = [sigmoid(slope * m + o) for m, o in zip(margins.tolist(), offsets.tolist(), strict=True)]
-        errors = np.array(probabilities) - holds
+        errors = weight * (np.array(probabilities) - holds)
         if self.reduction != "ovr":
             self.calibration.descend(float((errors * margins).sum()))
         rate, first_squares = (

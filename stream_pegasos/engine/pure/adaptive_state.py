@@ -68,8 +68,8 @@ PRIOR_VARIANCE, SURE_BELOW, SHARE_BESIDE = 1 / 8, 0.3, 0.5
 # evidence on it at each example.
 FIRST_JOINT_WEIGHTS, JOINT_PRECISION, JOINT_MEMORY = (1.0, 1.5), (10.0, 1.0), 1.0 - 1.0 / 1000.0
 LARGEST_JOINT_WEIGHT, LARGEST_MARGIN_JOINED, LARGEST_JOINED = 1e3, 1e4, 1e100
-# No message teaches more than so many of weight 1, and none where less variance is left: single precision ends there.
-LARGEST_VECTOR_EXAMPLE, LEAST_SPREAD, LARGEST_VECTOR_WEIGHT = 1e3, 1e-6, 1e30
+# No message teaches where less variance is left: single precision ends there.
+LEAST_SPREAD, LARGEST_VECTOR_WEIGHT = 1e-6, 1e30
 
 OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
 OF_DENSE = ("vector_mean", "vector_covariance", "vector_weights", "joint_weights", "joint_information")

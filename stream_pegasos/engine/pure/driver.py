@@ -29,6 +29,8 @@ CALIBRATION_MEMORY = 1.0 - 1.0 / 1000.0  # the share of squared gradients that r
 SMALLEST_GRADIENT, LARGEST_GRADIENT = 1e-100, 1e100
 SMALLEST_SLOPE, LARGEST_SLOPE = 1e-200, 1e200
 
+# No example teaches probabilities, or what the vectors of messages mean, more than so many of weight 1.
+LARGEST_LESSON = 1e3
 # The size of the steps of the confidence, and its least slope.
 CONFIDENCE_RATE = 0.3
 LEAST_CONFIDENCE_SLOPE = 0.05
@@ -83,15 +85,16 @@ class Calibration:
         probability = sigmoid(self.slope * margin)
         return max(probability, 0.5 + 2.0**-53) if margin > 0.0 else probability
 
-    def learn(self, margin: float, y: float) -> None:
+    def learn(self, margin: float, y: float, weight: float) -> None:
         """One step on the log loss of the label y = ±1."""
         probability = self.probability(margin)
-        self.descend(-y * margin * (1.0 - probability if y > 0.0 else probability))
+        self.descend(-y * margin * (1.0 - probability if y > 0.0 else probability) * weight)
 
     def learn_class(
         self,
         margins: list[float],
         y: int,
+        weight: float,
         moved: list[float] | None = None,
         predicting: NDArray[np.float64] | None = None,
     ) -> list[float]:
@@ -101,13 +104,14 @@ class Calibration:
         """
         largest = max(margins)
         probabilities = softmax([self.slope * (margin - largest) for margin in margins])
-        self._learn_confidence(probabilities if predicting is None else softmax(predicting.tolist()), y)
+        self._learn_confidence(probabilities if predicting is None else softmax(predicting.tolist()), y, weight)
         moved = margins if moved is None else moved
         # Not the difference of sums: of margins that are alike only rounding would be left of it.
-        self.descend(sum_in_order(p * (margin - moved[y]) for p, margin in zip(probabilities, moved, strict=True)))
+        gradient = sum_in_order(p * (margin - moved[y]) for p, margin in zip(probabilities, moved, strict=True))
+        self.descend(gradient * weight)
         return probabilities
 
-    def _learn_confidence(self, probabilities: list[float], y: int) -> None:
+    def _learn_confidence(self, probabilities: list[float], y: int, weight: float) -> None:
         """One step on the log loss of whether the most probable of several classes is right; none where two are equally
         probable, to rounding.
         """
@@ -116,7 +120,7 @@ class Calibration:
             return
         log_odds = min(math.log(top / max(1.0 - top, 1e-300)), LARGEST_LOG_ODDS)
         intercept, slope = self.confidence
-        error = sigmoid(intercept + slope * log_odds) - (probabilities.index(top) == y)
+        error = weight * (sigmoid(intercept + slope * log_odds) - (probabilities.index(top) == y))
         steps = []
         squares = []
         for gradient, before in zip((error, error * log_odds), self._confidence_squares, strict=True):
@@ -329,11 +333,12 @@ class Learner:
             raise
 
     def _learn_met(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> None:
+        """Learn an example; one of weight 0 changes nothing."""
         if not self.several:
             if y not in (0.0, 1.0):
                 raise IndexError("y is the number of no class")
             y = 2.0 * y - 1.0
-        if not self._learn(encoder, met, y, weight) and self.meets_unknown:
+        if not (weight and self._learn(encoder, met, y, weight)) and self.meets_unknown:
             encoder.forget_newest()
 
     def _n_columns_for(self, y: NDArray[np.float64] | None) -> int:

@@ -32,19 +32,19 @@ class Mistakes:
         self._n = [0.0, 0.0]  # of negative and of positive examples
         self._sizes = np.zeros((2, N_MISTAKES))
 
-    def learn(self, margin: float, y: float) -> None:
+    def learn(self, margin: float, y: float, weight: float) -> None:
         sign = int(y > 0.0)
         if y * margin < 0.0:
             mantissa, exponent = math.frexp(abs(margin))
             place = 8.0 * (exponent - SMALLEST) + (16.0 * mantissa - 8.0)
             if place < 0.0:
-                self._sizes[sign, 0] += math.ldexp(abs(margin), 1 - SMALLEST)
+                self._sizes[sign, 0] += weight * math.ldexp(abs(margin), 1 - SMALLEST)
             else:
                 first = min(int(place), N_MISTAKES - 2)
                 part = min(place - first, 1.0)
-                self._sizes[sign, first] += 1.0 - part
-                self._sizes[sign, first + 1] += part
-        self._n[sign] += 1.0
+                self._sizes[sign, first] += weight * (1.0 - part)
+                self._sizes[sign, first + 1] += weight * part
+        self._n[sign] += weight
         if self._n[sign] >= MOST_NEWEST:
             self._n[sign] /= 2.0
             self._sizes[sign] /= 2.0

@@ -16,6 +16,7 @@ from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.driver import (
     CALIBRATION,
     CONFIDENCE,
+    LARGEST_LESSON,
     SMALLEST_SLOPE,
     Calibration,
     Learner,
@@ -176,9 +177,9 @@ class PegasosLearner(Learner):
             self.add_column()
             met.margins.append(0.0)
         if self.several:
-            self.calibration.learn_class(met.margins, int(y))
+            self.calibration.learn_class(met.margins, int(y), min(weight, LARGEST_LESSON))
         else:
-            self.calibration.learn(met.margins[0], y)
+            self.calibration.learn(met.margins[0], y, min(weight, LARGEST_LESSON))
         for column, sign in zip(self._columns, self._violated(met.row, y), strict=True):
             column.n_buffered += 1
             if sign:
