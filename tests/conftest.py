@@ -1,5 +1,6 @@
 import os
 import pickle
+import sys
 import threading
 from pathlib import Path
 
@@ -10,8 +11,12 @@ from hypothesis import settings
 from stream_pegasos import engine
 
 # How long an example takes depends on what else the machine does; tests/fuzz.py tries more of them.
-settings.register_profile("few", max_examples=50, deadline=None, derandomize=True)
+settings.register_profile("few", max_examples=25, deadline=None, derandomize=True)
 settings.load_profile("few")
+
+# Each process that a test starts would otherwise compile all its modules anew, which takes longer than most of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 if engine.NAME == "pure":
     # Commands that tests start then need not say that no compiled engine was built.

@@ -36,6 +36,15 @@ def as_dict(row):
     return {key: value for key, value in total.items() if value}
 
 
+def assert_near(found, expected, rel, abs, what=""):
+    """What `pytest.approx` says of arrays, which takes most of the time of tests that compare many."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape, what
+    with np.errstate(invalid="ignore"):  # inf - inf
+        near = np.isfinite(expected) & (np.abs(found - expected) <= np.maximum(rel * np.abs(expected), abs))
+    assert (near | (found == expected)).all(), (what, found, expected)
+
+
 def pairs(weights, column=0):
     """The weights of a column, by key."""
     keys, values = weights.items()

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.heavy
 
 @pytest.mark.parametrize("statement", greenquist.STATEMENTS, ids=lambda statement: statement.value.__name__)
 def test_statements_hold(statement):
-    assert len(greenquist.try_cases(statement, 1_000)) >= 1_000
+    assert len(greenquist.try_cases(statement, 200)) >= 200
 
 
 def test_subgradients_are_gradients_where_the_objective_is_smooth():
@@ -58,7 +58,7 @@ def test_wrong_step_is_found_out(monkeypatch):
     monkeypatch.setattr(greenquist, "PegasosClassifier", gentle)
     for statement in greenquist.STATEMENTS[3:]:
         with pytest.raises(AssertionError):
-            greenquist.try_cases(statement, 300)
+            greenquist.try_cases(statement, 100)
 
 
 # --- sumukh_2019 ------------------------------------------------------------------------------------------------------

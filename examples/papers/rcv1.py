@@ -274,7 +274,7 @@ def several_classes(problem: Problem, n_passes: int) -> list[list[str]]:
 
 def main() -> None:
     options = parser(__file__, __doc__).parse_args()
-    shape = (4_000, 1_000, 2_000) if options.small else (N_TRAIN, N_TEST, RCV1_COLUMNS)
+    shape = (1_500, 500, 1_000) if options.small else (N_TRAIN, N_TEST, RCV1_COLUMNS)
     rows = compare(Problem(*synthetic_rcv1(*shape)), n_passes=5)
     show(f"synthetic, {shape[0]:,} rows of {shape[2]:,} columns", rows)
     save_figure(draw(rows), options.figure)

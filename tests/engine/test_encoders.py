@@ -30,7 +30,7 @@ feature_dicts = st.dictionaries(names, numbers, max_size=8)
 
 
 @needs_compiled
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(feature_dicts, st.booleans()), max_size=6), st.lists(feature_dicts, max_size=4))
 def test_feature_dicts_become_the_same_rows_on_both_engines(dicts, more):
     pure, compiled = pure_engine.Vocabulary(["a", (1, "b")]), compiled_engine.Vocabulary(["a", (1, "b")])
@@ -46,7 +46,6 @@ def test_feature_dicts_become_the_same_rows_on_both_engines(dicts, more):
 
 
 @both_engines
-@settings(max_examples=50, deadline=None, derandomize=True)
 @given(x=st.dictionaries(names, st.integers(1, 9), max_size=12))
 def test_distinct_names_get_distinct_keys(engine_in_test, x):
     vocabulary = engine_in_test.Vocabulary()

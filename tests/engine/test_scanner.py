@@ -15,7 +15,7 @@ from peer import nasty_texts
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE, TOKEN_PATTERNS, word_64
 from stream_pegasos.features.vectors import word_vectors
 
-texts = nasty_texts(st.text(st.sampled_from("a\U0001d7d8\ud800\udfff"), min_size=1), most=5000)
+texts = nasty_texts(st.text(st.sampled_from("a\U0001d7d8\ud800\udfff"), min_size=1), most=500)
 scanner_options = st.fixed_dictionaries(
     {
         "analyzer": st.sampled_from(["word", "word", "word", "char", "char_wb"]),
@@ -36,7 +36,7 @@ scanner_options = st.fixed_dictionaries(
 
 
 @needs_compiled
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(scanner_options, st.lists(texts, min_size=1, max_size=2))
 def test_scanners_agree(options, some):
     pure, compiled = pure_engine.Scanner(**options), compiled_engine.Scanner(**options)
@@ -54,7 +54,7 @@ field_names = st.sampled_from(["subject", "Σ", "", "\ud800"])
 
 
 @needs_compiled
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(field_names, st.one_of(scanner_options, ready_made)), min_size=2, max_size=3), st.data())
 def test_scanners_of_several_fields_agree(fields, data):
     """One at a time, many at once, and many in threads."""
@@ -108,7 +108,7 @@ def test_scanners_agree_wherever_blocks_and_segments_end(pattern):
     for filler in ("ab ", "é. ", "漢!", "\U0001d400 "):
         for end in (*range(61, 68), 127, 128, *range(4094, 4098), 8191, 8192):
             for size in {end % 4096, end // len(filler.encode())}:  # in characters and in bytes
-                for tail in ("", "!é", "漢字😀", "longer_than_twelve_bytes tail"):
+                for tail in ("", "!é", "漢字😀", "longer_than_twelve_bytes tail")[end % 2 :: 1 if size < 200 else 2]:
                     text = (filler * end)[:size] + tail
                     assert compiled.transform_one(text) == pure.transform_one(text), (end, filler, tail)
 

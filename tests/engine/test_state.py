@@ -36,7 +36,7 @@ def sizes_of(learner, state):
 @for_each_learner
 @both_engines
 def test_every_state_that_is_reached_is_possible(which, engine_in_test):
-    for [(learner, vocabulary)] in history(which, engine_in_test, n=120, extreme=True):
+    for [(learner, vocabulary)] in history(which, engine_in_test, n=60, extreme=True):
         check(learner, learner.get_state(), vocabulary.names)
 
 
@@ -63,7 +63,7 @@ def test_a_state_is_what_its_rule_declares(which, engine_in_test):
 @both_engines
 def test_what_is_set_is_what_is_got(which, engine_in_test):
     """Bit for bit, whatever was learned before; and from then on both learn alike."""
-    for n, [(learner, vocabulary)] in enumerate(history(which, engine_in_test, n=40)):
+    for n, [(learner, vocabulary)] in enumerate(history(which, engine_in_test, n=20)):
         state = learner.get_state()
         *_, [(other, _)] = history(which, engine_in_test, n=(7 * n) % 20, extreme=n % 2 == 0)
         other.set_state(state)

@@ -147,7 +147,7 @@ class WeightMachine(RuleBasedStateMachine):
 
 def test_weights_are_a_dict_of_weights():
     run_state_machine_as_test(
-        WeightMachine, settings=settings(max_examples=30, stateful_step_count=30, deadline=None, derandomize=True)
+        WeightMachine, settings=settings(max_examples=20, stateful_step_count=30, deadline=None, derandomize=True)
     )
 
 

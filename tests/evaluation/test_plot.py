@@ -92,9 +92,8 @@ def test_a_score_adds_its_classes_and_those_that_were_confused(score, names, tmp
     confused = score.confused(15)
     assert [bar.get_width() for bar in pairs.patches] == [pair.count for pair in confused]
     assert pairs.texts[0].get_text().strip().startswith(f"{confused[0].count}  ")
-    for name, given in (("some.svg", score), ("none.svg", type(score)())):
-        save([score.row(0.1)], tmp_path / name, "stream", given)
-        assert "calibration error" in (tmp_path / name).read_text(encoding="utf-8")
+    save([score.row(0.1)], tmp_path / "none.svg", "stream", type(score)())
+    assert "calibration error" in (tmp_path / "none.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def test_what_is_a_frame():
 cells = st.sampled_from([0.0, 1.0, -2.5, 1e300, np.nan])
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     names=st.lists(st.one_of(st.text(max_size=2), st.integers(-3, 3)), max_size=4, unique=True),
     n=st.integers(0, 4),
@@ -107,7 +107,7 @@ def test_matrices_that_are_none():
         frames.csr_arrays(sparse.csr_matrix(([1.0], [1 << 60], [0, 1]), shape=(1, 1 << 61)))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(n=st.integers(0, 6), data=st.data())
 def test_some_rows_are_those_rows(n, data):
     begin = data.draw(st.integers(0, n))

@@ -250,7 +250,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300) | st.lists(PIECES | st.binary(max_size=5), max_size=30).map(b"".join))
 @example(b"")
 @example(b"\n")

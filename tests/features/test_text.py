@@ -5,7 +5,7 @@ import inspect
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_pegasos import HashedBagOfWords, TextClassifier, TextFeatures, load
@@ -31,7 +31,6 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
-@settings(max_examples=30, deadline=None)
 @given(st.text(st.characters(max_codepoint=0xFF, exclude_characters="\xad")))
 def test_one_option_keeps_the_rest_of_the_recipe(change, text):
     """Where all letters have spaces between their words the pattern of the recipe says what is a word."""

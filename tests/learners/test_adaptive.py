@@ -147,7 +147,7 @@ def test_what_was_learned_before_an_interrupt_stays():
     assert model.weights == pytest.approx(expected.weights)
 
 
-@pytest.mark.parametrize("rounds", [5, pytest.param(200, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("rounds", [5, pytest.param(40, marks=pytest.mark.heavy)])
 @pytest.mark.parametrize("model", [AdaptiveClassifier(), PegasosClassifier(), KernelPegasosClassifier(budget=20)])
 def test_predictions_that_python_has_to_look_at_do_not_disturb_learning(model, rounds):
     """NumPy's numbers let other threads in, in the middle of a prediction."""

@@ -120,7 +120,7 @@ class Machine(RuleBasedStateMachine):
         assert self.kept.fixed == [text for text, _ in self.learned]
 
 
-Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Machine.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
 TestQueue = Machine.TestCase
 
 

@@ -115,7 +115,6 @@ def test_limit(limit):
     assert len(run.answers) == run.runner.n_read == min(limit, 20)
 
 
-@settings(max_examples=25)
 @given(
     labelled=st.lists(st.booleans(), max_size=40),
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
