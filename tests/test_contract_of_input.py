@@ -93,8 +93,11 @@ def test_a_sampler_asks_for_labels_of_any_kind(case):
         model = case.make()
         if case.pos_label:
             model = model.clone({"pos_label": labels[case.labels.index(case.pos_label)]})
+        examples = [*case.stream(200)]
+        for label in case.labels:  # nothing is uncertain before labels are known
+            model.learn_one(next(x for x, y in examples if y == label), labels[case.labels.index(label)])
         sampler, n = active.EntropySampler(model, discount_factor=1, seed=1), 0
-        for x, y in case.stream(200):
+        for x, y in examples:
             _, ask = sampler.predict_one(x)
             if ask:
                 sampler.learn_one(x, labels[case.labels.index(y)])

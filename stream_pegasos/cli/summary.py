@@ -23,6 +23,8 @@ def summary(source: Input, evaluation: "Evaluation", report: bool = False) -> st
     score = evaluation.score
     head = f"{source.name}: {score.n:,} messages{rate(score.n, evaluation.seconds)}"
     head += f", {source.bad_lines()}{', interrupted' * evaluation.interrupted}"
+    if score.n_unanswered > 1:  # of the first message nothing can be known
+        head += f"; {score.n_unanswered:,} came before any label, had no answer and are in no metric"
     metrics = {_name(name, score): f"{value:.4f}" for name, value in score.metrics().items()}
     several = score.kind == "several labels"
     rows: list[ClassRow | OtherRow] = [*score.of_classes(None if report else MOST_CLASSES)]
@@ -58,7 +60,7 @@ def _name(metric: str, score: "Score") -> str:
 
     if metric == "f1":
         return f"F1 of {printable(getattr(score, 'positive', None))}"
-    newest = f" of newest {min(score.n, score.window):,}" if metric.startswith("window_") else ""
+    newest = f" of newest {min(score.n - score.n_unanswered, score.window):,}" if metric.startswith("window_") else ""
     return spelled(metric) + newest
 
 

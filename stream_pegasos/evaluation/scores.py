@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,6 @@ from stream_pegasos.evaluation.tallies import (
     CLASSES,
     LABELS,
     ORDERED,
-    Bools,
     Floats,
     Integers,
     PredictedExamples,
@@ -121,9 +121,9 @@ class PrequentialScore(Score):
     As long as one margin tells two classes apart, there are also metrics of the positive one and of the ranking. From
     the first example on that is of a third class, these are `nan`; everything else goes on.
 
-    A metric is `nan` where it is undefined. A prediction of `None`, where the model knew no answer, counts as wrong,
-    but as no false alarm, and not in the calibration. Macro F1 is the mean over the classes that occurred or were
-    predicted, balanced accuracy over those that occurred.
+    A metric is `nan` where it is undefined. What had the prediction `None`, as no label was known yet, counts in `n`
+    and `n_unanswered` alone. Macro F1 is the mean over the classes that occurred or were predicted, balanced accuracy
+    over those that occurred.
 
     Parameters
     ----------
@@ -149,8 +149,8 @@ class PrequentialScore(Score):
     >>> score = PrequentialScore()
     >>> truths, predicted = ["card", "cash", "card", "fee"], ["card", "card", "card", None]
     >>> score.update(Outcomes(truths, predicted, [0.9, 0.3, 0.6, 0.1], [0.9, 0.7, 0.6, 0]))
-    >>> score.accuracy, round(score.macro_f1, 3)
-    (0.5, 0.267)
+    >>> round(score.accuracy, 3), round(score.macro_f1, 3), score.n_unanswered
+    (0.667, 0.4, 1)
     >>> score.of_classes(1)
     [ClassRow(label='card', precision=0.6666666666666666, recall=1.0, f1=0.8, count=2)]
     >>> score.confused(1)
@@ -167,28 +167,32 @@ class PrequentialScore(Score):
 
     def update(self, outcomes: Outcomes) -> None:
         """Count outcomes."""
-        truths, predicted = self.tally.numbers_of(outcomes.truths), self.tally.numbers_of(outcomes.predicted)
-        right, made = truths == predicted, predicted >= 0
-        wrong = ~right & made
-        self.tally.add(truths, predicted[made], truths[right])
-        self.tally.add_pairs(truths[wrong], predicted[wrong])
-        of_truth = np.asarray(outcomes.of_truth, float)
-        self._log_loss -= float(np.log(np.clip(of_truth, 1e-15, 1.0)).sum())
-        self._reliability.update(np.asarray(outcomes.of_predicted, float)[made], right[made])
-        self._newest = newest(self._newest, right[:, np.newaxis], self.window)
+        made = np.array([label is not None for label in outcomes.predicted], bool)
         self.n += outcomes.n
+        self.n_unanswered += int((~made).sum())
+        truths, predicted = (
+            self.tally.numbers_of(itertools.compress(labels, made)) for labels in (outcomes.truths, outcomes.predicted)
+        )
+        right = truths == predicted
+        self.tally.add(truths, predicted, truths[right])
+        self.tally.add_pairs(truths[~right], predicted[~right])
+        of_truth = np.asarray(outcomes.of_truth, float)[made]
+        self._log_loss -= float(np.log(np.clip(of_truth, 1e-15, 1.0)).sum())
+        self._reliability.update(np.asarray(outcomes.of_predicted, float)[made], right)
+        self._newest = newest(self._newest, right[:, np.newaxis], self.window)
         if self._positive is not None and self._positive.takes(outcomes.classes):
-            self._positive.update(truths == self.tally.number_of(self.positive), outcomes.margins, of_truth)
+            of_positive = truths == self.tally.number_of(self.positive)
+            self._positive.update(of_positive, outcomes.margins[made], of_truth)
         else:
             self._positive = None
-        self._follow_order(truths, predicted, made)
+        self._follow_order(truths, predicted)
 
-    def _follow_order(self, truths: Integers, predicted: Integers, made: Bools) -> None:
+    def _follow_order(self, truths: Integers, predicted: Integers) -> None:
         """Count what depends on the order of classes; here they have none."""
 
     @property
     def accuracy(self) -> float:
-        return ratio(self.tally.right.sum(), self.n)
+        return ratio(self.tally.right.sum(), self.n - self.n_unanswered)
 
     @property
     def positive(self) -> Label | None:
@@ -244,8 +248,6 @@ class PrequentialScore(Score):
 class OrderedScore(PrequentialScore):
     """Metrics of predictions of ordered classes, which are integers; also how far off predictions are.
 
-    Predictions of `None` count for neither mean absolute error nor kappa.
-
     Attributes
     ----------
     mean_absolute_error
@@ -277,9 +279,9 @@ class OrderedScore(PrequentialScore):
         super().__init__(window)
         self._positive = None
 
-    def _follow_order(self, truths: Integers, predicted: Integers, made: Bools) -> None:
+    def _follow_order(self, truths: Integers, predicted: Integers) -> None:
         labels = np.array(self.tally.labels, float)
-        truth, prediction = labels[truths[made]], labels[predicted[made]]
+        truth, prediction = labels[truths], labels[predicted]
         error = prediction - truth
         columns = [np.ones_like(error), abs(error), error**2, truth, truth**2, prediction, prediction**2]
         self._sums += np.sum(columns, axis=1)

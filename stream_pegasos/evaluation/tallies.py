@@ -112,8 +112,8 @@ class Score(ABC):
         "classes", "ordered" or "several labels".
     window
         How many of the newest examples `window_accuracy` counts.
-    n
-        The number of examples.
+    n, n_unanswered
+        The number of examples; and of those to which the model had no answer yet, which no metric counts.
     accuracy, window_accuracy
         The share of right predictions; if an example may have several labels, of those with every label right.
     log_loss
@@ -126,8 +126,7 @@ class Score(ABC):
     tally
         The counts by class.
     micro_f1
-        The F1 of all decisions together. With one label an example, this is the accuracy, unless some predictions are
-        `None`.
+        The F1 of all decisions together. With one label an example, this is the accuracy.
     macro_f1
         The mean of the F1 of the classes that occurred or were predicted.
     """
@@ -141,7 +140,7 @@ class Score(ABC):
         if window < 1:
             raise ValueError(f"window is {window}: it must hold at least 1 example")
         self.window = window
-        self.n = 0
+        self.n = self.n_unanswered = 0
         self.tally = Tally()
         self._log_loss = 0.0
         self._reliability = Reliability()
@@ -158,7 +157,7 @@ class Score(ABC):
 
     @property
     def log_loss(self) -> float:
-        return ratio(self._log_loss, self.n)
+        return ratio(self._log_loss, self.n - self.n_unanswered)
 
     @property
     def reliability(self) -> Floats:
@@ -210,6 +209,7 @@ class Score(ABC):
         return {
             "kind": self.kind,
             "n": self.n,
+            "n_unanswered": self.n_unanswered,
             "tally": self.tally.get_state(),
             "log_loss": self._log_loss,
             "tenths": self._reliability.sums.tolist(),
@@ -231,6 +231,7 @@ class Score(ABC):
         self._reliability.set_state(state["tenths"])
         self.tally.set_state(state["tally"])
         self._newest, self._sums, self.n, self._log_loss = latest, sums, n, log_loss
+        self.n_unanswered = int(state.get("n_unanswered", 0))  # version 0.2 counted these as wrong
 
 
 class Tally:

@@ -149,13 +149,13 @@ class SignedLabels(Labels):
         there = [label for label in self.known if label is not None]
         met = self.known[: 1 if self.only_named else 2] if self.met else ()
         self.targets = {label: float(number) for number, label in enumerate(met) if label is not None}
-        if len(there) == 2:
+        if len(there) == 2 and (self.met or not self.grows):
             said = self.known
         elif there and self.met:
             is_limited = self.limited and self.known[0] is None
             said = (None, None) if is_limited else (there[0], there[0])
-        else:  # before anything is learned, False and True are River's convention
-            said = (False, True) if self.pos_label is None else (None, None)
+        else:  # before anything is learned; of a model for two alone River expects False and True
+            said = (None, None) if self.grows or self.pos_label is not None else (False, True)
         self.choices = (*said, None)
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -167,9 +167,8 @@ class SignedLabels(Labels):
         first, second, _ = self.choices
         if first != second:
             return {first: 1.0 - calibrated[0], second: calibrated[0]}
-        # Before anything is learned, pos_label and the label to come are equally probable.
         only = next((label for label in self.known if label is not None and self.met), None)
-        return {None: 0.5, self.positive: 0.5} if only is None else of_only(only, n_learned)
+        return {} if only is None else of_only(only, n_learned)
 
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: int

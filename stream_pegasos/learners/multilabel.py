@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -35,8 +36,8 @@ class LabelSets(Labels):
     """The labels of a model in the order in which they came; an example may have several of them."""
 
     def label(self, margins: Margins) -> Any:
-        """Whether each label holds, given its margin or its decision."""
-        return dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
+        """Whether each label holds, given its margin or its decision; one without, as it never did, does not."""
+        return dict.fromkeys(self.known, False) | dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
         """The labels that hold: those `decided` or, without these, with a margin above 0."""
@@ -56,7 +57,7 @@ class LabelSets(Labels):
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
         """The probability that each label holds, and that it does not."""
         each = of_each(margins, np.array(calibrated)).tolist()
-        return {label: {False: 1.0 - p, True: p} for label, p in zip(self.known, each, strict=False)}
+        return {label: {False: 1.0 - p, True: p} for label, p in itertools.zip_longest(self.known, each, fillvalue=0.0)}
 
 
 class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # type: ignore[misc]
@@ -206,12 +207,11 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return said.labels
 
     def _known_with(self, sets: list[dict[Label, bool]]) -> tuple[tuple[Label, ...], dict[Any, float]]:
-        """The labels and those that hold for some of these examples, and their numbers."""
+        """The labels and those of these examples, whether they hold or not, and their numbers."""
         targets = dict(self._labels.targets)
         for one in sets:
-            for label, holds in one.items():
-                if holds:
-                    targets.setdefault(label, float(len(targets)))
+            for label in one:
+                targets.setdefault(label, float(len(targets)))
         return tuple(targets), targets
 
     def _decision(self, label: Label) -> Decision:

@@ -136,7 +136,7 @@ class PegasosClassifier(Classifier):
 
     >>> pipeline = preprocessing.StandardScaler() | PegasosClassifier(l2=0.01, fit_intercept=True)
     >>> evaluate.progressive_val_score(datasets.Phishing(), pipeline, metrics.Accuracy())
-    Accuracy: 87.68%
+    Accuracy: 87.75%
 
     Several classes:
 

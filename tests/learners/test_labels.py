@@ -194,11 +194,10 @@ def test_labels_in_arrays_are_the_labels_in_lists(ys):
 @pytest.mark.parametrize(
     "pos_label, met, label, probabilities",
     [
-        (None, (), False, {False: 0.5, True: 0.5}),
-        ("spam", (), None, {None: 0.5, "spam": 0.5}),
-        (1, (), None, {None: 0.5, 1: 0.5}),
-        (True, (), False, {False: 0.5, True: 0.5}),
-        (False, (), True, {False: 0.5, True: 0.5}),
+        (None, (), None, {}),
+        ("spam", (), None, {}),
+        (1, (), None, {}),
+        (True, (), None, {}),
         (None, ("ham",), "ham", {"ham": 2 / 3, None: 1 / 3}),
         (None, (1,) * 8, 1, {1: 9 / 10, None: 1 / 10}),
         (None, (0,), 0, {0: 2 / 3, None: 1 / 3}),

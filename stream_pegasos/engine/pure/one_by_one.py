@@ -42,7 +42,7 @@ class OneByOne:
         self.learn_prepared(self._vocabulary, x, y, w)
 
     def predict_one(self, x: Any) -> Any:
-        """The label of `x`. Before anything is learned it is `None` or, with two classes and no `pos_label`, `False`.
+        """The label of `x`; `None` before anything is learned.
 
         Parameters
         ----------
