@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -354,7 +355,17 @@ class AdaptiveClassifier(WatchedClassifier):
 
     def grow(self) -> None:
         if None in self._decisions.of_label:
-            self._decisions = Decisions({self._labels.known[1]: self._decisions.of_label[None]})
+            labels: Any = self._labels
+            positive = labels.known[1]
+            if labels.only_named and labels.met:
+                others = ", ".join(map(repr, labels.targets))
+                warnings.warn(
+                    f"the threshold or limit of false positives is for {positive!r}, a label that has not come: "
+                    f"it holds neither for {others} nor for the new label",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            self._decisions = Decisions({positive: self._decisions.of_label[None]})
         super().grow()
 
     def label_of(self, margins: Margins) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import heapq
 import warnings
@@ -164,13 +165,20 @@ class TextClassifier(Classifier):
         new_params
             Parameters by name; those of a part as a dict, as in `{"classifier": {"learning_rate": 1.0}}`.
         include_attributes
-            Whether to copy other attributes, too.
+            Whether to keep what was learned, too.
         """
+        if include_attributes:
+            model = copy.deepcopy(self)
+            for name, value in (new_params or {}).items():
+                part = getattr(model, name)
+                setattr(model, name, part.clone(value, True) if isinstance(value, dict) else copy.deepcopy(value))
+            model.lock = model.classifier.lock
+            return model
         params = {
             name: getattr(self, name).clone(value) if isinstance(value, dict) and hasattr(self, name) else value
             for name, value in (new_params or {}).items()
         }
-        return super().clone(params, include_attributes)
+        return super().clone(params)
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn from one text.
