@@ -14,7 +14,7 @@ from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.learners.labels import Label, check_label
 
-__all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "teaching"]
+__all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "teaching", "without_idle"]
 
 ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
 BALANCED = "balanced"
@@ -109,6 +109,16 @@ def teaching(w: float | Sequence[float], n: int) -> list[bool]:
     each = w if isinstance(w, Sequence) else [w] * n
     check_lengths("weights", len(each), n)
     return [weight != 0.0 for weight in each]
+
+
+def without_idle(known: Iterable[Label], y: list[Any], w: Any, teaches: list[bool]) -> tuple[list[Any], list[float]]:
+    """Labels and weights in which what does not teach has the weight 0, and a label that is known or will be, so that
+    it brings none.
+    """
+    stand_in = next(iter([*known, *itertools.compress(y, teaches)]), None)
+    each = w if isinstance(w, list) else [w] * len(y)
+    weights = [plain_weight(weight) * of for weight, of in zip(each, teaches, strict=True)]
+    return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights
 
 
 def plain_weight(w: Any) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -23,7 +22,7 @@ from stream_pegasos.features.frames import (
     some_rows,
     without_duplicates,
 )
-from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight
+from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight, without_idle
 from stream_pegasos.learners.decisions import PerLabel, none_if_empty
 from stream_pegasos.learners.labels import (
     Label,
@@ -338,37 +337,27 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
         teaches = self._class_weights.teaching(y, w)
         if teaches is not None:
             self.check_labels(y)
-            y, w = self._without_idle(label_list(y), w, teaches)
+            y, w = without_idle(self._labels.targets, label_list(y), w, teaches)
             if not any(teaches) and not self._labels.targets:
                 return self.meet_rows(encoder, rows)
         labels, targets = targets_many(self._labels, y)
         if self.has_one_margin and not isinstance(labels, SignedLabels):
             return self._learn_across(encoder, rows, label_list(y), w)
         weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
-        n_before = self.n_learned
-        exchanged = self._exchange(are_exchanged(self._labels, labels))
+        before, counts_before, n_before = self._labels, self._class_weights.counts, self.n_learned
+        exchanged = False
         try:
+            exchanged = self._exchange(are_exchanged(before, labels))
             found = self._learn_targets(encoder, rows, labels, targets, weights)
+            self._labels, self._class_weights.counts = labels, counts
+            return found
         except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
             those = targets if weights is None else targets[weights > 0.0]
             learned = [labels.of_target(target) for target in those[: self.n_learned - n_before].tolist()]
-            labels, counts = self._labels.with_labels(learned), self._class_weights.counts_with(learned)
-            self._exchange(exchanged != are_exchanged(self._labels, labels))
-            self._labels, self._class_weights.counts = labels, counts
+            self._labels, self._class_weights.counts = before.with_labels(learned), counts_before
+            self._class_weights.counts = self._class_weights.counts_with(learned)
+            self._exchange(exchanged != are_exchanged(before, self._labels))
             raise
-        self._labels, self._class_weights.counts = labels, counts
-        return found
-
-    def _without_idle(
-        self, y: list[Any], w: float | list[float], teaches: list[bool]
-    ) -> tuple[list[Any], float | list[float]]:
-        """Labels and weights in which what does not teach has the weight 0, and a label that is known or will be, so
-        that it brings none.
-        """
-        stand_in = next(iter([*self._labels.targets, *itertools.compress(y, teaches)]), None)
-        each = w if isinstance(w, list) else [w] * len(y)
-        weights = [plain_weight(weight) * of for weight, of in zip(each, teaches, strict=True)]
-        return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights
 
     def _exchange(self, is_due: bool) -> bool:
         """Exchange the two classes if that is due, and return whether it was."""

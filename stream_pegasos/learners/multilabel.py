@@ -33,11 +33,16 @@ Bools = NDArray[np.bool_]
 
 @dataclass
 class LabelSets(Labels):
-    """The labels of a model in the order in which they came; an example may have several of them."""
+    """The labels of a model in the order in which they came; an example may have several of them. Those that were told
+    of examples, but never held, are apart.
+    """
+
+    never: tuple[Label, ...] = ()
 
     def label(self, margins: Margins) -> Any:
-        """Whether each label holds, given its margin or its decision; one without, as it never did, does not."""
-        return dict.fromkeys(self.known, False) | dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
+        """Whether each label holds, given its margin or its decision."""
+        held = dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
+        return held | dict.fromkeys(self.never, False)
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
         """The labels that hold: those `decided` or, without these, with a margin above 0."""
@@ -57,7 +62,8 @@ class LabelSets(Labels):
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
         """The probability that each label holds, and that it does not."""
         each = of_each(margins, np.array(calibrated)).tolist()
-        return {label: {False: 1.0 - p, True: p} for label, p in itertools.zip_longest(self.known, each, fillvalue=0.0)}
+        pairs = [*zip(self.known, each, strict=False), *((label, 0.0) for label in self.never)]
+        return {label: {False: 1.0 - p, True: p} for label, p in pairs}
 
 
 class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # type: ignore[misc]
@@ -173,7 +179,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         w = list(w) if isinstance(w, Iterable) else w
         # What has no weight brings no label.
         sets = [one if teaches else {} for one, teaches in zip(sets, teaching(w, len(sets)), strict=True)]
-        labels = LabelSets(*self._known_with(sets))
+        labels = self._labels_with(sets)
         numbers = [sorted(int(labels.targets[label]) for label, holds in one.items() if holds) for one in sets]
         starts = np.cumsum([0, *map(len, numbers)])
         self._learner.sets = (starts, np.array([number for one in numbers for number in one], np.int64))
@@ -186,7 +192,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             n = self.n_learned - n_before
             if n:  # all that have a weight, or those before a detector raised
                 those = [one for one, teaches in zip(sets, teaching(w, len(sets)), strict=True) if teaches]
-                self._labels = LabelSets(*self._known_with(those[:n]))
+                self._labels = self._labels_with(those[:n])
 
     def check_labels(self, y: Iterable[Any]) -> None:
         for labels in sets_of(y):
@@ -206,13 +212,15 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             return frame_like(X, {of: np.array([of in one for one in said.labels], bool) for of in said.classes})
         return said.labels
 
-    def _known_with(self, sets: list[dict[Label, bool]]) -> tuple[tuple[Label, ...], dict[Any, float]]:
-        """The labels and those of these examples, whether they hold or not, and their numbers."""
+    def _labels_with(self, sets: list[dict[Label, bool]]) -> LabelSets:
+        """The labels and those of these examples."""
         targets = dict(self._labels.targets)
         for one in sets:
-            for label in one:
-                targets.setdefault(label, float(len(targets)))
-        return tuple(targets), targets
+            for label, holds in one.items():
+                if holds:
+                    targets.setdefault(label, float(len(targets)))
+        told = dict.fromkeys([*self._labels.never, *itertools.chain(*sets)])
+        return LabelSets(tuple(targets), targets, tuple(label for label in told if label not in targets))
 
     def _decision(self, label: Label) -> Decision:
         if label not in self._decisions:

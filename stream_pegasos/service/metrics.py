@@ -89,7 +89,7 @@ class Metrics:
                 self._classes.setdefault(row.label, _called(row.label))
         called = [self._classes.get(label, OTHERS) for label in tally.labels]
         for name, text, counts in (
-            ("messages", "Messages learned, by their label.", tally.occurred),
+            ("messages", "Messages that had an answer and were learned, by their label.", tally.occurred),
             ("predicted", "Messages learned, by the label predicted before.", tally.predicted),
             ("right", "Messages learned that were predicted right, by their label.", tally.right),
         ):

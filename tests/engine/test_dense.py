@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from rules import ORDER, SETS
 
 from stream_pegasos import TextFeatures
+from stream_pegasos.engine.pure.adaptive_state import declared
+from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.tokens import tokens_of
 
 OPTIONS = TextFeatures().scanner.arguments[:-1]
@@ -293,3 +295,28 @@ def test_without_words_there_is_nothing_to_learn(engine_in_test):
     rest = {name: value for name, value in state.items() if name in plain.get_state()}
     rest |= {name: value for name, value in plain.get_state().items() if name.startswith("confidence")}
     assert same_state(plain, rest)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_a_state_with_a_covariance_of_no_vector_is_refused(reduction):
+    """Its numbers would be written where there is no memory for them."""
+    state = learner_of(pure_engine, reduction).get_state() | DenseBlock.of(reduction, 3, 2).get_state()
+    n_classes = {} if reduction == "two" else {"columns": 2}
+    for mean, covariance in ((0, 5), (0, 1), (3, 5), (3, 7), (2, 6)):
+        weights = np.zeros(mean) if reduction in ("two", "ordinal") else np.zeros((2, mean))
+        forged = state | {"vector_mean": np.zeros(mean), "vector_covariance": np.zeros(covariance)}
+        with pytest.raises(ValueError, match="the covariance is none of the vectors"):
+            declared(reduction).check(of_two(forged, reduction) | {"vector_weights": weights}, **n_classes)
+
+
+def of_two(state, reduction):
+    """The state of a learner that knows two classes."""
+    made = dict(state)
+    for name in state:
+        if reduction != "two" and name in ("class_counts", "vector_counts"):
+            made[name] = np.zeros(2)
+        if reduction != "two" and name in ("intercepts", "intercept_squares", "offsets", "offset_squares"):
+            made[name] = np.zeros(2 - (reduction == "ordinal"))
+        if name == "order":
+            made[name] = np.arange(2)
+    return made

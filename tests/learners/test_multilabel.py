@@ -6,7 +6,13 @@ import pytest
 from river import drift, evaluate, metrics
 
 import stream_pegasos
-from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, MultiLabelClassifier, PegasosClassifier
+from stream_pegasos import (
+    AdaptiveClassifier,
+    KernelPegasosClassifier,
+    MultiLabelClassifier,
+    PegasosClassifier,
+    load,
+)
 
 LABELS = ["grain", "ship", 7, True]
 
@@ -38,7 +44,7 @@ def test_the_forms_of_labels_mean_the_same():
         lambda y: sorted(y, key=str),
         lambda y: tuple(sorted(y, key=str)),
         lambda y: np.array(sorted(y, key=str), dtype=object),
-        lambda y: {label: label in y for label in sorted(y, key=str)} | {"never": False},
+        lambda y: {label: label in y for label in sorted(y, key=str)},
     ]
     models = [MultiLabelClassifier() for _ in forms]
     for x, y in stream(40):
@@ -144,3 +150,14 @@ def test_a_detector_and_labels_that_are_new():
     told = many.predict_learn_many([x for x, _ in examples], [y for _, y in examples])
     assert told.classes == one.classes == many.classes and told.scores.shape == (50, len(one.classes))
     assert one.weights == many.weights
+
+
+def test_a_label_that_never_held_is_answered_and_is_no_class(tmp_path):
+    model = MultiLabelClassifier()
+    model.learn_one({"a": 1.0}, {"x": True, "never": False})
+    assert model.predict_one({"a": 1.0})["never"] is False and model.classes == ("x",)
+    assert model.predict_proba_one({"a": 1.0})["never"] == {False: 1.0, True: 0.0}
+    model.save(tmp_path / "m.st")
+    again = load(tmp_path / "m.st")
+    again.learn_many([{"a": 1.0}, {"b": 1.0}], [{"x": True, "never": False}, {"never": True, "other": False}])
+    assert again.classes == ("x", "never") and [*again.predict_one({"b": 1.0})] == ["x", "never", "other"]

@@ -115,7 +115,7 @@ cdef class OneByOne:
         cdef dict model = PyObject_GenericGetDict(self, NULL)
         cdef Learner learner
         cdef object choices
-        cdef Py_ssize_t before, number
+        cdef Py_ssize_t before, number, n
         if part(model, "_by_margin") is True and is_between_steps(model):
             choices = part(PyObject_GenericGetDict(part(model, "_labels"), NULL), "choices")
             if choices is not None and isinstance(encoder, Encoder) and isinstance(part(model, "_learner"), Learner):
@@ -123,8 +123,8 @@ cdef class OneByOne:
                 before = load_usual(<Encoder> encoder, learner._guard, learner._current_example, x, learner._meets_unknown)
                 if before >= 0:
                     learner._meet_current(<Encoder> encoder, before)
-                    number = learner._largest()
-                    return (<tuple> choices)[len(<tuple> choices) - 1 if number < 0 else number]
+                    number, n = learner._largest(), len(<tuple> choices) - 1
+                    return (<tuple> choices)[number if 0 <= number < n else n]  # which nothing else checks
         return PureOneByOne.predict_prepared(self, encoder, x)
 
 

@@ -120,10 +120,10 @@ def dense_fields(reduction: str) -> tuple[Field, ...]:
 
 def is_covariance(state: State) -> bool:
     """Whether it is the lower half of a matrix for the vectors, and no entry is larger than variances allow."""
-    n = len(state.get("vector_mean", ()))
-    if n == 0:
+    if "vector_mean" not in state:
         return True
-    if len(state["vector_covariance"]) != n * (n + 1) // 2:
+    n = len(state["vector_mean"])
+    if n == 0 or len(state["vector_covariance"]) != n * (n + 1) // 2:
         return False
     rows, columns = np.tril_indices(n)
     variances = state["vector_covariance"][rows == columns]
