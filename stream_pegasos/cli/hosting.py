@@ -17,7 +17,7 @@ from stream_pegasos.cli.models import takes_several
 from stream_pegasos.cli.options import service_field
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.labels import AllowedLabels, Label
+    from stream_pegasos.learners.label_meaning import AllowedLabels, Label
     from stream_pegasos.service import Service
 
 

@@ -10,12 +10,12 @@ from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
 from stream_pegasos.cli.console import Failure, note, printable
-from stream_pegasos.cli.models import message_fields, new_model, takes_lines, takes_several
+from stream_pegasos.cli.models import labels_known, message_fields, new_model, takes_lines, takes_several
 from stream_pegasos.cli.options import ModelOptions
 from stream_pegasos.cli.stream import Stream
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.labels import Label
+    from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.streams import Example, Source, Truth
 
 REPORTED_BAD_LINES = 10
@@ -38,6 +38,7 @@ class Input:
     """
 
     def __init__(self, stream: Stream, model: Any, *, unlabelled: bool = False, unreadable: bool = False) -> None:
+        from stream_pegasos.learners.label_meaning import LabelsMeant
         from stream_pegasos.streams import LabelFormat
         from stream_pegasos.streams.options import ReadOptions
 
@@ -65,7 +66,7 @@ class Input:
             text_field=stream.text_fields_for(model)[0],
             label_field=options.label_field or model.field_names.get("label_field", "label"),
             id_field=options.id_field,
-            labels=LabelFormat(stream.separator, self.several),
+            labels=LabelFormat(stream.separator, self.several, LabelsMeant(labels_known(model))),
             delimiter=stream.delimiter,
             columns=stream.columns,
             fields=self.fields,

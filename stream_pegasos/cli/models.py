@@ -15,7 +15,7 @@ from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, Model
 from stream_pegasos.cli.stream import DICT_FORMATS, Stream
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.labels import Label
+    from stream_pegasos.learners.label_meaning import Label
 
 
 def takes_text(model: Any) -> bool:
@@ -87,11 +87,10 @@ def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"],
     """Warn at the end of labels that look like a mistake: the positive label never came, or many labels are new to a
     model that knew others.
     """
-    from stream_pegasos.learners.labels import written_like
-    from stream_pegasos.streams import label_of
+    from stream_pegasos.learners.label_meaning import known_label, label_of
 
     positive = None if pos_label is None else label_of(pos_label)
-    if positive is not None and met and not any(written_like(positive, each) == each for each in {*met, *known}):
+    if positive is not None and met and known_label(positive, [*met, *known]) is None:
         note(f"no message had the label {printable(positive)} of --pos-label; the labels were {listed(met)}")
     new = [label for label in model.classes if label in met and label not in known]
     if new and known and (len(known) == 2 or len(new) > len(known)):
@@ -102,14 +101,16 @@ def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"],
 
 
 def chosen_label(model: Any, text: str, named_by: str) -> Any:
-    """The learned label that a text means."""
+    """The learned label that a text means, also as it is printed."""
+    from stream_pegasos.learners.label_meaning import known_label
+
     known = labels_known(model)
-    meant = [label for label in known if printable(label) == text]
-    if len(meant) > 1:
-        raise click.BadParameter(f"{text!r} may be any of {', '.join(map(repr, meant))}", param_hint=named_by)
-    if not meant:
+    meant = known_label(text, known)
+    if meant is None:
+        meant = next((label for label in known if printable(label) == text), None)
+    if meant is None:
         raise click.BadParameter(f"{text!r} is none of the labels learned: {listed(known)}", param_hint=named_by)
-    return meant[0]
+    return meant
 
 
 def new_model(
@@ -250,6 +251,10 @@ def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, v
 def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
     """Change the decision of a model as the options say."""
     given = decision.given()
+    if "pos_label" in given:
+        from stream_pegasos.learners.label_meaning import label_meant
+
+        given["pos_label"] = label_meant(given["pos_label"], labels_known(model))
     if given:
         with naming(path):
             model.set_decision(**given)

@@ -25,8 +25,8 @@ from stream_pegasos.features.frames import (
 )
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight
 from stream_pegasos.learners.decisions import PerLabel, none_if_empty
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import (
-    Label,
     Labels,
     SignedLabels,
     are_exchanged,

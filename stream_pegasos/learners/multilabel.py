@@ -20,7 +20,8 @@ from stream_pegasos.learners.class_weights import teaching
 from stream_pegasos.learners.decisions import Decision, PerLabel, changed_by_label, limited, parameters_of_decisions
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
-from stream_pegasos.learners.labels import Label, Labels, Margins, check_label, unknown_label
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import Labels, Margins, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores
 from stream_pegasos.learners.probabilities import Floats, of_each
 from stream_pegasos.learners.watched import WatchedClassifier

@@ -18,7 +18,7 @@ from stream_pegasos.evaluation.prequential import encode_ahead, predict_block
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
-from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.operation.answers import answers_of, shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints

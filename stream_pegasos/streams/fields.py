@@ -7,7 +7,6 @@ from typing import Any
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
-from stream_pegasos.learners.labels import Label, label_of
 from stream_pegasos.streams.example import Parsed, RecordError, Truth, together
 from stream_pegasos.streams.options import ReadOptions
 
@@ -93,7 +92,7 @@ def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
     if type(label) is str:
         return labels.of_text(label)
     if type(label) is list:
-        several = [_one_label(each, field) for each in label]
+        several = [labels.meant(_one_label(each, field)) for each in label]
         if None in several:
             raise ValueError(f"field {field!r} is a list with an empty label")
         return together(each for each in several if each is not None)
@@ -102,16 +101,9 @@ def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
     return labels.of_label(None if label is _ABSENT else _one_label(label, field))
 
 
-def _one_label(label: Any, field: str) -> Label | None:
-    if type(label) is str:
-        return label_of(label)
-    if type(label) is float:
-        # Beyond 2**53 a float does not tell which integer was written.
-        if not label.is_integer() or abs(label) > 2**53:
-            raise ValueError(f"label {label} is not an integer of up to 2**53")
-        return int(label)
-    if label is None or type(label) in (bool, int):
-        return label  # type: ignore[no-any-return]
+def _one_label(label: Any, field: str) -> Any:
+    if label is None or type(label) in (str, bool, int, float):
+        return label
     raise ValueError(f"field {field!r} is {_kind(label)}, not a label")
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO, Unpack
 
-from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, may_begin, opened
 from stream_pegasos.streams.compression import EXTENSIONS as COMPRESSIONS
 from stream_pegasos.streams.compression import decompressed
@@ -310,7 +310,7 @@ def line_parser(options: ReadOptions, encoding: Encoding, labels_alone: bool = F
         if parsed is None or not has_one_label:
             return parsed
         x, y, w, id = parsed
-        return x, labels.of_label(y), w, id  # type: ignore[arg-type]
+        return x, labels.of_label(y), w, id
 
     return parse_line
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
-from stream_pegasos.learners.labels import Label, label_of
+from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, label_of
 from stream_pegasos.streams.example import Parsed
 from stream_pegasos.streams.options import ReadOptions
 
@@ -125,10 +125,13 @@ def _number(text: str, what: str) -> float:
 
 
 def _number_label(text: str) -> Label | None:
+    """The number of a label, or the text that it is; `null` is no label, as in JSON."""
     try:
         number = float(text)
     except ValueError:
-        return label_of(text)
+        return None if text == "null" else text
     if not math.isfinite(number):
         raise ValueError(f"label is {text!r}, not a finite number")
-    return int(number) if number.is_integer() and abs(number) <= 2**53 else label_of(text)
+    if number.is_integer() and abs(number) <= MOST_EXACT and label_of(text) == text:  # such as 1e3
+        return int(number)
+    return text

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier
+from stream_pegasos.learners.label_meaning import label_of
 from stream_pegasos.learners.labels import (
     Labels,
     SignedLabels,
@@ -17,7 +18,6 @@ from stream_pegasos.learners.labels import (
     check_label,
     label_array,
     label_list,
-    label_of,
     targets_many,
 )
 
