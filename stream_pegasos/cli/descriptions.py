@@ -32,9 +32,10 @@ class DescriptionOptions:
         """Have a model learn what labels mean, if any option is given."""
         from stream_pegasos.learners.label_meaning import LabelsMeant
 
+        meant = LabelsMeant(labels_known(model))
         descriptions: dict[Any, Any] = {}
         if self.describe_names:
-            labels = labels_known(model) if allowed is None else allowed.labels
+            labels = labels_known(model) if allowed is None else tuple(map(meant, allowed.labels))
             if not labels:
                 raise click.BadParameter(
                     "the labels are not known: name them by --labels", param_hint="--describe-names"
@@ -42,7 +43,7 @@ class DescriptionOptions:
             descriptions = dict.fromkeys(labels)
         if self.describe is not None:
             with naming(self.describe):
-                descriptions |= read_descriptions(self.describe, LabelsMeant(labels_known(model)))
+                descriptions |= read_descriptions(self.describe, meant)
         if not descriptions:
             return
         if not takes_text(model):

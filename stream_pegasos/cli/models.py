@@ -105,9 +105,10 @@ def chosen_label(model: Any, text: str, named_by: str) -> Any:
     from stream_pegasos.learners.label_meaning import known_label
 
     known = labels_known(model)
-    meant = known_label(text, known)
-    if meant is None:
-        meant = next((label for label in known if printable(label) == text), None)
+    printed = [label for label in known if printable(label) == text]
+    if len(printed) > 1:
+        raise click.BadParameter(f"{text!r} may be any of {', '.join(map(repr, printed))}", param_hint=named_by)
+    meant = printed[0] if printed else known_label(text, known)
     if meant is None:
         raise click.BadParameter(f"{text!r} is none of the labels learned: {listed(known)}", param_hint=named_by)
     return meant

@@ -120,6 +120,7 @@ def label_named(classes: Iterable[Any], given: Any) -> Any:
     """
     known = [label for label in classes if label is not None]
     shortened = [label for label in known if shown(label) != label and shown(label) == given]
-    if len(shortened) + (given in known) > 1:
-        raise LookupError(f"{given!r} may be any of {len(shortened)} labels, which are shown alike")
+    n = len(shortened) + (bool(shortened) and given in known)
+    if n > 1:
+        raise LookupError(f"{given!r} may be any of {n} labels, which are shown alike")
     return shortened[0] if shortened else known_label(given, known)

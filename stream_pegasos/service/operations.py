@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import size_of
-from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.service.labelling import Labelling
 from stream_pegasos.service.messages import (
     LONGEST_EXPLAINED,
@@ -131,7 +130,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     )
     async def learn(sent: Any) -> Response:
         batch = batch_of(sent, service)
-        meant = LabelsMeant(service.model.classes)
+        meant = service.labels_meant
         examples: list[Labelled] = [
             (x, labels_as_read(message.label, service.kind, i, batch.is_list, meant), message.weight)
             for i, (x, message) in enumerate(zip(batch.X, batch.messages, strict=True))
@@ -153,7 +152,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         (x,) = batch_of(message, service).X
         if service.mail_field is None and size_of(x) > LONGEST_EXPLAINED:
             raise HTTPException(413, f"only texts of up to {LONGEST_EXPLAINED:,} characters are explained")
-        meant = LabelsMeant(service.model.classes)
+        meant = service.labels_meant
         label = None if message.label is UNSET else label_as_read(message.label, "label", meant)
         with refusing(unknown=422):
             return as_json(await service.explain(x, label))
@@ -167,7 +166,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def describe(sent: Any) -> Response:
-        meant = LabelsMeant(service.model.classes)
+        meant = service.labels_meant
         descriptions = {meant(name): description for name, description in sent.items()}
         with refusing(kept="what is learned cannot be kept"):
             return as_json(await service.describe_labels(descriptions))
@@ -192,7 +191,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     async def teach(sent: Taught) -> Response:
         label = sent.label
         if label is not None:
-            label = labels_as_read(label, service.kind, 0, many=False, meant=LabelsMeant(service.model.classes))
+            label = labels_as_read(label, service.kind, 0, many=False, meant=service.labels_meant)
         with refusing(unknown=404, kept="the label cannot be kept"):
             await labelling.teach(sent.number, label)
         return as_json({"n_given": service.active_learning.n_given})

@@ -338,8 +338,8 @@ def test_a_bool_and_0_and_1_stand_for_their_texts(given, pair):
         assert model.classes[0] in pair and type(model.classes[0]) is type(positive)
 
 
-NO_INTEGERS = ["01", "1.0", "\u0661", "1_0", "spam", "9" * 5000]
-READ = {"1": 1, "-1": -1, "+1": 1, "0": 0, " 12\t": 12, " spam ": "spam", "": None, "  ": None}
+NO_INTEGERS = ["01", "1.", "1.5", "01.0", "9007199254740993.0", "\u0661", "1_0", "spam", "9" * 5000]
+READ = {"1": 1, "1.0": 1, "-2.00": -2, "-1": -1, "+1": 1, "0": 0, " 12\t": 12, " spam ": "spam", "": None, "  ": None}
 
 
 @pytest.mark.parametrize(("text", "label"), [*READ.items(), *zip(NO_INTEGERS, NO_INTEGERS, strict=True)])
