@@ -100,6 +100,15 @@ def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"],
         )
 
 
+def tell_of_unknown_labels(model: Any, met: Collection["Label"]) -> None:
+    """Warn of labels of a file that the model, which learns none of them, does not know."""
+    known = labels_known(model)
+    new = [label for label in met if label not in known]
+    if new:
+        knows = f"it knows {listed(known)}" if known else "it has learned none"
+        note(f"{len(new):,} label{'s' * (len(new) != 1)} came that the model does not know: {listed(new)}; {knows}")
+
+
 def chosen_label(model: Any, text: str, named_by: str) -> Any:
     """The learned label that a text means, also as it is printed."""
     from stream_pegasos.learners.label_meaning import known_label

@@ -183,3 +183,17 @@ def test_null_is_no_label_in_vw(here):
     assert [e.y for e in read("m.vw", on_bad_line=lambda *line: bad.append(line))] == [2, "nullable"]
     assert bad == [(1, "no label")]
     assert [e.y for e in read("m.vw", unlabelled=True)] == [None, 2, "nullable"]
+
+
+def test_labels_that_the_model_never_knew(main, here):
+    """They are told once, with some of each."""
+    taught(["ham", "spam"]).save("m")
+    lines = [f"L{i % 30}\tmoon\n" for i in range(300)]
+    Path("m.txt").write_text("".join([*lines, "ham\tmoon\n"]))
+    _, _, err = main("test m m.txt")
+    assert err.count("\n") == 1 and "30 labels came that the model does not know: L0, L1, " in err
+    assert err.endswith("; it knows ham, spam\n")
+    Path("m.txt").write_text("ham\tmoon\nSpam\tsun\n")
+    assert "1 label came that the model does not know: Spam; it knows ham, spam" in main("test m m.txt")[2]
+    Path("m.txt").write_text("ham\tmoon\n")
+    assert main("test m m.txt")[2] == ""
