@@ -9,7 +9,7 @@ from itertools import chain
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
-from stream_pegasos.cli.console import Failure, note, printable
+from stream_pegasos.cli.console import Failure, listed, note, printable
 from stream_pegasos.cli.models import labels_known, message_fields, new_model, takes_lines, takes_several
 from stream_pegasos.cli.options import ModelOptions
 from stream_pegasos.cli.stream import Stream
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stream_pegasos.streams import Example, Source, Truth
 
 REPORTED_BAD_LINES = 10
+MESSAGES_WITHOUT = 500  # that all lack a field which the model reads, before this is told
 MOST_UNREAD = 1_000  # names of unread fields that are reported; a stream may bring new ones without end
 
 
@@ -55,6 +56,8 @@ class Input:
         self._fault = ""  # of the newest bad record
         self._next_note = 10 * REPORTED_BAD_LINES
         self._unread: set[str] = set()  # fields that were reported
+        self._lacking = {*self.fields}  # fields that no message had so far
+        self._n_with_fields = 0
         self._file: IO[bytes] | None = None
         self._ahead: Iterator[Example] | None = None  # all examples, once the first was looked at
         self._is_open = False  # whether the first message decides if messages may have several labels
@@ -140,6 +143,8 @@ class Input:
     def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         for example in examples:
             self.n_good += example.fault is None
+            if self._lacking:
+                self.meet_fields(example)
             if self._options.unlabelled or example.fault is not None:
                 yield example
                 continue
@@ -199,6 +204,23 @@ class Input:
                 return f"label {printable(each)} is none of {', '.join(map(printable, allowed.labels))}"
         return None
 
+    # Fields
+
+    def meet_fields(self, example: "Example") -> None:
+        """Note which fields a message has; tell once of those that no message of many had."""
+        if not self._lacking or example.fault is not None or not isinstance(example.x, dict):
+            return
+        self._lacking -= example.x.keys()
+        self._n_with_fields += 1
+        if self._lacking and self._n_with_fields == MESSAGES_WITHOUT:
+            self._tell_of_lacking_fields()
+
+    def _tell_of_lacking_fields(self) -> None:
+        names = [name for name in self.fields if name in self._lacking]
+        n = self._n_with_fields
+        self._lacking.clear()
+        note(f"none of {n:,} messages has the field{'s' * (len(names) > 1)} {listed(names)}, which the model reads")
+
     # Reports
 
     def report(self, where: str, reason: str) -> None:
@@ -219,7 +241,9 @@ class Input:
         self._report_line(example.line, reason)
 
     def report_rest(self) -> None:
-        """Report at the end how many more bad records there were."""
+        """Report at the end how many more bad records there were, and which fields no message had."""
+        if self._lacking and self._n_with_fields > 1:
+            self._tell_of_lacking_fields()
         if rest := self.n_bad - self._n_reported:
             note(f"{rest:,} more bad {self.record}{'s' * (rest != 1)} skipped")
         if self.n_windows_1252:

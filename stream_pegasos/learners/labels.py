@@ -288,7 +288,7 @@ def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
     """
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu" and len(y):
         numbers = range(int(y.min()), int(y.max()) + 1)
-        if len(numbers) <= FEW_LABELS:
+        if numbers.stop - numbers.start <= FEW_LABELS:  # which len() cannot say of a range beyond 2**63
             return targets_of_few(known, y, numbers)
     given = label_list(y)
     try:

@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 
 from stream_pegasos.evaluation.tallies import LABELS
 from stream_pegasos.features.mail import Mail, bytes_of
-from stream_pegasos.features.message import Fields, size_of
+from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.service.work import Service
 from stream_pegasos.streams.mail_ids import mail_id
@@ -69,11 +69,15 @@ def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
         text = [("text", str)] if kind is not LabelledMessage else [("text", str | UnsetType, UNSET)]
         x = property(lambda self: None if self.text is UNSET else self.text)
         return msgspec.defstruct(kind.__name__, text, bases=(kind,), kw_only=True, namespace={"x": x})
-    names = {f"field_{i}": name for i, name in enumerate(fields)}
+    outer = [name.partition(".")[0] for name in fields]  # an object with the field, as `from` of `from.name`
+    taken = {*LabelledMessage.__struct_fields__}
+    top = dict.fromkeys([*fields, *(name for name in outer if name not in taken)])
+    names = {f"field_{i}": name for i, name in enumerate(top)}
 
     def given(self: Any) -> Fields | None:
-        values = ((name, getattr(self, own)) for own, name in names.items())
-        return Fields({name: value for name, value in values if value is not UNSET}) or None
+        there = {name: value for own, name in names.items() if (value := getattr(self, own)) is not UNSET}
+        found = ((name, value_of(there, name)) for name in fields)
+        return Fields({name: value for name, value in found if value is not ABSENT}) or None
 
     values = [(own, Any, UNSET) for own in names]
     return msgspec.defstruct(
