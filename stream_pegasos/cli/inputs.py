@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from stream_pegasos.streams import Example, Source, Truth
 
 REPORTED_BAD_LINES = 10
-MESSAGES_WITHOUT = 500  # that all lack a field which the model reads, before this is told
+# Messages that all lack a field which the model reads, before this is told: on the way, and at the end.
+MESSAGES_WITHOUT, FEWEST_WITHOUT = 500, 10
 MOST_UNREAD = 1_000  # names of unread fields that are reported; a stream may bring new ones without end
 
 
@@ -49,6 +50,7 @@ class Input:
         self.several = takes_several(model)
         self.n_bad = 0  # records that could not be read or learned
         self.n_good = 0  # records read
+        self.n_blank = 0  # lines that were skipped, as they are blank
         self.n_windows_1252 = 0  # lines read as Windows-1252, since they are not UTF-8
         self.broken_off = ""  # why the rest was not read, if reading failed
         self.labels_met: dict[Label, None] = {}  # in the order in which they came
@@ -79,6 +81,7 @@ class Input:
             on_windows_1252=self._count_windows_1252,
             on_unread_field=self._report_unread_field if self.strict else None,
             on_lines_of_text=self._report_lines_of_text if may_be_text else None,
+            on_blank_line=self._count_blank,
         )
 
     # Examples
@@ -242,13 +245,19 @@ class Input:
 
     def report_rest(self) -> None:
         """Report at the end how many more bad records there were, and which fields no message had."""
-        if self._lacking and self._n_with_fields > 1:
+        if self._lacking and self._n_with_fields >= FEWEST_WITHOUT:
             self._tell_of_lacking_fields()
         if rest := self.n_bad - self._n_reported:
             note(f"{rest:,} more bad {self.record}{'s' * (rest != 1)} skipped")
         if self.n_windows_1252:
             lines, were = ("line", "was") if self.n_windows_1252 == 1 else ("lines", "were")
             note(f"{self.n_windows_1252:,} {lines} {were} not UTF-8 and {were} read as Windows-1252")
+
+    def report_blank(self) -> None:
+        """Report how many lines have no answer, as they are blank."""
+        if self.n_blank and self.n_good:
+            lines, it = ("line was", "it") if self.n_blank == 1 else ("lines were", "them")
+            note(f"{self.n_blank:,} {lines} blank, and there is no answer for {it}")
 
     def bad_lines(self) -> str:
         bad = f"{self.n_bad:,} bad {self.record}{'s' * (self.n_bad != 1)}"
@@ -263,6 +272,9 @@ class Input:
 
     def _report_line(self, line: int, reason: str) -> None:
         self.report(f"{self.record} {line}", reason)
+
+    def _count_blank(self) -> None:
+        self.n_blank += 1
 
     def _count_windows_1252(self) -> None:
         self.n_windows_1252 += 1

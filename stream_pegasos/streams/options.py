@@ -44,6 +44,7 @@ class ReadKeywords(TypedDict, total=False):
     on_windows_1252: Callable[[], None] | None
     on_unread_field: Callable[[str], None] | None
     on_lines_of_text: Callable[[], None] | None
+    on_blank_line: Callable[[], None] | None
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class ReadOptions:
     on_windows_1252: Callable[[], None] | None = None
     on_unread_field: Callable[[str], None] | None = None
     on_lines_of_text: Callable[[], None] | None = None
+    on_blank_line: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", tuple(self.fields))

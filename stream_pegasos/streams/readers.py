@@ -117,6 +117,8 @@ def read(
     on_lines_of_text
         Called where a stream in jsonl begins with neither `{` nor `[`: it is then read as the format text. Without it
         such lines are bad.
+    on_blank_line
+        Called for each empty line that is skipped, and for each comment of svmlight.
 
     Raises
     ------
@@ -301,12 +303,14 @@ def line_parser(options: ReadOptions, encoding: Encoding, labels_alone: bool = F
     def parse_line(line: bytes) -> Parsed | None:
         if not encoding.is_utf8:
             line = encoding.text(line).encode()
-        if skips_blank and (not line or line.isspace()):
-            return None
-        try:
-            parsed = parse(line.rstrip(b"\r\n"))
-        except UnicodeDecodeError:
-            parsed = parse(encoding.text(line).rstrip("\r\n").encode())
+        parsed = None
+        if not skips_blank or not (not line or line.isspace()):
+            try:
+                parsed = parse(line.rstrip(b"\r\n"))
+            except UnicodeDecodeError:
+                parsed = parse(encoding.text(line).rstrip("\r\n").encode())
+        if parsed is None and line and options.on_blank_line is not None:
+            options.on_blank_line()
         if parsed is None or not has_one_label:
             return parsed
         x, y, w, id = parsed

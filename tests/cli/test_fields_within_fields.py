@@ -79,9 +79,9 @@ def test_a_field_that_no_message_has_is_told_once(main, ok, here):
     Path("m.jsonl").write_text("\n".join(lines * 100))
     _, _, err = main("train m.jsonl --category-field from.address,from.name --save m")
     assert err == "stream-pegasos: none of 500 messages has the field from.address, which the model reads\n"
-    Path("few.csv").write_text("text,label\na,ham\nb,spam\n")
+    Path("few.csv").write_text("text,label\n" + "a,ham\nb,spam\n" * 5)
     _, _, err = main("test m few.csv")
-    assert err == "stream-pegasos: none of 2 messages has the fields from.address, from.name, which the model reads\n"
+    assert err == "stream-pegasos: none of 10 messages has the fields from.address, from.name, which the model reads\n"
 
 
 @pytest.mark.parametrize("missing", [float("nan"), np.nan, pd.NA])
