@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
 from stream_pegasos.cli.console import Failure, listed, note, printable
-from stream_pegasos.cli.models import labels_known, message_fields, new_model, takes_lines, takes_several
+from stream_pegasos.cli.models import labels_known, message_fields, new_model, takes_lines, takes_several, takes_text
 from stream_pegasos.cli.options import ModelOptions
 from stream_pegasos.cli.stream import Stream
 
@@ -75,6 +75,7 @@ class Input:
             delimiter=stream.delimiter,
             columns=stream.columns,
             fields=self.fields,
+            namespace_is_text=stream.format == "vw" and takes_text(model),
             encoding=options.encoding,
             unlabelled=unlabelled,
             unreadable=unreadable,

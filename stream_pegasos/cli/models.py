@@ -127,7 +127,7 @@ def new_model(
     options: ModelOptions, stream: Stream | None = None, *, is_mail: bool = False, several: bool = False
 ) -> Any:
     """A model with these options; without a stream, messages are mails or texts."""
-    from stream_pegasos import TextClassifier
+    from stream_pegasos import MailFeatures, TextClassifier
     from stream_pegasos.features.base import FeatureUnion
 
     try:
@@ -141,12 +141,14 @@ def new_model(
         if classifier.get("ordered") and classifier.get("multi_label"):
             raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
         if stream is not None and stream.format in DICT_FORMATS:
-            if features is None:
+            has_fields = bool(stream.text_fields) or isinstance(features, FeatureUnion)
+            if features is None and not has_fields:
                 return _new_classifier(**classifier)
-            if stream.format != "vw" or not isinstance(features, FeatureUnion):  # its fields are namespaces
+            if stream.format != "vw" or not has_fields or isinstance(features, MailFeatures):  # fields are namespaces
                 raise click.BadParameter(
-                    f"format {stream.format} carries features, not text: --ngrams, --n-features, --analyzer, "
-                    "--binary, --mask-digits, --prefix-length, --vectors and --mail do not apply"
+                    f"format {stream.format} carries features, not text: --text-field (but for a namespace of vw), "
+                    "--ngrams, --n-features, --analyzer, --binary, --mask-digits, --prefix-length, --vectors and "
+                    "--mail do not apply"
                 )
         model = TextClassifier(features, _new_classifier(**classifier))
         _keep_field_names(stream, model)
@@ -284,6 +286,11 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
     if stream.separator is not None and not takes_several(model):
         raise Failure(f"{path} is a model of one label a message, but --label-separator gives several")
     _keep_field_names(stream, model)
+    if stream.text_fields and stream.format in DICT_FORMATS and not takes_text(model):
+        raise Failure(f"{path} is a model of features, not of the text of {', '.join(stream.text_fields)}")
+    is_namespace = stream.format == "vw" and (stream.text_fields or "text_field" in model.field_names)
+    if takes_text(model) and is_namespace:
+        return
     if takes_text(model) == (stream.format in DICT_FORMATS) and not message_fields(model):
         kind = "texts" if takes_text(model) else "features, as in the formats vw and svmlight"
         raise Failure(f"{path} is a model of {kind}, but {stream.name} has format {stream.format}")

@@ -66,6 +66,7 @@ class ReadOptions:
     delimiter: str | None = None
     columns: Sequence[str] | None = None
     fields: Sequence[str] = ()
+    namespace_is_text: bool = False  # whether a message of vw is the text of the namespace `text_field`
     encoding: str = "utf-8"
     encoding_errors: str = "windows-1252"
     unlabelled: bool = False

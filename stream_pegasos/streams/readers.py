@@ -77,7 +77,8 @@ def read(
         pipes without an extension; a folder is mail.
     text_field
         The field with the text in the formats jsonl, parquet, csv and tsv. In the first two `a.b` is the
-        field b of the object a, unless a field is called `a.b`.
+        field b of the object a, unless a field is called `a.b`. In vw the namespace whose features are the words of the
+        text; where none is named, `x` is the features of all.
     label_field
         The field with the label, named in the same way; in mail a header, such as `"X-Spam-Flag"`, which is taken
         out of the mail.
@@ -148,7 +149,7 @@ def read(
     [(2, "no field 'label'; its fields: text")]
 
     """
-    asked = ReadOptions(labels=labels, unlabelled=unlabelled, **options)
+    asked = ReadOptions(labels=labels, unlabelled=unlabelled, namespace_is_text="text_field" in options, **options)
     if asked.format is None:
         asked = replace(asked, format=format_of(_path(source)))
     if asked.format == "text" and not unlabelled:
