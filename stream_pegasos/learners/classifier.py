@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -32,6 +33,7 @@ from stream_pegasos.learners.labels import (
     are_exchanged,
     check_label,
     label_list,
+    looks_like_no_classes,
     n_of_two,
     targets_many,
 )
@@ -64,6 +66,7 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
     """
 
     capabilities: frozenset[str] = frozenset()
+    _told_of_labels = False  # whether it was warned that labels look like no classes
     max_features: int | None = None
     n_drifts: int = 0
     _linear = True  # whether two values in one column count as their sum
@@ -356,8 +359,17 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
             self._exchange(exchanged != are_exchanged(self._labels, labels))
             self._labels, self._class_weights.counts = labels, counts
             raise
+        is_new = labels is not self._labels
         self._labels, self._class_weights.counts = labels, counts
+        if is_new:
+            self._tell_of_labels()
         return found
+
+    def _tell_of_labels(self) -> None:
+        """Warn once where labels look like no classes; all is learned before."""
+        if not self._told_of_labels and (warning := looks_like_no_classes(self._labels, self.n_learned)):
+            self._told_of_labels = True
+            warnings.warn(warning, stacklevel=2)
 
     def _without_idle(
         self, y: list[Any], w: float | list[float], teaches: list[bool]

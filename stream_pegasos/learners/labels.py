@@ -263,6 +263,21 @@ class PositiveLabelError(ValueError):
     """A decision rests on which label is the positive one, and nothing says which it is."""
 
 
+MANY_MESSAGES = 300  # after which most labels should be known
+
+
+def looks_like_no_classes(known: Labels, n_learned: int) -> str | None:
+    """What is to be said where most of so many messages brought a label of their own; `None` if they did not."""
+    n = len(known.classes)
+    if n_learned < MANY_MESSAGES or 2 * n <= n_learned:
+        return None
+    some = ", ".join(repr(label)[:40] for label in known.classes[:5])
+    return (
+        f"{n_learned:,} messages brought {n:,} labels, such as {some}: these look like numbers to be predicted, ids or "
+        "texts, not like classes; is it the right field? Name that of the label, on the command line by --label-field"
+    )
+
+
 def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
     """The message of an error about a label that the model does not know."""
     known = ", ".join(repr(each) for each in classes if each is not None)

@@ -187,6 +187,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             if n:  # all that have a weight, or those before a detector raised
                 those = [one for one, teaches in zip(sets, teaching(w, len(sets)), strict=True) if teaches]
                 self._labels = LabelSets(*self._known_with(those[:n]))
+                self._tell_of_labels()
 
     def check_labels(self, y: Iterable[Any]) -> None:
         for labels in sets_of(y):

@@ -36,7 +36,7 @@ def test_a_namespace_is_a_text(files, ok):
 
 
 def test_a_namespace_that_is_not_there(files, main, fails, ok):
-    code, out, err = main("train m.vw --text-field nosuch --save m")
+    code, _, err = main("train m.vw --text-field nosuch --save m")
     assert code == 1 and "no namespace 'nosuch'; it has t, other" in err and "no message of m.vw was learned" in err
     ok("train m.vw --save features")
     assert "is a model of features, not of the text of t" in fails("predict features m.vw --text-field t")
