@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -33,9 +32,9 @@ from stream_pegasos.learners.labels import (
     are_exchanged,
     check_label,
     label_list,
-    looks_like_no_classes,
     n_of_two,
     targets_many,
+    told_of_labels,
 )
 from stream_pegasos.learners.merging import Mergeable
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores, joined_scores
@@ -362,14 +361,8 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
         is_new = labels is not self._labels
         self._labels, self._class_weights.counts = labels, counts
         if is_new:
-            self._tell_of_labels()
+            self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
         return found
-
-    def _tell_of_labels(self) -> None:
-        """Warn once where labels look like no classes; all is learned before."""
-        if not self._told_of_labels and (warning := looks_like_no_classes(self._labels, self.n_learned)):
-            self._told_of_labels = True
-            warnings.warn(warning, stacklevel=2)
 
     def _without_idle(
         self, y: list[Any], w: float | list[float], teaches: list[bool]

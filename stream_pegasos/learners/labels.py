@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -266,16 +267,18 @@ class PositiveLabelError(ValueError):
 MANY_MESSAGES = 300  # after which most labels should be known
 
 
-def looks_like_no_classes(known: Labels, n_learned: int) -> str | None:
-    """What is to be said where most of so many messages brought a label of their own; `None` if they did not."""
+def told_of_labels(known: Labels, n_learned: int) -> bool:
+    """Warn where most of many messages brought a label of their own, as no classes do; return whether it was."""
     n = len(known.classes)
     if n_learned < MANY_MESSAGES or 2 * n <= n_learned:
-        return None
+        return False
     some = ", ".join(repr(label)[:40] for label in known.classes[:5])
-    return (
+    warnings.warn(
         f"{n_learned:,} messages brought {n:,} labels, such as {some}: these look like numbers to be predicted, ids or "
-        "texts, not like classes; is it the right field? Name that of the label, on the command line by --label-field"
+        "texts, not like classes; is it the right field? Name that of the label, on the command line by --label-field",
+        stacklevel=3,
     )
+    return True
 
 
 def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
