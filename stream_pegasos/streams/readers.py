@@ -45,9 +45,9 @@ def read(
     it comes from a file, is copied to a temporary one), UTF-16 with a byte order mark, and an array of
     JSON objects in place of lines.
 
-    Empty lines are skipped, except in the format text, where they are empty texts. Labels that read as integers,
-    also as 1.0, become `int`, JSON's `true` and `false` stay `bool`, all others are `str`; null is no label. A JSON list of labels, or several
-    `__label__`, become a tuple of labels; an empty list becomes an empty tuple.
+    Empty lines are skipped, except in the format text, where they are empty texts. Labels that read as integers, also
+    as 1.0, become `int`, JSON's `true` and `false` stay `bool`, all others are `str`; `null` is no label. A JSON list
+    of labels, or several `__label__`, become a tuple of labels; an empty list becomes an empty tuple.
 
     | format | one example | extensions |
     |---|---|---|

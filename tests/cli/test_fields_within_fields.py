@@ -77,8 +77,11 @@ def test_what_is_no_missing_value():
 def test_a_field_that_no_message_has_is_told_once(main, ok, here):
     lines = [json.dumps({**x, "label": label}) for x, label in zip(NESTED, LABELS, strict=True)]
     Path("m.jsonl").write_text("\n".join(lines * 100))
+    told = "stream-pegasos: none of 500 messages has the field from.address, which the model reads\n"
     _, _, err = main("train m.jsonl --category-field from.address,from.name --save m")
-    assert err == "stream-pegasos: none of 500 messages has the field from.address, which the model reads\n"
+    assert err == told
+    for command in ("predict m m.jsonl", "test m m.jsonl", "run m.jsonl --load m --no-follow --output none"):
+        assert main(command)[2] == told
     Path("few.csv").write_text("text,label\n" + "a,ham\nb,spam\n" * 5)
     _, _, err = main("test m few.csv")
     assert err == "stream-pegasos: none of 10 messages has the fields from.address, from.name, which the model reads\n"
