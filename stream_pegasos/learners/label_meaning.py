@@ -27,7 +27,7 @@ def label_of(text: str) -> Label | None:
     text = text.strip()
     if _is_integer(text):
         return int(text)
-    whole = _is_whole_float(text)
+    whole = _is_whole_float(text) if "." in text else None
     return int(whole[1]) if whole is not None and abs(int(whole[1])) <= MOST_EXACT else text or None
 
 
@@ -64,7 +64,7 @@ as above |
     ('true', True, 'true')
 
     """
-    return LabelsMeant(known)(given)
+    return LabelsMeant(known)(given) if known else ALONE(given)
 
 
 def known_label(given: Any, known: Iterable[Label | None]) -> Label | None:
@@ -90,6 +90,8 @@ class LabelsMeant:
         return (isinstance(label, str), label) in self._equal
 
     def __call__(self, given: Any) -> Label | None:
+        if not self._equal and isinstance(given, str):
+            return label_of(given)
         if isinstance(given, float):
             if not given.is_integer() or abs(given) > MOST_EXACT:
                 raise ValueError(f"label {given} is not an integer of up to 2**53")
@@ -99,7 +101,7 @@ class LabelsMeant:
         if not isinstance(given, (bool, int, str)):
             raise ValueError(f"a label cannot be of type {type(given).__name__}")
         if not self._equal:
-            return label_of(given) if isinstance(given, str) else given
+            return given
         is_text = isinstance(given, str)
         equal = self._equal.get((is_text, given))
         if equal is None and isinstance(given, str):
@@ -117,6 +119,9 @@ class LabelsMeant:
         if type(reading) is int and self._has_texts:
             return given if is_text and not self._has_plain_texts else str(reading)
         return label_of(given) if isinstance(given, str) else given
+
+
+ALONE = LabelsMeant()
 
 
 def _reading(label: Label) -> Label | None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 from stream_pegasos.common.display import one_line
@@ -77,16 +78,15 @@ def _text(text: str, options: ReadOptions) -> str:
     return str(_fields(text, options)[options.text_field])
 
 
-def _parts(tokens: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield the name of each feature, a colon if it has a value, and the value. Features without a name are numbered by
-    their position among these in the namespace, as Vowpal Wabbit does.
+def _parts(tokens: list[str]) -> list[tuple[str, str, str]]:
+    """The name of each feature, a colon if it has a value, and the value. Features without a name are numbered by their
+    position among these in the namespace, as Vowpal Wabbit does.
     """
-    n_unnamed = 0
-    for token in tokens:
-        name, colon, value = token.partition(":")
-        if not name:
-            name, n_unnamed = str(n_unnamed), n_unnamed + 1
-        yield name, colon, value
+    parts = [token.partition(":") for token in tokens]
+    if any(token[0] == ":" for token in tokens):
+        numbers = count()
+        parts = [(name or str(next(numbers)), colon, value) for name, colon, value in parts]
+    return parts
 
 
 def _namespaces(text: str) -> Iterator[tuple[str, float, list[str]]]:
