@@ -1,5 +1,6 @@
 """The options of what labels mean, which a model learns before its messages."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from stream_pegasos.cli.models import labels_known, takes_text
 from stream_pegasos.cli.options import model_field
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.labels import AllowedLabels
+    from stream_pegasos.learners.label_meaning import AllowedLabels
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,12 @@ class DescriptionOptions:
 
     def learn(self, model: Any, allowed: "AllowedLabels | None") -> None:
         """Have a model learn what labels mean, if any option is given."""
+        from stream_pegasos.learners.label_meaning import LabelsMeant
+
+        meant = LabelsMeant(labels_known(model))
         descriptions: dict[Any, Any] = {}
         if self.describe_names:
-            labels = labels_known(model) if allowed is None else allowed.labels
+            labels = labels_known(model) if allowed is None else tuple(map(meant, allowed.labels))
             if not labels:
                 raise click.BadParameter(
                     "the labels are not known: name them by --labels", param_hint="--describe-names"
@@ -39,7 +43,7 @@ class DescriptionOptions:
             descriptions = dict.fromkeys(labels)
         if self.describe is not None:
             with naming(self.describe):
-                descriptions |= read_descriptions(self.describe)
+                descriptions |= read_descriptions(self.describe, meant)
         if not descriptions:
             return
         if not takes_text(model):
@@ -53,8 +57,8 @@ class DescriptionOptions:
             note(lessons.warning)
 
 
-def read_descriptions(path: Path) -> dict[Any, Any]:
-    """The texts of each label in a file; `None` where its name is meant.
+def read_descriptions(path: Path, meant: Callable[[str], Any]) -> dict[Any, Any]:
+    """The texts of each label in a file; `None` where its name is meant. `meant` says which label a text means.
 
     Raises
     ------
@@ -63,16 +67,17 @@ def read_descriptions(path: Path) -> dict[Any, Any]:
     """
     import orjson
 
-    from stream_pegasos.streams import label_of
+    from stream_pegasos.streams.encoding import marked_encoding
 
-    content = path.read_bytes()
-    if content.lstrip().startswith(b"{"):
+    written = path.read_bytes()
+    content = written.decode(marked_encoding(written) or "utf-8-sig")
+    if content.lstrip().startswith("{"):
         found = orjson.loads(content)
-        return {label_of(name): texts for name, texts in found.items()}
+        return {meant(name): texts for name, texts in found.items()}
     descriptions: dict[Any, Any] = {}
-    for number, line in enumerate(content.decode().splitlines(), 1):
+    for number, line in enumerate(content.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         name, _, text = line.partition("\t")
-        label = label_of(name)
+        label = meant(name)
         if label is None:
             if line.strip():
                 raise ValueError(f"line {number} has no label before its first tab")

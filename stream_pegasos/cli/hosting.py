@@ -13,11 +13,11 @@ import click
 
 from stream_pegasos.cli.command import number
 from stream_pegasos.cli.console import Failure, note
-from stream_pegasos.cli.models import takes_several
+from stream_pegasos.cli.models import labels_known, takes_several
 from stream_pegasos.cli.options import service_field
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.labels import AllowedLabels, Label
+    from stream_pegasos.learners.label_meaning import AllowedLabels, Label
     from stream_pegasos.service import Service
 
 
@@ -89,13 +89,15 @@ def is_loopback(host: str) -> bool:
 
 def labels_for(learner: Any, allowed: "AllowedLabels | None") -> "tuple[Label, ...] | None":
     """The labels that may be learned; raise a click.BadParameter if the model cannot take them."""
+    from stream_pegasos.learners.label_meaning import LabelsMeant
+
     if allowed is None:
         return None
     try:
         learner.check_labels([allowed.labels] if takes_several(learner) else allowed.labels)
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), param_hint="--labels") from None
-    return allowed.labels
+    return tuple(map(LabelsMeant(labels_known(learner)), allowed.labels))  # type: ignore[arg-type]
 
 
 def serve_page(

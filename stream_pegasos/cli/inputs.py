@@ -9,16 +9,18 @@ from itertools import chain
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
-from stream_pegasos.cli.console import Failure, note, printable
-from stream_pegasos.cli.models import message_fields, new_model, takes_lines, takes_several
+from stream_pegasos.cli.console import Failure, listed, note, printable
+from stream_pegasos.cli.models import labels_known, message_fields, new_model, takes_lines, takes_several, takes_text
 from stream_pegasos.cli.options import ModelOptions
 from stream_pegasos.cli.stream import Stream
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.labels import Label
+    from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.streams import Example, Source, Truth
 
 REPORTED_BAD_LINES = 10
+# Messages that all lack a field which the model reads, before this is told: on the way, and at the end.
+MESSAGES_WITHOUT, FEWEST_WITHOUT = 500, 10
 MOST_UNREAD = 1_000  # names of unread fields that are reported; a stream may bring new ones without end
 
 
@@ -38,6 +40,7 @@ class Input:
     """
 
     def __init__(self, stream: Stream, model: Any, *, unlabelled: bool = False, unreadable: bool = False) -> None:
+        from stream_pegasos.learners.label_meaning import LabelsMeant
         from stream_pegasos.streams import LabelFormat
         from stream_pegasos.streams.options import ReadOptions
 
@@ -47,6 +50,7 @@ class Input:
         self.several = takes_several(model)
         self.n_bad = 0  # records that could not be read or learned
         self.n_good = 0  # records read
+        self.n_blank = 0  # lines that were skipped, as they are blank
         self.n_windows_1252 = 0  # lines read as Windows-1252, since they are not UTF-8
         self.broken_off = ""  # why the rest was not read, if reading failed
         self.labels_met: dict[Label, None] = {}  # in the order in which they came
@@ -54,6 +58,8 @@ class Input:
         self._fault = ""  # of the newest bad record
         self._next_note = 10 * REPORTED_BAD_LINES
         self._unread: set[str] = set()  # fields that were reported
+        self._lacking = {*self.fields}  # fields that no message had so far
+        self._n_with_fields = 0
         self._file: IO[bytes] | None = None
         self._ahead: Iterator[Example] | None = None  # all examples, once the first was looked at
         self._is_open = False  # whether the first message decides if messages may have several labels
@@ -65,16 +71,18 @@ class Input:
             text_field=stream.text_fields_for(model)[0],
             label_field=options.label_field or model.field_names.get("label_field", "label"),
             id_field=options.id_field,
-            labels=LabelFormat(stream.separator, self.several),
+            labels=LabelFormat(stream.separator, self.several, LabelsMeant(labels_known(model))),
             delimiter=stream.delimiter,
             columns=stream.columns,
             fields=self.fields,
+            namespace_is_text=stream.format == "vw" and takes_text(model),
             encoding=options.encoding,
             unlabelled=unlabelled,
             unreadable=unreadable,
             on_windows_1252=self._count_windows_1252,
             on_unread_field=self._report_unread_field if self.strict else None,
             on_lines_of_text=self._report_lines_of_text if may_be_text else None,
+            on_blank_line=self._count_blank,
         )
 
     # Examples
@@ -139,6 +147,8 @@ class Input:
     def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         for example in examples:
             self.n_good += example.fault is None
+            if self._lacking:
+                self.meet_fields(example)
             if self._options.unlabelled or example.fault is not None:
                 yield example
                 continue
@@ -198,6 +208,23 @@ class Input:
                 return f"label {printable(each)} is none of {', '.join(map(printable, allowed.labels))}"
         return None
 
+    # Fields
+
+    def meet_fields(self, example: "Example") -> None:
+        """Note which fields a message has; tell once of those that no message of many had."""
+        if not self._lacking or example.fault is not None or not isinstance(example.x, dict):
+            return
+        self._lacking -= example.x.keys()
+        self._n_with_fields += 1
+        if self._lacking and self._n_with_fields == MESSAGES_WITHOUT:
+            self._tell_of_lacking_fields()
+
+    def _tell_of_lacking_fields(self) -> None:
+        names = [name for name in self.fields if name in self._lacking]
+        n = self._n_with_fields
+        self._lacking.clear()
+        note(f"none of {n:,} messages has the field{'s' * (len(names) > 1)} {listed(names)}, which the model reads")
+
     # Reports
 
     def report(self, where: str, reason: str) -> None:
@@ -218,12 +245,20 @@ class Input:
         self._report_line(example.line, reason)
 
     def report_rest(self) -> None:
-        """Report at the end how many more bad records there were."""
+        """Report at the end how many more bad records there were, and which fields no message had."""
+        if self._lacking and self._n_with_fields >= FEWEST_WITHOUT:
+            self._tell_of_lacking_fields()
         if rest := self.n_bad - self._n_reported:
             note(f"{rest:,} more bad {self.record}{'s' * (rest != 1)} skipped")
         if self.n_windows_1252:
             lines, were = ("line", "was") if self.n_windows_1252 == 1 else ("lines", "were")
             note(f"{self.n_windows_1252:,} {lines} {were} not UTF-8 and {were} read as Windows-1252")
+
+    def report_blank(self) -> None:
+        """Report how many lines have no answer, as they are blank."""
+        if self.n_blank and self.n_good:
+            lines, it = ("line was", "it") if self.n_blank == 1 else ("lines were", "them")
+            note(f"{self.n_blank:,} {lines} blank, and there is no answer for {it}")
 
     def bad_lines(self) -> str:
         bad = f"{self.n_bad:,} bad {self.record}{'s' * (self.n_bad != 1)}"
@@ -238,6 +273,9 @@ class Input:
 
     def _report_line(self, line: int, reason: str) -> None:
         self.report(f"{self.record} {line}", reason)
+
+    def _count_blank(self) -> None:
+        self.n_blank += 1
 
     def _count_windows_1252(self) -> None:
         self.n_windows_1252 += 1

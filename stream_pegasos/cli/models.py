@@ -15,7 +15,7 @@ from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, Model
 from stream_pegasos.cli.stream import DICT_FORMATS, Stream
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.labels import Label
+    from stream_pegasos.learners.label_meaning import Label
 
 
 def takes_text(model: Any) -> bool:
@@ -87,11 +87,10 @@ def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"],
     """Warn at the end of labels that look like a mistake: the positive label never came, or many labels are new to a
     model that knew others.
     """
-    from stream_pegasos.learners.labels import written_like
-    from stream_pegasos.streams import label_of
+    from stream_pegasos.learners.label_meaning import known_label, label_of
 
     positive = None if pos_label is None else label_of(pos_label)
-    if positive is not None and met and not any(written_like(positive, each) == each for each in {*met, *known}):
+    if positive is not None and met and known_label(positive, [*met, *known]) is None:
         note(f"no message had the label {printable(positive)} of --pos-label; the labels were {listed(met)}")
     new = [label for label in model.classes if label in met and label not in known]
     if new and known and (len(known) == 2 or len(new) > len(known)):
@@ -101,22 +100,34 @@ def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"],
         )
 
 
-def chosen_label(model: Any, text: str, named_by: str) -> Any:
-    """The learned label that a text means."""
+def tell_of_unknown_labels(model: Any, met: Collection["Label"]) -> None:
+    """Warn of labels of a file that the model, which learns none of them, does not know."""
     known = labels_known(model)
-    meant = [label for label in known if printable(label) == text]
-    if len(meant) > 1:
-        raise click.BadParameter(f"{text!r} may be any of {', '.join(map(repr, meant))}", param_hint=named_by)
-    if not meant:
+    new = [label for label in met if label not in known]
+    if new:
+        knows = f"it knows {listed(known)}" if known else "it has learned none"
+        note(f"{len(new):,} label{'s' * (len(new) != 1)} came that the model does not know: {listed(new)}; {knows}")
+
+
+def chosen_label(model: Any, text: str, named_by: str) -> Any:
+    """The learned label that a text means, also as it is printed."""
+    from stream_pegasos.learners.label_meaning import known_label
+
+    known = labels_known(model)
+    printed = [label for label in known if printable(label) == text]
+    if len(printed) > 1:
+        raise click.BadParameter(f"{text!r} may be any of {', '.join(map(repr, printed))}", param_hint=named_by)
+    meant = printed[0] if printed else known_label(text, known)
+    if meant is None:
         raise click.BadParameter(f"{text!r} is none of the labels learned: {listed(known)}", param_hint=named_by)
-    return meant[0]
+    return meant
 
 
 def new_model(
     options: ModelOptions, stream: Stream | None = None, *, is_mail: bool = False, several: bool = False
 ) -> Any:
     """A model with these options; without a stream, messages are mails or texts."""
-    from stream_pegasos import TextClassifier
+    from stream_pegasos import MailFeatures, TextClassifier
     from stream_pegasos.features.base import FeatureUnion
 
     try:
@@ -130,12 +141,14 @@ def new_model(
         if classifier.get("ordered") and classifier.get("multi_label"):
             raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
         if stream is not None and stream.format in DICT_FORMATS:
-            if features is None:
+            has_fields = bool(stream.text_fields) or isinstance(features, FeatureUnion)
+            if features is None and not has_fields:
                 return _new_classifier(**classifier)
-            if stream.format != "vw" or not isinstance(features, FeatureUnion):  # its fields are namespaces
+            if stream.format != "vw" or not has_fields or isinstance(features, MailFeatures):  # fields are namespaces
                 raise click.BadParameter(
-                    f"format {stream.format} carries features, not text: --ngrams, --n-features, --analyzer, "
-                    "--binary, --mask-digits, --prefix-length, --vectors and --mail do not apply"
+                    f"format {stream.format} carries features, not text: --text-field (but for a namespace of vw), "
+                    "--ngrams, --n-features, --analyzer, --binary, --mask-digits, --prefix-length, --vectors and "
+                    "--mail do not apply"
                 )
         model = TextClassifier(features, _new_classifier(**classifier))
         _keep_field_names(stream, model)
@@ -250,6 +263,10 @@ def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, v
 def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
     """Change the decision of a model as the options say."""
     given = decision.given()
+    if "pos_label" in given:
+        from stream_pegasos.learners.label_meaning import label_meant
+
+        given["pos_label"] = label_meant(given["pos_label"], labels_known(model))
     if given:
         with naming(path):
             model.set_decision(**given)
@@ -269,6 +286,11 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
     if stream.separator is not None and not takes_several(model):
         raise Failure(f"{path} is a model of one label a message, but --label-separator gives several")
     _keep_field_names(stream, model)
+    if stream.text_fields and stream.format in DICT_FORMATS and not takes_text(model):
+        raise Failure(f"{path} is a model of features, not of the text of {', '.join(stream.text_fields)}")
+    is_namespace = stream.format == "vw" and (stream.text_fields or "text_field" in model.field_names)
+    if takes_text(model) and is_namespace:
+        return
     if takes_text(model) == (stream.format in DICT_FORMATS) and not message_fields(model):
         kind = "texts" if takes_text(model) else "features, as in the formats vw and svmlight"
         raise Failure(f"{path} is a model of {kind}, but {stream.name} has format {stream.format}")

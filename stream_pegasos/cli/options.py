@@ -252,10 +252,7 @@ class DecisionOptions:
     )
 
     def given(self) -> dict[str, Any]:
-        from stream_pegasos.streams import label_of
-
-        given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
-        return given | ({"pos_label": label_of(given["pos_label"])} if "pos_label" in given else {})
+        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
 
 
 threads_field = functools.partial(

@@ -38,7 +38,8 @@ class PredictOptions:
 def predict(given: PredictOptions) -> None:
     """Answer each message: the predicted label, a tab and the probability of that label.
 
-    Line n answers message n of FILE. A message that cannot be read has an
+    Line n answers message n of FILE. Blank lines are no messages, but for the
+    format text; at the end they are counted. A message that cannot be read has an
     empty label and an empty probability. Labels in FILE are not used. Several
     labels of a message are separated by commas (or --label-separator), and so
     are their probabilities. A model that has learned nothing yet predicts an
@@ -73,12 +74,14 @@ def predict(given: PredictOptions) -> None:
             for chunk in chunks(interrupt.until_signal(source)):
                 interrupt.wait(answers.give, chunk)
             source.report_rest()
+            source.report_blank()
             if source.n_bad and not answers.n:
                 raise source.nothing("read")
             interrupt.wait(answers.write)
         except KeyboardInterrupt:
             note(f"interrupted after {answers.n:,} messages, {source.bad_lines()}")
             source.report_rest()
+            source.report_blank()
     exit_with_code(source, interrupt)
 
 

@@ -129,6 +129,7 @@ def run(given: RunOptions) -> None:
             progress=progress,
             moved=given.moved,
             label_fault=met,
+            on_message=source.meet_fields,
             on_bad=lambda example, reason: source.report(_place(example), reason),
             on_event=note,
         )
@@ -143,6 +144,7 @@ def run(given: RunOptions) -> None:
         if stopped:
             note(f"read {source.n_good:,} messages, learned {n_learned:,}, {source.bad_lines()}")
         source.report_rest()
+        source.report_blank()
         tell_of_labels(learner, known, source.labels_met)
     if stopped:
         raise click.exceptions.Exit(128 + stopped[0])

@@ -9,7 +9,7 @@ from stream_pegasos.cli.console import Failure, check_choice
 from stream_pegasos.cli.options import MailOptions, StreamOptions, field_names
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.labels import AllowedLabels
+    from stream_pegasos.learners.label_meaning import AllowedLabels
 
 DICT_FORMATS = ("vw", "svmlight")
 
@@ -99,7 +99,7 @@ def _separator(text: str | None) -> str | None:
 
 def allowed_labels(text: str | None) -> "AllowedLabels | None":
     """The labels that --labels names."""
-    from stream_pegasos.learners.labels import AllowedLabels
+    from stream_pegasos.learners.label_meaning import AllowedLabels
     from stream_pegasos.streams import label_of
 
     if text is None:

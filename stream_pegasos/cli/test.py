@@ -9,7 +9,7 @@ from stream_pegasos.cli.command import argument, bundled, command
 from stream_pegasos.cli.evaluate import ResultOptions, report
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import model_to_use
+from stream_pegasos.cli.models import model_to_use, tell_of_unknown_labels
 from stream_pegasos.cli.stream import labelled_stream
 
 
@@ -48,4 +48,5 @@ def test(given: TestOptions) -> None:
     source = Input(asked, learner, unreadable=bool(given.results.predictions))
     with Interrupt() as interrupt, closing(source):
         report(learner, source, interrupt, given.results, learn=False, threads=options.n_threads(given.threads))
+    tell_of_unknown_labels(learner, source.labels_met)
     exit_with_code(source, interrupt)

@@ -14,7 +14,7 @@ import numpy as np
 from stream_pegasos.evaluation.label_scores import LabelOutcomes
 from stream_pegasos.evaluation.scores import Outcomes, kind_of
 from stream_pegasos.evaluation.tallies import LABELS, Floats
-from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
 
 __all__ = ["AnyOutcomes", "Labelled", "PredictedBlock", "Prediction"]

@@ -24,7 +24,7 @@ from stream_pegasos.evaluation.tallies import (
     newest,
     ratio,
 )
-from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.label_meaning import Label
 
 __all__ = [
     "OrderedScore",

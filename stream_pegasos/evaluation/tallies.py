@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stream_pegasos.common.packing import pack, unpack
-from stream_pegasos.learners.labels import Label, check_label
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.predictions import joined
 
 # The kinds of scores and of models, by what these predict: one of several classes, one of ordered classes, or several

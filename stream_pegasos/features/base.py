@@ -19,7 +19,7 @@ from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.engine.pure.tokens import BEGIN, END
 from stream_pegasos.features.encoders import TextEncoder
 from stream_pegasos.features.frames import is_frame, values_of
-from stream_pegasos.features.message import Fields, Message, fields_of, shown_message
+from stream_pegasos.features.message import ABSENT, Fields, Message, fields_of, outer_name, shown_message, value_of
 from stream_pegasos.features.vectors import VectorSource, packed
 
 __all__ = ["SENTENCE", "FeatureUnion", "Features"]
@@ -96,7 +96,8 @@ class Features(base.MiniBatchTransformer):
 
     def read(self, x: Any) -> Any:
         """What the scanner takes of a message, but for the vector of its text: of this the text."""
-        return self.read_value(fields_of(x, self.fields).get(self.on))
+        value = value_of(fields_of(x, self.fields), self.on)
+        return self.read_value(None if value is ABSENT else value)
 
     def read_value(self, value: Any) -> Any:
         """What the scanner takes of the field, a tuple if there are several in `each`; `None` stands for nothing."""
@@ -138,7 +139,8 @@ class Features(base.MiniBatchTransformer):
         if is_frame(X):
             if not self.fields:
                 raise TypeError("X is a data frame: on='NAME' says which of its columns holds the text")
-            names = [name for name in self.fields if name in X.columns]
+            names = [*dict.fromkeys(outer_name(name, X.columns) for name in self.fields)]
+            names = [name for name in names if name is not None]
             if not names:
                 raise ValueError(
                     f"the frame has none of the columns {self.fields}; it has {', '.join(map(str, X.columns))}"
@@ -370,7 +372,8 @@ class FeatureUnion(Features, is_kind=False):
         read: list[Any] = []
         texts: list[str] = []
         for part in self.parts:
-            value = part.read_value(message.get(part.on))
+            value = value_of(message, part.on)
+            value = part.read_value(None if value is ABSENT else value)
             if part.is_one:
                 read.append(value)
             else:

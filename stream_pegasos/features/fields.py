@@ -94,7 +94,7 @@ class Category(FieldFeatures):
         if type(value) is str:
             return SPACE.join(value.split())
         values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        return " ".join(SPACE.join(self._text(each).split()) for each in values if each is not None)
+        return " ".join(SPACE.join(self._text(each).split()) for each in values if not is_nothing(each))
 
     def _text(self, value: Any) -> str:
         if isinstance(value, str):

@@ -14,7 +14,7 @@ from stream_pegasos.engine.pure.scanner import checked_text, masked_digits
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
 from stream_pegasos.features.base import Features
 from stream_pegasos.features.frames import is_frame
-from stream_pegasos.features.message import check_field, is_nothing
+from stream_pegasos.features.message import ABSENT, check_field, is_nothing, value_of
 
 __all__ = ["HashedBagOfWords"]
 
@@ -281,9 +281,10 @@ class HashedBagOfWords(Features):
             if not isinstance(x, (Mapping, str)):
                 raise TypeError(f"with on={self.on!r} an example must be a dict or a text, not {type(x).__name__}")
             if isinstance(x, Mapping):
-                if self.on not in x:
+                value = value_of(x, self.on)
+                if value is ABSENT:
                     raise ValueError(f"the example has no field {self.on!r}")
-                x = x[self.on]
+                x = value
         return self._prepared(checked_text(x))
 
     def read_value(self, value: Any) -> Any:

@@ -12,7 +12,7 @@ from stream_pegasos.common.extras import missing
 from stream_pegasos.features.base import Features, scanner_of
 from stream_pegasos.features.fields import SPACE, FieldFeatures
 from stream_pegasos.features.mail_parts import MailParts, mail_parts
-from stream_pegasos.features.message import Message, check_field, is_nothing
+from stream_pegasos.features.message import ABSENT, Message, check_field, is_nothing, value_of
 from stream_pegasos.features.text import TextFeatures
 
 __all__ = ["OF_SOURCE", "Mail", "MailFeatures"]
@@ -163,7 +163,8 @@ class MailFeatures(Features):
         """
         if self.on is None or not isinstance(x, Mapping):
             return parts_of(x)
-        return parts_of(b"" if is_nothing(x.get(self.on)) else x[self.on])
+        mail = value_of(x, self.on)
+        return parts_of(b"" if mail is ABSENT or is_nothing(mail) else mail)
 
     def shown(self, x: Message) -> str:
         parts = self.parts(x)

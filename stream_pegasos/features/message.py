@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
 __all__ = [
+    "ABSENT",
     "Fields",
     "Message",
     "check_field",
@@ -16,10 +17,13 @@ __all__ = [
     "is_blank",
     "is_nothing",
     "message_of",
+    "outer_name",
     "shown_message",
     "size_of",
+    "value_of",
 ]
 
+ABSENT = object()  # the value of a field that is not there
 OF_A_NUMBER = 100  # characters as which a value counts that is no text
 
 
@@ -57,14 +61,14 @@ def size_of(message: Any) -> int:
 def is_blank(message: Message) -> bool:
     """Whether all of its values are missing or white space."""
     values = [message] if isinstance(message, str) else [*message.values()]
-    return all(value is None or (isinstance(value, str) and not value.strip()) for value in values)
+    return all(is_nothing(value) or (isinstance(value, str) and not value.strip()) for value in values)
 
 
 def shown_message(message: Message) -> str:
     """A message as a person reads it: each of several fields on a line, behind its name."""
     if isinstance(message, str):
         return message
-    return "\n".join(f"{name}: {value}" for name, value in message.items() if value is not None)
+    return "\n".join(f"{name}: {value}" for name, value in message.items() if not is_nothing(value))
 
 
 def check_field(on: Any) -> None:
@@ -76,8 +80,32 @@ def check_field(on: Any) -> None:
 
 
 def is_nothing(value: Any) -> bool:
-    """Whether a field has no value: `None` or, as in data frames, NaN."""
-    return value is None or (isinstance(value, float) and value != value)
+    """Whether a field has no value: `None` or, as in data frames, NaN, NaT or pandas' NA."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    if isinstance(value, (str, Collection)):
+        return False
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return False
+
+
+def value_of(message: Mapping[Any, Any], field: Any) -> Any:
+    """The value of a field, or `ABSENT`. If no field is called a.b, this is the field b of the object a."""
+    if field in message:
+        return message[field]
+    name, dot, rest = field.partition(".") if isinstance(field, str) else (field, "", "")
+    inner = message.get(name) if dot else None
+    return value_of(inner, rest) if isinstance(inner, Mapping) else ABSENT
+
+
+def outer_name(field: Any, names: Collection[Any]) -> Any:
+    """The name under which a message with these names has a field, or the object with the field; `None` if none."""
+    if field in names:
+        return field
+    name, dot, _ = field.partition(".") if isinstance(field, str) else (field, "", "")
+    return name if dot and name in names else None
 
 
 def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
@@ -94,7 +122,7 @@ def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
         wanted = ", ".join(map(str, names))
         raise TypeError(f"a message must be a dict with the fields {wanted}, not {type(x).__name__}")
     for name in names:
-        if name in x:
+        if name in x or value_of(x, name) is not ABSENT:
             return x
     if x:
         wanted, has = (", ".join(map(str, some)) for some in (names, [*x][:20]))

@@ -27,7 +27,8 @@ from stream_pegasos.learners.decisions import (
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
-from stream_pegasos.learners.labels import Label, Labels, Margins, SignedLabels, check_label, largest, unknown_label
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import Labels, Margins, SignedLabels, check_label, largest, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores
 from stream_pegasos.learners.probabilities import Floats, of_classes, of_example
 from stream_pegasos.learners.watched import WatchedClassifier

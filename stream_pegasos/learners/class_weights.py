@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
-from stream_pegasos.learners.labels import Label, check_label
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import check_label
 
 __all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "teaching", "without_idle"]
 

@@ -24,8 +24,8 @@ from stream_pegasos.features.frames import (
 )
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight, without_idle
 from stream_pegasos.learners.decisions import PerLabel, none_if_empty
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import (
-    Label,
     Labels,
     SignedLabels,
     are_exchanged,
@@ -33,6 +33,7 @@ from stream_pegasos.learners.labels import (
     label_list,
     n_of_two,
     targets_many,
+    told_of_labels,
 )
 from stream_pegasos.learners.merging import Mergeable
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores, joined_scores
@@ -63,6 +64,7 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
     """
 
     capabilities: frozenset[str] = frozenset()
+    _told_of_labels = False  # whether it was warned that labels look like no classes
     max_features: int | None = None
     n_drifts: int = 0
     _linear = True  # whether two values in one column count as their sum
@@ -350,7 +352,6 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
             exchanged = self._exchange(are_exchanged(before, labels))
             found = self._learn_targets(encoder, rows, labels, targets, weights)
             self._labels, self._class_weights.counts = labels, counts
-            return found
         except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
             those = targets if weights is None else targets[weights > 0.0]
             learned = [labels.of_target(target) for target in those[: self.n_learned - n_before].tolist()]
@@ -358,6 +359,9 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
             self._class_weights.counts = self._class_weights.counts_with(learned)
             self._exchange(exchanged != are_exchanged(before, self._labels))
             raise
+        if self._labels is not before:
+            self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
+        return found
 
     def _exchange(self, is_due: bool) -> bool:
         """Exchange the two classes if that is due, and return whether it was."""

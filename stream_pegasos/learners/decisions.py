@@ -15,7 +15,8 @@ from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.driver import LARGEST_LESSON
 from stream_pegasos.engine.pure.mistakes import SIZES_IN_OCTAVE, SMALLEST
-from stream_pegasos.learners.labels import Label, check_label, largest
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import check_label, largest
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = [

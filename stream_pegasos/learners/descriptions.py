@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from stream_pegasos.learners.labels import truth_of
+from stream_pegasos.learners.label_meaning import truth_of
 
 __all__ = ["Descriptions", "Lessons", "lessons_of", "name_as_text"]
 

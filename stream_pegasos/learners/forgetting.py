@@ -17,7 +17,8 @@ from stream_pegasos.engine.pure.pegasos import from_two_classes as pegasos_from_
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.class_weights import ClassWeights
 from stream_pegasos.learners.inspection import Inspectable
-from stream_pegasos.learners.labels import Label, Labels, unknown_label
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import Labels, unknown_label
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Forgetful", "most_important"]

@@ -12,7 +12,8 @@ from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine import Encoder, Learner, Vocabulary
 from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
 from stream_pegasos.learners.files import Saveable
-from stream_pegasos.learners.labels import Label, Labels, Margins
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import Labels, Margins
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Inspectable"]

@@ -19,7 +19,8 @@ from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.files import RemovedError
-from stream_pegasos.learners.labels import Label, SignedLabels
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import SignedLabels
 from stream_pegasos.learners.predictions import RawScores
 
 __all__ = ["KernelPegasosClassifier"]

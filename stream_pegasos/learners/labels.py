@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,24 +14,10 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import targets_of
+from stream_pegasos.learners.label_meaning import TRUTHS, Label, truth_of, written_like
 from stream_pegasos.learners.probabilities import Floats, of_classes, of_example, of_only, same_for_all
 
-Label = bool | int | str
 Margins = Any  # of one example by class: a list, or an array where each class has a column
-
-_is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
-
-
-def label_of(text: str) -> Label | None:
-    """The label that a text spells: an `int` where it reads as one, `None` where it is blank.
-
-    >>> from stream_pegasos.learners.labels import label_of
-    >>> label_of("+1"), label_of("spam"), label_of("007"), label_of(" ")
-    (1, 'spam', '007', None)
-
-    """
-    text = text.strip()
-    return int(text) if _is_integer(text) else text or None
 
 
 @dataclass
@@ -277,6 +263,23 @@ class PositiveLabelError(ValueError):
     """A decision rests on which label is the positive one, and nothing says which it is."""
 
 
+MANY_MESSAGES = 300  # after which most labels should be known
+
+
+def told_of_labels(known: Labels, n_learned: int) -> bool:
+    """Warn where most of many messages brought a label of their own, as no classes do; return whether it was."""
+    n = len(known.classes)
+    if n_learned < MANY_MESSAGES or 2 * n <= n_learned:
+        return False
+    some = ", ".join(repr(label)[:40] for label in known.classes[:5])
+    warnings.warn(
+        f"{n_learned:,} messages brought {n:,} labels, such as {some}: these look like numbers to be predicted, ids or "
+        "texts, not like classes; is it the right field? Name that of the label, on the command line by --label-field",
+        stacklevel=3,
+    )
+    return True
+
+
 def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
     """The message of an error about a label that the model does not know."""
     known = ", ".join(repr(each) for each in classes if each is not None)
@@ -289,49 +292,7 @@ def are_clear(labels: Iterable[Label | None]) -> bool:
     return there <= {0, 1} or there <= {-1, 1} or any(there <= {false, true} for false, true in TRUTHS)
 
 
-def truth_of(label: Label | None) -> bool | None:
-    """The truth value of a bool, of 0 or 1, or of the text of one of these; `None` for any other label."""
-    text = str(label).lower()
-    return None if text not in ("true", "1", "false", "0") else text in ("true", "1")
-
-
-def written_like(label: Label, other: Label | None) -> Label:
-    """A label with a truth value, written as `other` is: as a bool, a number or a text; any other label as it is."""
-    truth = truth_of(label)
-    if truth is None or isinstance(other, bool):
-        return label if truth is None else truth
-    if isinstance(other, int):
-        return int(truth)
-    return next((pair[truth] for pair in (*TRUTHS, ("0", "1")) if other in pair), label)
-
-
-@dataclass
-class AllowedLabels:
-    """A fixed set of labels. Those with the same truth value, as `True`, "true" and 1, are one label here; all labels
-    with a truth value must be written as the first of them that came.
-    """
-
-    labels: tuple[Label, ...]
-    first: Label | None = None  # that came and has a truth value
-
-    @property
-    def written(self) -> tuple[Label, ...]:
-        """The labels as they have to be written."""
-        return tuple(written_like(label, self.first) for label in self.labels)
-
-    def takes(self, label: Label) -> bool:
-        """Whether a label that came is one of these; the first with a truth value is noted."""
-        like = label if self.first is None else self.first
-        if not any(written_like(known, like) == label for known in self.labels):
-            return False
-        if truth_of(label) is not None:
-            self.first = like
-        return True
-
-
 FEW_LABELS = 16  # an array with no more is searched for each label in turn
-# The texts of false and true.
-TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 
 
 def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
@@ -344,7 +305,7 @@ def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
     """
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu" and len(y):
         numbers = range(int(y.min()), int(y.max()) + 1)
-        if len(numbers) <= FEW_LABELS:
+        if numbers.stop - numbers.start <= FEW_LABELS:  # which len() cannot say of a range beyond 2**63
             return targets_of_few(known, y, numbers)
     given = label_list(y)
     try:

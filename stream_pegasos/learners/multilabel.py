@@ -21,7 +21,8 @@ from stream_pegasos.learners.class_weights import teaching
 from stream_pegasos.learners.decisions import Decision, PerLabel, changed_by_label, limited, parameters_of_decisions
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
-from stream_pegasos.learners.labels import Label, Labels, Margins, check_label, unknown_label
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import Labels, Margins, check_label, told_of_labels, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores
 from stream_pegasos.learners.probabilities import Floats, of_each
 from stream_pegasos.learners.watched import WatchedClassifier
@@ -193,6 +194,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             if n:  # all that have a weight, or those before a detector raised
                 those = [one for one, teaches in zip(sets, teaching(w, len(sets)), strict=True) if teaches]
                 self._labels = self._labels_with(those[:n])
+                self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
 
     def check_labels(self, y: Iterable[Any]) -> None:
         for labels in sets_of(y):

@@ -16,7 +16,8 @@ from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Contributions, explain
-from stream_pegasos.learners.labels import Label, Labels, Margins, check_label, label_list
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import Labels, Margins, check_label, label_list
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.predictions import Decided, Predictions, RawScores
 from stream_pegasos.learners.probabilities import Floats

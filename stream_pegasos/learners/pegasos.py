@@ -20,7 +20,8 @@ from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.files import Arrays, RemovedError
-from stream_pegasos.learners.labels import Label, Labels, SignedLabels
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import Labels, SignedLabels
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["PegasosClassifier"]

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.learners.labels import Label, largest
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import largest
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["PartlyLearnedError", "Predictions", "RawScores", "uncertainty"]

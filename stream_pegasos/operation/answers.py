@@ -8,6 +8,7 @@ from typing import Any
 from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.evaluation.prequential import REFUSALS, predict_block
+from stream_pegasos.learners.label_meaning import known_label
 from stream_pegasos.streams import Answer, Example
 
 __all__ = ["answer", "answers_of", "answers_to", "label_named", "shown", "shown_answer"]
@@ -110,20 +111,16 @@ def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def label_named(classes: Iterable[Any], given: Any) -> Any:
-    """The class that equals `given`, or is shown like it, or else has it as its text; `None` if there is none.
+    """The class that is shown as `given`, or else the one that is meant by it; `None` if there is none.
 
     Raises
     ------
     LookupError
-        If several classes fit, such as labels that begin with the same 199 characters.
+        If several classes are shown so, such as labels that begin with the same 199 characters.
     """
     known = [label for label in classes if label is not None]
-    for spellings in (lambda label: (label, shown(label)), lambda label: (str(shown(label)),)):
-        meant = [
-            label for label in known if any(type(each) is type(given) and each == given for each in spellings(label))
-        ]
-        if len(meant) > 1:
-            raise LookupError(f"{given!r} may be any of {len(meant)} labels, which are shown alike")
-        if meant:
-            return meant[0]
-    return label_named(known, str(given)) if not isinstance(given, str) else None
+    shortened = [label for label in known if shown(label) != label and shown(label) == given]
+    n = len(shortened) + (bool(shortened) and given in known)
+    if n > 1:
+        raise LookupError(f"{given!r} may be any of {n} labels, which are shown alike")
+    return shortened[0] if shortened else known_label(given, known)

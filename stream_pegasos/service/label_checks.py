@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stream_pegasos.evaluation.tallies import LABELS
-from stream_pegasos.learners.labels import AllowedLabels, Label, truth_of
+from stream_pegasos.learners.label_meaning import AllowedLabels, Label, truth_of
 from stream_pegasos.operation.monitor import Monitor
 
 __all__ = ["LabelChecks", "each_label"]

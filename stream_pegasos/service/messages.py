@@ -17,10 +17,9 @@ from starlette.responses import Response, StreamingResponse
 
 from stream_pegasos.evaluation.tallies import LABELS
 from stream_pegasos.features.mail import Mail, bytes_of
-from stream_pegasos.features.message import Fields, size_of
-from stream_pegasos.learners.labels import Label
+from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
+from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.service.work import Service
-from stream_pegasos.streams import label_of
 from stream_pegasos.streams.mail_ids import mail_id
 
 LONGEST_EXPLAINED = 20_000  # characters
@@ -70,11 +69,15 @@ def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
         text = [("text", str)] if kind is not LabelledMessage else [("text", str | UnsetType, UNSET)]
         x = property(lambda self: None if self.text is UNSET else self.text)
         return msgspec.defstruct(kind.__name__, text, bases=(kind,), kw_only=True, namespace={"x": x})
-    names = {f"field_{i}": name for i, name in enumerate(fields)}
+    outer = [name.partition(".")[0] for name in fields]  # an object with the field, as `from` of `from.name`
+    taken = {*LabelledMessage.__struct_fields__}
+    top = dict.fromkeys([*fields, *(name for name in outer if name not in taken)])
+    names = {f"field_{i}": name for i, name in enumerate(top)}
 
     def given(self: Any) -> Fields | None:
-        values = ((name, getattr(self, own)) for own, name in names.items())
-        return Fields({name: value for name, value in values if value is not UNSET}) or None
+        there = {name: value for own, name in names.items() if (value := getattr(self, own)) is not UNSET}
+        found = ((name, value_of(there, name)) for name in fields)
+        return Fields({name: value for name, value in found if value is not ABSENT}) or None
 
     values = [(own, Any, UNSET) for own in names]
     return msgspec.defstruct(
@@ -271,41 +274,35 @@ def _id_of_mail(x: Any, field: str) -> str | None:
     return mail_id(bytes_of(mail)) if isinstance(mail, str) else None
 
 
-def labels_as_read(label: Any, kind: str, i: int, many: bool, known: Sequence[Any] = ()) -> Any:
-    """What a message is to be learned with: one label or, if it may have several, a tuple of them. Those that are known
-    stay as they are.
-    """
+def labels_as_read(label: Any, kind: str, i: int, many: bool, meant: LabelsMeant) -> Any:
+    """What a message is to be learned with: one label or, if it may have several, a tuple of them."""
     where = f"{i}.label" if many else "label"
     if kind != LABELS:
         if isinstance(label, list):
             raise HTTPException(422, f"{where}: it must be one label, not a list; this model tells classes apart")
-        return _learnable(label, where, known)
+        return _learnable(label, where, meant)
     if not isinstance(label, list):
         raise HTTPException(422, f"{where}: it must be a list of the labels that hold, maybe an empty one")
     if len(label) > MOST_LABELS:
         raise HTTPException(413, f"{where}: {len(label):,} labels; a message may have {MOST_LABELS:,}")
-    return tuple(_learnable(each, where, known) for each in label)
+    return tuple(_learnable(each, where, meant) for each in label)
 
 
-def label_as_read(label: Label, where: str = "label", known: Sequence[Any] = ()) -> Label:
-    """The label as the readers of streams have it: an int where it reads as one, unless it is known as it is."""
-    if isinstance(label, str) and label in known:  # as "7" beside 7, in a model that was trained elsewhere
-        return label
-    if isinstance(label, str):
-        if len(label) > LONGEST_LABEL:
-            raise HTTPException(413, f"{where}: a label of {len(label):,} characters; it may have {LONGEST_LABEL:,}")
-        read = label_of(label)
-        if read is None:
-            raise HTTPException(422, f"{where}: it is blank")
-        return read
-    return label
+def label_as_read(label: Label, where: str, meant: LabelsMeant) -> Label:
+    """The label that is meant beside those of the model, whose own labels may be of any length."""
+    read = meant(label)
+    if read is None:
+        raise HTTPException(422, f"{where}: it is blank")
+    if isinstance(read, str) and len(read) > LONGEST_LABEL and not meant.knows(read):
+        raise HTTPException(413, f"{where}: a label of {len(read):,} characters; it may have {LONGEST_LABEL:,}")
+    return read
 
 
-def _learnable(label: Label, where: str, known: Sequence[Any]) -> Label:
-    label = label_as_read(label, where, known)
-    if isinstance(label, int) and not -LARGEST - 1 <= label <= LARGEST:
+def _learnable(label: Label, where: str, meant: LabelsMeant) -> Label:
+    read = label_as_read(label, where, meant)
+    if isinstance(read, int) and not -LARGEST - 1 <= read <= LARGEST:
         raise HTTPException(422, f"{where}: an integer may have 64 bits")
-    return label
+    return read
 
 
 def label_of_query(text: str) -> Any:

@@ -40,7 +40,6 @@ from stream_pegasos.service.messages import (
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.openapi import Operation, describing, explaining, learning, predicting, teaching
 from stream_pegasos.service.work import EndingError, Service
-from stream_pegasos.streams import label_of
 
 LONGEST_FAULT = 500  # characters
 
@@ -131,8 +130,9 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     )
     async def learn(sent: Any) -> Response:
         batch = batch_of(sent, service)
+        meant = service.labels_meant
         examples: list[Labelled] = [
-            (x, labels_as_read(message.label, service.kind, i, batch.is_list), message.weight)
+            (x, labels_as_read(message.label, service.kind, i, batch.is_list, meant), message.weight)
             for i, (x, message) in enumerate(zip(batch.X, batch.messages, strict=True))
         ]
         with refusing(kept="what is learned cannot be kept"):
@@ -152,7 +152,8 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         (x,) = batch_of(message, service).X
         if service.mail_field is None and size_of(x) > LONGEST_EXPLAINED:
             raise HTTPException(413, f"only texts of up to {LONGEST_EXPLAINED:,} characters are explained")
-        label = None if message.label is UNSET else label_as_read(message.label, known=service.model.classes)
+        meant = service.labels_meant
+        label = None if message.label is UNSET else label_as_read(message.label, "label", meant)
         with refusing(unknown=422):
             return as_json(await service.explain(x, label))
 
@@ -165,7 +166,8 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def describe(sent: Any) -> Response:
-        descriptions = {label_of(name): description for name, description in sent.items()}
+        meant = service.labels_meant
+        descriptions = {meant(name): description for name, description in sent.items()}
         with refusing(kept="what is learned cannot be kept"):
             return as_json(await service.describe_labels(descriptions))
 
@@ -189,7 +191,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     async def teach(sent: Taught) -> Response:
         label = sent.label
         if label is not None:
-            label = labels_as_read(label, service.kind, 0, many=False, known=service.model.classes)
+            label = labels_as_read(label, service.kind, 0, many=False, meant=service.labels_meant)
         with refusing(unknown=404, kept="the label cannot be kept"):
             await labelling.teach(sent.number, label)
         return as_json({"n_given": service.active_learning.n_given})

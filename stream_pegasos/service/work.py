@@ -18,7 +18,7 @@ from stream_pegasos.evaluation.prequential import encode_ahead, predict_block
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
-from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.operation.answers import answers_of, shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
@@ -29,7 +29,7 @@ from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.service.encoding import Encoding
-from stream_pegasos.service.label_checks import LabelChecks
+from stream_pegasos.service.label_checks import LabelChecks, each_label
 from stream_pegasos.service.limits import Limits
 from stream_pegasos.service.micro_batching import A_MESSAGE, SLICE, MicroBatching, give_way, slices
 
@@ -362,6 +362,11 @@ class Service:
                 except (ValueError, TypeError, RuntimeError) as error:
                     what = "a label that was given is not learned"
                     print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
+
+    @property
+    def labels_meant(self) -> LabelsMeant:
+        """Says which label is meant beside those of the model and those that people gave."""
+        return LabelsMeant([*self.model.classes, *each_label(self.given_labels())])
 
     def given_labels(self) -> list[Any]:
         """The labels of people that can still be taken back, the newest first."""

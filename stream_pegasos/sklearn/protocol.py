@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from stream_pegasos.common.checks import check_bool, check_integer, check_lengths
 from stream_pegasos.common.packing import parameters_of
+from stream_pegasos.features.message import is_nothing
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import check_label
@@ -175,6 +176,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
             If a drift detector raises after some examples. It says how many were learned.
         """
         is_new = not hasattr(self, "model_")
+        check_none_missing(classes)
         new = copy.copy(self)
         examples, labels, weights = new._checked(X, y, sample_weight, is_new)
         if is_new:
@@ -197,6 +199,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         examples = self._examples(X, is_new)
+        check_none_missing(y)
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         for label in set(labels.tolist() if labels.dtype == object else ()):
@@ -344,3 +347,10 @@ def learn(model: Classifier, examples: Any, labels: Labels, weights: Floats, row
 
 def n_examples(examples: Any) -> int:
     return len(examples) if isinstance(examples, list) else int(examples.shape[0])
+
+
+def check_none_missing(labels: Any) -> None:
+    """Raise a ValueError if a label is NaN or pandas' NA, which NumPy would turn into the text "nan" beside texts."""
+    given = labels.tolist() if hasattr(labels, "isna") else labels
+    if isinstance(given, (list, tuple)) and any(each is not None and is_nothing(each) for each in given):
+        raise ValueError("a label is missing (NaN); leave out such examples, or give them a label")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -29,10 +30,17 @@ __all__ = [
 
 LONGEST = 1 << 63  # of integers in a column
 TEXTS = (t.StringType,)
+MAILS = (t.StringType, t.BinaryType)
 FIELDS = (t.StructType,)
 LABELS = (t.StringType, t.BooleanType, t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType, t.DecimalType)
-KINDS = {TEXTS: "strings", FIELDS: "structs", LABELS: "strings, booleans or integers", NUMBERS: "numbers"}
+KINDS = {
+    TEXTS: "strings",
+    MAILS: "strings or binary",
+    FIELDS: "structs",
+    LABELS: "strings, booleans or integers",
+    NUMBERS: "numbers",
+}
 
 
 def check_column(frame: DataFrame, what: str, name: str, types: tuple[Any, ...], several: bool = False) -> t.DataType:
@@ -177,12 +185,23 @@ def check_messages(frame: DataFrame, name: str, model: Any) -> None:
     ValueError, TypeError
         If there is no such column, it is of another type, or the model is no text model.
     """
-    if not isinstance(model, TextClassifier) or model.features.on is not None:
-        kind = "of a field of messages" if isinstance(model, TextClassifier) else f"of class {type(model).__name__}"
-        raise TypeError(f"the model is {kind}; columns of texts go to a TextClassifier whose features have no `on`")
+    if not isinstance(model, TextClassifier):
+        raise TypeError(f"the model is of class {type(model).__name__}; columns of messages go to a TextClassifier")
     if model.features.takes_text:
-        check_column(frame, "texts", name, TEXTS)
+        is_mail = model.features.mail_field is not None
+        check_column(frame, "mails" if is_mail else "texts", name, MAILS if is_mail else TEXTS)
         return
     names, fields = check_column(frame, "messages", name, FIELDS).names, model.features.fields  # type: ignore[attr-defined]
-    if not {*names} & {*fields}:
+    lacking = [field for field in fields if not has_field(frame.schema[name].dataType, field)]
+    if len(lacking) == len(fields):
         raise ValueError(f"column {name!r} has none of the fields {', '.join(fields)}; it has {', '.join(names)}")
+    if lacking:
+        warnings.warn(f"the model reads {', '.join(lacking)}, which column {name!r} does not have", stacklevel=3)
+
+
+def has_field(kind: t.DataType, field: str) -> bool:
+    """Whether a struct has a field or, for a.b, an inner struct a with a field b."""
+    if not isinstance(kind, t.StructType):
+        return isinstance(kind, t.MapType)  # whose keys no schema tells
+    name, dot, rest = field.partition(".")
+    return field in kind.names or bool(dot and name in kind.names and has_field(kind[name].dataType, rest))

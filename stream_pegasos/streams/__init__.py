@@ -1,6 +1,6 @@
 """Streams of examples: read from files and pipes, followed while they grow, or made on the spot."""
 
-from stream_pegasos.learners.labels import label_of
+from stream_pegasos.learners.label_meaning import label_of
 from stream_pegasos.streams.example import Example, LabelFormat, StreamError, Truth
 from stream_pegasos.streams.join import LabelJoin
 from stream_pegasos.streams.opening import open_sink, open_source

@@ -110,6 +110,8 @@ def _records(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> _Recor
             yield line, ValueError(undecodable[0])
         elif len(record) > 1 or not is_blank:
             yield line, record
+        elif options.on_blank_line is not None:
+            options.on_blank_line()
 
 
 def _column(field: str, header: list[str], options: ReadOptions) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.features.message import Message
-from stream_pegasos.learners.labels import Label, label_of
+from stream_pegasos.learners.label_meaning import Label, label_meant
 
 # A label, or several of them.
 Truth = Label | tuple[Label, ...]
@@ -74,6 +74,8 @@ class LabelFormat(NamedTuple):
         What separates several labels in a text; `None` if a text is one label.
     several
         Whether an example may have several labels: a single one is then a tuple, too. A separator implies it.
+    meant
+        Says which label is meant, as `label_meant` does: alone or, as a `LabelsMeant`, beside those of a model.
 
     Examples
     --------
@@ -88,17 +90,19 @@ class LabelFormat(NamedTuple):
 
     separator: str | None = None
     several: bool = False
+    meant: Callable[[Any], Label | None] = label_meant
 
     def of_text(self, text: str) -> Truth | None:
         """The label or labels that a text spells, `None` where it is blank."""
         if self.separator is None:
-            label = label_of(text)
+            label = self.meant(text)
             return (label,) if self.several and label is not None else label
-        labels = together(label for part in text.split(self.separator) if (label := label_of(part)) is not None)
+        labels = together(label for part in text.split(self.separator) if (label := self.meant(part)) is not None)
         return labels or None
 
-    def of_label(self, label: Label | None) -> Truth | None:
-        """The label or labels of an example whose label is read already."""
+    def of_label(self, label: Any) -> Truth | None:
+        """The label or labels of an example that has a single value as its label."""
+        label = self.meant(label)
         several = self.several or self.separator is not None
         return (label,) if several and label is not None else label
 

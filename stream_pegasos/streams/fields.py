@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from stream_pegasos.common.display import one_line
-from stream_pegasos.features.message import Fields
-from stream_pegasos.learners.labels import Label, label_of
+from stream_pegasos.features.message import ABSENT, Fields, value_of
 from stream_pegasos.streams.example import Parsed, RecordError, Truth, together
 from stream_pegasos.streams.options import ReadOptions
 
 _NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
-_ABSENT = object()
 # Of the fields that are listed where one is missing.
 MOST_NAMES, LONGEST_NAME = 20, 50
 
@@ -35,7 +33,7 @@ def parsed_label(record: Any, options: ReadOptions) -> Parsed:
     """Read a record that holds an id, and the label of the message with this id."""
     id, label = _id(record, options.id_field), _label(record, options)
     if label is None:
-        is_absent = value_of(record, options.label_field) is _ABSENT
+        is_absent = value_of(record, options.label_field) is ABSENT
         raise RecordError(f"{'no' if is_absent else 'no label in the'} field {options.label_field!r}", id)
     return "", label, 1.0, id
 
@@ -50,15 +48,6 @@ def _id(record: Any, field: str) -> Any:
     return id if type(id) is str or type(id) is int else None
 
 
-def value_of(record: dict[str, Any], field: str) -> Any:
-    """The value of a field. If no field is called a.b, this is the field b of the object a."""
-    if field in record:
-        return record[field]
-    name, dot, rest = field.partition(".")
-    inner = record.get(name) if dot else None
-    return value_of(inner, rest) if type(inner) is dict else _ABSENT
-
-
 def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
     """Make a message of those fields that the record has.
 
@@ -68,7 +57,7 @@ def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
         If none is there.
     """
     values = {name: value_of(record, name) for name in names}
-    message = Fields({name: value for name, value in values.items() if value is not _ABSENT})
+    message = Fields({name: value for name, value in values.items() if value is not ABSENT})
     if not message:
         raise ValueError(_no_field(record, *names))
     return message
@@ -78,7 +67,7 @@ def _nested_text(record: dict[str, Any], field: str) -> str:
     text = value_of(record, field)
     if type(text) is str:
         return text
-    raise ValueError(_no_field(record, field) if text is _ABSENT else f"field {field!r} is {_kind(text)}, not a string")
+    raise ValueError(_no_field(record, field) if text is ABSENT else f"field {field!r} is {_kind(text)}, not a string")
 
 
 def _no_field(record: dict[str, Any], *fields: str) -> str:
@@ -93,25 +82,18 @@ def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
     if type(label) is str:
         return labels.of_text(label)
     if type(label) is list:
-        several = [_one_label(each, field) for each in label]
+        several = [labels.meant(_one_label(each, field)) for each in label]
         if None in several:
             raise ValueError(f"field {field!r} is a list with an empty label")
         return together(each for each in several if each is not None)
-    if label is _ABSENT and not options.unlabelled:
+    if label is ABSENT and not options.unlabelled:
         raise ValueError(_no_field(record, field))
-    return labels.of_label(None if label is _ABSENT else _one_label(label, field))
+    return labels.of_label(None if label is ABSENT else _one_label(label, field))
 
 
-def _one_label(label: Any, field: str) -> Label | None:
-    if type(label) is str:
-        return label_of(label)
-    if type(label) is float:
-        # Beyond 2**53 a float does not tell which integer was written.
-        if not label.is_integer() or abs(label) > 2**53:
-            raise ValueError(f"label {label} is not an integer of up to 2**53")
-        return int(label)
-    if label is None or type(label) in (bool, int):
-        return label  # type: ignore[no-any-return]
+def _one_label(label: Any, field: str) -> Any:
+    if label is None or type(label) in (str, bool, int, float):
+        return label
     raise ValueError(f"field {field!r} is {_kind(label)}, not a label")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
 from stream_pegasos.features.message import message_of, size_of
-from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Example, Truth
 
 _LARGEST_TEXT = 1 << 26  # characters that all messages, and all labels, may have together

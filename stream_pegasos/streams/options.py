@@ -44,6 +44,7 @@ class ReadKeywords(TypedDict, total=False):
     on_windows_1252: Callable[[], None] | None
     on_unread_field: Callable[[str], None] | None
     on_lines_of_text: Callable[[], None] | None
+    on_blank_line: Callable[[], None] | None
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class ReadOptions:
     delimiter: str | None = None
     columns: Sequence[str] | None = None
     fields: Sequence[str] = ()
+    namespace_is_text: bool = False  # whether a message of vw is the text of the namespace `text_field`
     encoding: str = "utf-8"
     encoding_errors: str = "windows-1252"
     unlabelled: bool = False
@@ -72,6 +74,7 @@ class ReadOptions:
     on_windows_1252: Callable[[], None] | None = None
     on_unread_field: Callable[[str], None] | None = None
     on_lines_of_text: Callable[[], None] | None = None
+    on_blank_line: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", tuple(self.fields))

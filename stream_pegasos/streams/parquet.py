@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.common.extras import missing
-from stream_pegasos.features.message import Fields
+from stream_pegasos.features.message import Fields, value_of
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, StreamError, unreadable
-from stream_pegasos.streams.fields import parsed_fields, value_of
+from stream_pegasos.streams.fields import parsed_fields
 from stream_pegasos.streams.options import ReadOptions
 
 try:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO, Unpack
 
-from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, may_begin, opened
 from stream_pegasos.streams.compression import EXTENSIONS as COMPRESSIONS
 from stream_pegasos.streams.compression import decompressed
@@ -45,9 +45,9 @@ def read(
     it comes from a file, is copied to a temporary one), UTF-16 with a byte order mark, and an array of
     JSON objects in place of lines.
 
-    Empty lines are skipped, except in the format text, where they are empty texts. Labels that read as integers
-    become `int`, JSON's `true` and `false` stay `bool`, all others are `str`. A JSON list of labels, or several
-    `__label__`, become a tuple of labels; an empty list becomes an empty tuple.
+    Empty lines are skipped, except in the format text, where they are empty texts. Labels that read as integers, also
+    as 1.0, become `int`, JSON's `true` and `false` stay `bool`, all others are `str`; `null` is no label. A JSON list
+    of labels, or several `__label__`, become a tuple of labels; an empty list becomes an empty tuple.
 
     | format | one example | extensions |
     |---|---|---|
@@ -77,7 +77,8 @@ def read(
         pipes without an extension; a folder is mail.
     text_field
         The field with the text in the formats jsonl, parquet, csv and tsv. In the first two `a.b` is the
-        field b of the object a, unless a field is called `a.b`.
+        field b of the object a, unless a field is called `a.b`. In vw the namespace whose features are the words of the
+        text; where none is named, `x` is the features of all.
     label_field
         The field with the label, named in the same way; in mail a header, such as `"X-Spam-Flag"`, which is taken
         out of the mail.
@@ -117,6 +118,8 @@ def read(
     on_lines_of_text
         Called where a stream in jsonl begins with neither `{` nor `[`: it is then read as the format text. Without it
         such lines are bad.
+    on_blank_line
+        Called for each empty line that is skipped, and for each comment of svmlight.
 
     Raises
     ------
@@ -146,7 +149,7 @@ def read(
     [(2, "no field 'label'; its fields: text")]
 
     """
-    asked = ReadOptions(labels=labels, unlabelled=unlabelled, **options)
+    asked = ReadOptions(labels=labels, unlabelled=unlabelled, namespace_is_text="text_field" in options, **options)
     if asked.format is None:
         asked = replace(asked, format=format_of(_path(source)))
     if asked.format == "text" and not unlabelled:
@@ -301,16 +304,18 @@ def line_parser(options: ReadOptions, encoding: Encoding, labels_alone: bool = F
     def parse_line(line: bytes) -> Parsed | None:
         if not encoding.is_utf8:
             line = encoding.text(line).encode()
-        if skips_blank and (not line or line.isspace()):
-            return None
-        try:
-            parsed = parse(line.rstrip(b"\r\n"))
-        except UnicodeDecodeError:
-            parsed = parse(encoding.text(line).rstrip("\r\n").encode())
+        parsed = None
+        if not skips_blank or not (not line or line.isspace()):
+            try:
+                parsed = parse(line.rstrip(b"\r\n"))
+            except UnicodeDecodeError:
+                parsed = parse(encoding.text(line).rstrip("\r\n").encode())
+        if parsed is None and line and options.on_blank_line is not None:
+            options.on_blank_line()
         if parsed is None or not has_one_label:
             return parsed
         x, y, w, id = parsed
-        return x, labels.of_label(y), w, id  # type: ignore[arg-type]
+        return x, labels.of_label(y), w, id
 
     return parse_line
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stream_pegasos.features.message import size_of
-from stream_pegasos.learners.labels import Label
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Example, RecordError, StreamError, Truth
 from stream_pegasos.streams.options import ReadOptions
 from stream_pegasos.streams.readers import line_parser

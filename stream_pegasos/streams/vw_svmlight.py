@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
-from stream_pegasos.learners.labels import Label, label_of
+from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, label_of
 from stream_pegasos.streams.example import Parsed
 from stream_pegasos.streams.options import ReadOptions
 
 
 def vw_parser(options: ReadOptions) -> Callable[[bytes], Parsed]:
     """Make the parser of a line of Vowpal Wabbit. The message is its features or, if the options name fields, the
-    namespaces of these names.
+    namespaces of these names; or it is the text of one.
     """
     message_of: Callable[[str], Any] = partial(_fields, options=options) if options.fields else _features
+    if options.namespace_is_text and not options.fields:
+        message_of = partial(_text, options=replace(options, fields=(options.text_field,)))
 
     def parse(line: bytes) -> Parsed:
         head, bar, namespaces = line.decode().partition("|")
@@ -43,10 +47,7 @@ def vw_parser(options: ReadOptions) -> Callable[[bytes], Parsed]:
 def _features(text: str) -> dict[str, float]:
     x: dict[str, float] = {}
     for prefix, scale, tokens in _namespaces(text):
-        for token in tokens:
-            name, colon, value = token.partition(":")
-            if not name:
-                raise ValueError(f"feature {token!r} has no name")
+        for name, colon, value in _parts(tokens):
             number = scale * _number(value, f"value of feature {name!r}") if colon else scale
             name = f"{prefix}^{name}" if prefix else name
             x[name] = x[name] + number if name in x else number
@@ -61,15 +62,31 @@ def _fields(text: str, options: ReadOptions) -> Fields:
     """
     found: dict[str, str] = {}
     for namespace, _, tokens in _namespaces(text):
-        features = [token.partition(":") for token in tokens]
-        found[namespace] = " ".join([*filter(None, [found.get(namespace)]), *(name for name, _, _ in features)])
-        found |= {f"{namespace}.{name}": value for name, colon, value in features if colon}
+        named = [name for token in tokens if (name := token.partition(":")[0])]
+        found[namespace] = " ".join([*filter(None, [found.get(namespace)]), *named])
+        found |= {f"{namespace}.{name}": value for name, colon, value in _parts(tokens) if colon}
     options.report_unread(name.partition(".")[0] for name in found)
     message = Fields({name: found[name] for name in options.fields if name in found})
     if not message:
         missing = " or ".join(map(repr, options.fields))
         raise ValueError(f"no namespace {missing}; it has {', '.join(map(one_line, found)) or 'none'}")
     return message
+
+
+def _text(text: str, options: ReadOptions) -> str:
+    """The text of the namespace that the options name."""
+    return str(_fields(text, options)[options.text_field])
+
+
+def _parts(tokens: list[str]) -> list[tuple[str, str, str]]:
+    """The name of each feature, a colon if it has a value, and the value. Features without a name are numbered by their
+    position among these in the namespace, as Vowpal Wabbit does.
+    """
+    parts = [token.partition(":") for token in tokens]
+    if any(token[0] == ":" for token in tokens):
+        numbers = count()
+        parts = [(name or str(next(numbers)), colon, value) for name, colon, value in parts]
+    return parts
 
 
 def _namespaces(text: str) -> Iterator[tuple[str, float, list[str]]]:
@@ -125,10 +142,13 @@ def _number(text: str, what: str) -> float:
 
 
 def _number_label(text: str) -> Label | None:
+    """The number of a label, or the text that it is; `null` is no label, as in JSON."""
     try:
         number = float(text)
     except ValueError:
-        return label_of(text)
+        return None if text == "null" else text
     if not math.isfinite(number):
         raise ValueError(f"label is {text!r}, not a finite number")
-    return int(number) if number.is_integer() and abs(number) <= 2**53 else label_of(text)
+    if number.is_integer() and abs(number) <= MOST_EXACT and label_of(text) == text:  # such as 1e3
+        return int(number)
+    return text

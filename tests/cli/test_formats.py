@@ -41,7 +41,8 @@ def test_lines_of_text_and_standard_input(main, ok, fails, here):
     for words in ("predict m", "run --load m"):
         code, out, err = main(words, input=lines)
         assert (code, out, err) == (0, expected, f"{told}--format says otherwise\n")
-        assert main(words, input=b'\n{"text": "win"}\n')[::2] == (0, "")
+        code, _, err = main(words, input=b'\n{"text": "win"}\n')
+        assert code == 0 and err.endswith("1 line was blank, and there is no answer for it\n") and told not in err
     assert "not JSON" in main("run --load m --labels ham,spam", input=lines)[2]
     TextClassifier(TextFeatures(on="text") + TextFeatures(on="more")).save("f")
     for words in ("predict m --format jsonl", "predict f", "test m", "evaluate -"):

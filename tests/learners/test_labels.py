@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier
+from stream_pegasos.learners.label_meaning import label_of
 from stream_pegasos.learners.labels import (
     Labels,
     SignedLabels,
@@ -17,7 +18,6 @@ from stream_pegasos.learners.labels import (
     check_label,
     label_array,
     label_list,
-    label_of,
     targets_many,
 )
 
@@ -337,8 +337,8 @@ def test_a_bool_and_0_and_1_stand_for_their_texts(given, pair):
         assert model.classes[0] in pair and type(model.classes[0]) is type(positive)
 
 
-NO_INTEGERS = ["01", "1.0", "\u0661", "1_0", "spam", "9" * 5000]
-READ = {"1": 1, "-1": -1, "+1": 1, "0": 0, " 12\t": 12, " spam ": "spam", "": None, "  ": None}
+NO_INTEGERS = ["01", "1.", "1.5", "01.0", "9007199254740993.0", "\u0661", "1_0", "spam", "9" * 5000]
+READ = {"1": 1, "1.0": 1, "-2.00": -2, "-1": -1, "+1": 1, "0": 0, " 12\t": 12, " spam ": "spam", "": None, "  ": None}
 
 
 @pytest.mark.parametrize(("text", "label"), [*READ.items(), *zip(NO_INTEGERS, NO_INTEGERS, strict=True)])

@@ -183,6 +183,7 @@ def test_an_explanation_is_of_the_first_against_the_second(of_each_kind, case):
     refused(client.post("/explain", json={"text": text, "label": "eggs"}), 422, "does not know 'eggs'")
 
 
+@pytest.mark.filterwarnings("ignore:.* these look like numbers to be predicted")
 def test_every_class_can_be_asked_for(monkeypatch):
     monkeypatch.setattr(monitor, "SHARE_FOR_NAMES", math.inf)
     labels = [f"class {i}" for i in range(1_000)]

@@ -8,6 +8,7 @@ import pytest
 from stream_pegasos import (
     AdaptiveClassifier,
     Category,
+    MailFeatures,
     MultiLabelClassifier,
     Number,
     OrdinalClassifier,
@@ -146,3 +147,38 @@ def test_a_wrong_call_says_what_is_wrong(spark, tmp_path):
     ):
         with pytest.raises(kind, match=reason):
             score(frame, *arguments, **options)
+
+
+def test_a_field_within_a_struct_and_a_single_field(spark):
+    from stream_pegasos.spark import learn, score
+
+    rows = [(("see this", (name,)), label) for name, label in (("ann", "ham"), ("bob", "spam"))] * 10
+    schema = "message struct<text: string, from: struct<name: string>>, label string"
+    frame = spark.createDataFrame(rows, schema)
+    model = TextClassifier(features=TextFeatures(on="text") + Category(on="from.name"))
+    model.learn_many(
+        [{"text": "see this", "from.name": ("ann", "bob")[i % 2]} for i in range(20)], ["ham", "spam"] * 10
+    )
+    found = score(frame, model, text="message").select("label", "prediction").collect()
+    assert all(row.label == row.prediction for row in found)
+    learned = learn(frame, model.clone(), text="message", parts=1)
+    assert learned.n_learned == 20 and learned.model.predict_one({"from": {"name": "bob"}}) == "spam"
+    other = TextClassifier(features=TextFeatures(on="text") + Category(on="from.address"))
+    with pytest.warns(UserWarning, match="reads from.address, which column 'message' does not have"):
+        score(frame, other, text="message")
+    alone = TextClassifier(features=Category(on="from.name"))
+    assert learn(frame, alone, text="message", parts=1).model.predict_one({"from": {"name": "ann"}}) == "ham"
+
+
+def test_mails_are_binary_or_in_a_field(spark):
+    from stream_pegasos.spark import learn, score
+
+    mails = [b"Subject: prize \xe9\n\nwin", b"Subject: lunch\n\nnoon"] * 10
+    rows = [(bytearray(mail), ("spam", "ham")[i % 2]) for i, mail in enumerate(mails)]
+    frame = spark.createDataFrame(rows, "text binary, label string")
+    learned = learn(frame, TextClassifier(features=MailFeatures()), parts=1)
+    assert learned.n_learned == 20
+    assert all(row.label == row.prediction for row in score(frame, learned.model).collect())
+    structs = spark.createDataFrame([((mail,), label) for mail, label in rows], "m struct<mail: binary>, label string")
+    within = learn(structs, TextClassifier(features=MailFeatures(on="mail")), text="m", parts=1)
+    assert all(row.label == row.prediction for row in score(structs, within.model, text="m").collect())

@@ -59,7 +59,6 @@ def test_namespaces_of_vw_are_fields():
         ("1 |a x:1:2", "'1:2'"),
         ("1 |a x:1_0", "'1_0'"),
         ("1 |a http://x", "'//x'"),
-        ("1 |a :3", "no name"),
         ("1 |a:b x", "weight of namespace 'a' is 'b'"),
         ("1 -1 | x", "negative"),
         ("1 nan | x", "weight is 'nan'"),

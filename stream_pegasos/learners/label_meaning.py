@@ -1,0 +1,173 @@
+"""What a label is, as a text, a number or a truth value, alone and beside labels that are known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Label = bool | int | str
+
+# The texts of false and true.
+TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
+_is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
+_is_whole_float = re.compile(r"([+-]?(?:0|[1-9][0-9]{0,15}))\.0+").fullmatch  # 1.0, as pandas writes 1 beside a gap
+MOST_EXACT = 2**53  # of floats that tell which integer was written
+
+
+def label_of(text: str) -> Label | None:
+    """The label that a text spells alone; see `label_meant`.
+
+    >>> from stream_pegasos.learners.label_meaning import label_of
+    >>> label_of("+1"), label_of("1.0"), label_of("spam"), label_of("007"), label_of(" ")
+    (1, 1, 'spam', '007', None)
+
+    """
+    text = text.strip()
+    if _is_integer(text):
+        return int(text)
+    whole = _is_whole_float(text) if "." in text else None
+    return int(whole[1]) if whole is not None and abs(int(whole[1])) <= MOST_EXACT else text or None
+
+
+def label_meant(given: Any, known: Iterable[Label | None] = ()) -> Label | None:
+    """The label that is meant, alone or beside labels that are known; `None` where there is none.
+
+    | given | alone | beside known labels |
+    |---|---|---|
+    | a text, as `"spam"` | itself, without blanks around it | the known text that equals it |
+    | a text that reads as an integer, as `"8"`, `"+8"`, `"8.0"` | the `int` | that text if it is known, else the \
+known label that reads the same; a new one is a text where all known integers are texts |
+    | `"true"`, `"True"`, `"TRUE"`, and these of false | the text | that text if it is known, else the known label of \
+the same truth value: of `bool`, 0 or 1, or a text; a new one is written as the known one of the other truth value |
+    | a blank text, `None` | `None` | `None` |
+    | an integer, as 8 or 8.0 | the `int` | the known number, else the known text that reads the same; a new one \
+as above |
+    | `True`, `False` | the `bool` | the known `bool` or number that equals it, else as `"true"` |
+
+    Where several known labels read the same and none of them equals what is given, the first is meant.
+
+    Raises
+    ------
+    ValueError
+        If it is a float that is no integer of up to 2**53, or no label at all.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.learners.label_meaning import label_meant
+
+    >>> label_meant("8"), label_meant("8", ["7", "8"]), label_meant(8, ["7", "8"]), label_meant("9", ["7", "8"])
+    (8, '8', '8', '9')
+    >>> label_meant("true"), label_meant("true", [False, True]), label_meant(True, ["false"])
+    ('true', True, 'true')
+
+    """
+    return LabelsMeant(known)(given) if known else ALONE(given)
+
+
+def known_label(given: Any, known: Iterable[Label | None]) -> Label | None:
+    """The known label that is meant; `None` if it is none of these."""
+    meant = LabelsMeant(known)
+    label = meant(given)
+    return label if label is not None and meant.knows(label) else None
+
+
+class LabelsMeant:
+    """`label_meant` beside labels that stay the same, for many labels."""
+
+    def __init__(self, known: Iterable[Label | None] = ()) -> None:
+        there = [label for label in known if label is not None]
+        self._equal = {(isinstance(label, str), label): label for label in there}
+        self._alike = {_reading(label): label for label in reversed(there)}
+        self._truth = next(iter(there), None) if all(truth_of(label) is not None for label in there) else None
+        integers = [label for label in there if type(_reading(label)) is int]
+        self._has_texts = bool(integers) and all(isinstance(label, str) for label in integers)
+        self._has_plain_texts = self._has_texts and all(label == str(_reading(label)) for label in integers)
+
+    def knows(self, label: Label) -> bool:
+        return (isinstance(label, str), label) in self._equal
+
+    def __call__(self, given: Any) -> Label | None:
+        if not self._equal and isinstance(given, str):
+            return label_of(given)
+        if isinstance(given, float):
+            if not given.is_integer() or abs(given) > MOST_EXACT:
+                raise ValueError(f"label {given} is not an integer of up to 2**53")
+            given = int(given)
+        if given is None:
+            return None
+        if not isinstance(given, (bool, int, str)):
+            raise ValueError(f"a label cannot be of type {type(given).__name__}")
+        if not self._equal:
+            return given
+        is_text = isinstance(given, str)
+        equal = self._equal.get((is_text, given))
+        if equal is None and isinstance(given, str):
+            given = given.strip()
+            equal = self._equal.get((True, given))
+        if equal is not None:
+            return equal
+        if given == "":
+            return None
+        reading = _reading(given)
+        if reading in self._alike:
+            return self._alike[reading]
+        if self._truth is not None and truth_of(reading) is not None:
+            return written_like(given, self._truth)
+        if type(reading) is int and self._has_texts:
+            return given if is_text and not self._has_plain_texts else str(reading)
+        return label_of(given) if isinstance(given, str) else given
+
+
+ALONE = LabelsMeant()
+
+
+def _reading(label: Label) -> Label | None:
+    """What labels that read the same have in common: a text is the integer or the truth value that it spells."""
+    if isinstance(label, str):
+        return next((bool(pair.index(label)) for pair in TRUTHS if label in pair), label_of(label))
+    return label
+
+
+def truth_of(label: Label | None) -> bool | None:
+    """The truth value of a bool, of 0 or 1, or of the text of one of these; `None` for any other label."""
+    text = str(label).lower()
+    return None if text not in ("true", "1", "false", "0") else text in ("true", "1")
+
+
+def written_like(label: Label, other: Label | None) -> Label:
+    """A label with a truth value, written as `other` is: as a bool, a number or a text; any other label as it is."""
+    truth = truth_of(label)
+    if truth is None or isinstance(other, bool):
+        return label if truth is None else truth
+    if isinstance(other, int):
+        return int(truth)
+    return next((pair[truth] for pair in (*TRUTHS, ("0", "1")) if other in pair), label)
+
+
+@dataclass
+class AllowedLabels:
+    """A fixed set of labels. Those with the same truth value, as `True`, "true" and 1, are one label here; all labels
+    with a truth value must be written as the first of them that came.
+    """
+
+    labels: tuple[Label, ...]
+    first: Label | None = None  # that came and has a truth value
+
+    @property
+    def written(self) -> tuple[Label, ...]:
+        """The labels as they have to be written."""
+        return tuple(written_like(label, self.first) for label in self.labels)
+
+    def takes(self, label: Label) -> bool:
+        """Whether a label that came is one of these; the first with a truth value is noted."""
+        if not any(_reading(each) == _reading(label) for each in self.labels):
+            return False
+        if truth_of(label) is not None:
+            like = label if self.first is None else self.first
+            if written_like(label, like) != label:
+                return False
+            self.first = like
+        return True

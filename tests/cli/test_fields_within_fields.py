@@ -1,0 +1,105 @@
+"""A field within a field is read the same by the command, the service, in dicts, frames and by scikit-learn."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from commands import labels_of
+from serving import learn, predict, serving
+
+from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextClassifier, TextFeatures, Time, load
+from stream_pegasos.features.message import is_nothing
+from stream_pegasos.service import Service
+from stream_pegasos.sklearn import OnlineTextClassifier
+
+ROWS = [({"text": "see this", "from": {"name": "ann"}}, "ham"), ({"text": "see this", "from": {"name": "bob"}}, "spam")]
+NESTED, LABELS = [x for x, _ in ROWS] * 10, [label for _, label in ROWS] * 10
+FLAT = [{"text": x["text"], "from.name": x["from"]["name"]} for x in NESTED]
+
+
+def features():
+    return TextFeatures(on="text") + Category(on="from.name")
+
+
+def test_a_model_of_the_command_answers_the_same_everywhere(ok, here):
+    lines = [json.dumps({**x, "label": label}) for x, label in zip(NESTED, LABELS, strict=True)]
+    Path("m.jsonl").write_text("\n".join(lines))
+    ok("train m.jsonl --category-field from.name --save m")
+    model = load("m")
+    expected = model.predict_proba_one(FLAT[0])
+    assert expected["ham"] > 0.6
+    for some in (NESTED, FLAT, pd.DataFrame(NESTED), pd.DataFrame(FLAT), polars.DataFrame(NESTED)):
+        found = model.predictions(some)
+        assert found.labels.tolist() == LABELS
+        assert dict(zip(found.classes, found.probabilities[0].tolist(), strict=True)) == pytest.approx(expected)
+    assert model.predict_proba_one(NESTED[0]) == expected
+    assert labels_of(ok("predict m m.jsonl")) == LABELS
+    with serving(Service(model)) as client:
+        assert [answer["label"] for answer in predict(client, NESTED[:2])] == LABELS[:2]
+        assert predict(client, NESTED[:2]) == predict(client, FLAT[:2])
+        learn(client, {**NESTED[0], "label": "ham"})
+
+
+def test_scikit_learn_reads_it_too():
+    model = OnlineTextClassifier(features=features()).fit(NESTED, LABELS)
+    assert model.predict(NESTED).tolist() == model.predict(FLAT).tolist() == LABELS
+    assert model.predict(pd.DataFrame(NESTED)).tolist() == LABELS
+
+
+@pytest.mark.parametrize("made", [TextFeatures, HashedBagOfWords, Category, MailFeatures])
+def test_every_kind_of_features(made):
+    inner, outer = made(on="a.b.c"), {"a": {"b": {"c": "word one"}}}
+    assert inner.transform_one(outer) == inner.transform_one({"a.b.c": "word one"}) != {}
+    assert inner.transform_one({**outer, "a.b.c": "other"}) == inner.transform_one({"a.b.c": "other"})
+
+
+MISSING = [None, float("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), np.float32("nan")]
+
+
+@pytest.mark.parametrize("value", MISSING, ids=repr)
+@pytest.mark.parametrize("kind", [TextFeatures, Category, Number, Time, MailFeatures])
+def test_a_missing_value_is_the_same_in_a_dict_as_in_a_frame(kind, value):
+    made = TextFeatures(on="text") + kind(on="x")
+    without = made.transform_one({"text": "a b"})
+    assert made.transform_one({"text": "a b", "x": value}) == without
+    frame = pd.DataFrame({"text": ["a b"], "x": pd.Series([value], dtype=object)})
+    assert made.transform_many(frame).nnz == made.transform_many([{"text": "a b", "x": value}]).nnz == len(without)
+
+
+def test_what_is_no_missing_value():
+    assert not any(map(is_nothing, ["", "nan", 0, False, [], [None], {}, np.array([np.nan, 1.0]), "NaT"]))
+    assert Category(on="x").tokens({"x": ["a", float("nan"), None, pd.NA]}) == ["x=a"]
+
+
+def test_a_field_that_no_message_has_is_told_once(main, ok, here):
+    lines = [json.dumps({**x, "label": label}) for x, label in zip(NESTED, LABELS, strict=True)]
+    Path("m.jsonl").write_text("\n".join(lines * 100))
+    told = "stream-pegasos: none of 500 messages has the field from.address, which the model reads\n"
+    _, _, err = main("train m.jsonl --category-field from.address,from.name --save m")
+    assert err == told
+    for command in ("predict m m.jsonl", "test m m.jsonl", "run m.jsonl --load m --no-follow --output none"):
+        assert main(command)[2] == told
+    Path("few.csv").write_text("text,label\n" + "a,ham\nb,spam\n" * 5)
+    _, _, err = main("test m few.csv")
+    assert err == "stream-pegasos: none of 10 messages has the fields from.address, from.name, which the model reads\n"
+
+
+@pytest.mark.parametrize("missing", [float("nan"), np.nan, pd.NA])
+@pytest.mark.parametrize("others", [["a", "b"], [1, 2], [True, False]])
+def test_a_label_that_is_missing_is_an_error_for_scikit_learn(missing, others):
+    for y in ([*others, missing], (missing, *others), pd.Series([*others, missing], dtype=object)):
+        with pytest.raises(ValueError, match="missing"):
+            OnlineTextClassifier().fit(["a", "b", "c"], y)
+        with pytest.raises(ValueError, match="missing"):
+            OnlineTextClassifier().partial_fit(["a", "b"], others, classes=y)
+
+
+def test_integers_that_span_more_than_63_bits():
+    for low, high in ((-(2**62) - 5, 2**62), (-(2**63), 2**63 - 1)):
+        model, alike = TextClassifier(), TextClassifier()
+        model.learn_many(["a", "b"], np.array([low, high]))
+        alike.learn_many(["a", "b"], [low, high])
+        assert model.classes == alike.classes and low in model.classes and high in model.classes

@@ -1,0 +1,57 @@
+"""Labels that look like numbers to be predicted, ids or texts are told of once; nothing is refused."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+from commands import process
+from serving import learn, serving
+
+from stream_pegasos import (
+    AdaptiveClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    load,
+)
+from stream_pegasos.service import Service
+
+SAID = "these look like numbers to be predicted, ids or texts"
+
+
+def test_the_command_and_run_tell_once(here):
+    Path("m.vw").write_text("".join(f"{i * 0.377 + 0.01:.4f} |x a{i % 7}\n" for i in range(1_000)))
+    for command in ("train m.vw --save m --force", "evaluate m.vw", "run m.vw --no-follow --save n --output none"):
+        done = process(*command.split())  # in this one pytest makes errors of warnings
+        err = done.stderr.decode()
+        assert done.returncode == 0 and err.count(SAID) == 1 and "'0.0100', '0.3870'" in err and "--label-field" in err
+        assert err.startswith("stream-pegasos: ") and len(err.splitlines()) == 1
+    assert load("m").n_learned == load("n").n_learned == 1_000
+
+
+def test_the_service_tells_once():
+    with serving(Service(TextClassifier())) as client, pytest.warns(UserWarning, match=SAID) as told:
+        for begin in range(0, 500, 100):
+            learn(client, [{"text": "a", "label": f"id{i}"} for i in range(begin, begin + 100)])
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("make", [AdaptiveClassifier, PegasosClassifier, OrdinalClassifier, MultiLabelClassifier])
+def test_python_tells_once_and_learns_all(make):
+    model = make()
+    labels = [(i,) if make is MultiLabelClassifier else i for i in range(400)]
+    with pytest.warns(UserWarning, match=SAID) as told:
+        for label in labels:
+            model.learn_one({"x": 1.0}, label)
+    assert len(told) == 1 and model.n_learned == 400 and len(model.classes) == 400
+
+
+def test_many_classes_are_no_such_thing():
+    model = TextClassifier()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(900):
+            model.learn_one("a b", i % 150)
+        few = TextClassifier()
+        few.learn_many(["a"] * 200, list(range(200)))
