@@ -180,7 +180,6 @@ def test_a_label_that_was_only_named_is_never_predicted(tmp_path):
     assert named.classes == ("ham", "spam")
 
 
-@pytest.mark.filterwarnings("ignore:the threshold or limit of false positives is for")
 @pytest.mark.parametrize("options", [{}, {"threshold": 0.2}])
 def test_what_was_said_before_a_third_label_came_has_no_share_of_one_that_was_only_named(options):
     model = AdaptiveClassifier(pos_label="never", **options)
