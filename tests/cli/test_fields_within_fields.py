@@ -60,7 +60,7 @@ def test_every_kind_of_features(made):
     assert inner.transform_one({**outer, "a.b.c": "other"}) == inner.transform_one({"a.b.c": "other"})
 
 
-MISSING = [None, float("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), np.float32("nan")]
+MISSING = [None, float("nan"), pd.NA, pd.NaT, np.datetime64("NaT", "ns"), np.float32("nan")]
 
 
 @pytest.mark.parametrize("value", MISSING, ids=repr)
