@@ -114,7 +114,7 @@ def learn_asked(model: TextClassifier, asks: Asks, corpus: Corpus) -> tuple[Floa
     margins, learned = [], []
     for text, label in zip(corpus.texts, corpus.labels, strict=True):
         margins.append(model.decision_function_one(text))
-        learned.append(asks(text))
+        learned.append(not model.n_learned or asks(text))  # nothing is uncertain before a label is known
         if learned[-1]:
             model.learn_one(text, label)
     return np.array(margins), np.array(learned)
