@@ -29,8 +29,8 @@ from stream_pegasos.learners.decisions import (
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, SignedLabels, check_label, largest, unknown_label
-from stream_pegasos.learners.predictions import Decided, RawScores
-from stream_pegasos.learners.probabilities import Floats, of_classes, of_example
+from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
+from stream_pegasos.learners.probabilities import of_classes, of_example
 from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["AdaptiveClassifier"]
@@ -376,12 +376,7 @@ class AdaptiveClassifier(WatchedClassifier):
         return self._labels.choices[self._decisions.number(self._labels.classes, margins, probabilities)]
 
     def _decided(
-        self,
-        labels: Labels,
-        found: RawScores,
-        targets: Floats | None = None,
-        n_undecided: int = 0,
-        weights: Floats | None = None,
+        self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None, n_undecided: int = 0
     ) -> Decided:
         margins = found.margins
         if n_undecided:
@@ -391,13 +386,10 @@ class AdaptiveClassifier(WatchedClassifier):
             return largest(margins) if n_undecided else None
         if len(margins) == 1:
             of_one = margins[0].tolist(), of_example(found.margins[0], found.calibrated[0].tolist())
-            target = None if targets is None else float(targets[0])
-            weight = 1.0 if weights is None else float(weights[0])
-            return np.array([self._decisions.number(labels.classes, *of_one, target, weight)])
+            of_learned = () if learned is None else (float(learned.targets[0]), float(learned.weights[0]))
+            return np.array([self._decisions.number(labels.classes, *of_one, *of_learned)])
         probabilities = of_classes(found.margins, found.calibrated)
-        return self._decisions.numbers(
-            labels.classes, margins, probabilities, targets, 1.0 if weights is None else weights
-        )
+        return self._decisions.numbers(labels.classes, margins, probabilities, learned)
 
     def _limited(self) -> Mapping[Label, float]:
         of_label = self._decisions.of_label

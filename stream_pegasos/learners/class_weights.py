@@ -15,7 +15,7 @@ from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
 
-__all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "teaching", "without_idle"]
+__all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "each_weight", "without_idle"]
 
 ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
 BALANCED = "balanced"
@@ -37,6 +37,8 @@ class ClassWeights:
     def __init__(self, class_weight: ClassWeight) -> None:
         check_class_weight(class_weight)
         self._of_label = class_weight
+        of_labels = class_weight.items() if isinstance(class_weight, Mapping) else ()
+        self._without = {label for label, weight in of_labels if not weight}
         self.counts: Counts = {}
 
     @property
@@ -60,23 +62,21 @@ class ClassWeights:
         """The weight of each example, or `None` if all are 1; and the counts after these are learned."""
         if isinstance(w, (int, float)) and w == 1.0 and self._of_label is None:
             return None, self.counts
-        each = list(w) if isinstance(w, Iterable) else [w] * len(targets)
-        check_lengths("weights", len(each), len(targets))
+        each = each_weight(w, len(targets))
         labels = [of_target(target) for target in targets.tolist()]
         if self.is_fixed:
             weights = [self.weight(label, weight) for label, weight in zip(labels, each, strict=True)]
             return np.array(weights, np.float64), self.counts
-        of_labels, counts = balanced_weights(labels, self.counts, teaching(each, len(labels)))
+        of_labels, counts = balanced_weights(labels, self.counts, [weight != 0.0 for weight in each])
         pairs = zip(of_labels, each, strict=True)
         return np.array([of_label * plain_weight(weight) for of_label, weight in pairs], np.float64), counts
 
     def teaching(self, y: Any, w: float | Sequence[float]) -> list[bool] | None:
         """Which examples have a weight above 0; `None` if all have."""
-        of_label = self._of_label if isinstance(self._of_label, Mapping) else {}
-        without = {label for label, weight in of_label.items() if not weight}
+        without = self._without
         if not without and (0.0 not in w if isinstance(w, Sequence) else w != 0.0):
             return None
-        return [teaches and label not in without for label, teaches in zip(y, teaching(w, len(y)), strict=True)]
+        return [weight != 0.0 and label not in without for label, weight in zip(y, each_weight(w, len(y)), strict=True)]
 
     def counts_with(self, labels: Iterable[Label]) -> Counts:
         """The counts after examples of these labels are learned."""
@@ -105,11 +105,11 @@ class ClassWeights:
         self.counts = counts
 
 
-def teaching(w: float | Sequence[float], n: int) -> list[bool]:
-    """Which of `n` examples have a weight above 0."""
-    each = w if isinstance(w, Sequence) else [w] * n
+def each_weight(w: Any, n: int) -> list[Any]:
+    """The weight of each of `n` examples, as given: one for all, or as many."""
+    each = list(w) if isinstance(w, Iterable) else [w] * n
     check_lengths("weights", len(each), n)
-    return [weight != 0.0 for weight in each]
+    return each
 
 
 def without_idle(known: Iterable[Label], y: list[Any], w: Any, teaches: list[bool]) -> tuple[list[Any], list[float]]:
@@ -117,8 +117,7 @@ def without_idle(known: Iterable[Label], y: list[Any], w: Any, teaches: list[boo
     it brings none.
     """
     stand_in = next(iter([*known, *itertools.compress(y, teaches)]), None)
-    each = w if isinstance(w, list) else [w] * len(y)
-    weights = [plain_weight(weight) * of for weight, of in zip(each, teaches, strict=True)]
+    weights = [plain_weight(weight) * of for weight, of in zip(each_weight(w, len(y)), teaches, strict=True)]
     return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights
 
 

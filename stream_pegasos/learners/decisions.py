@@ -17,6 +17,7 @@ from stream_pegasos.engine.pure.driver import LARGEST_LESSON
 from stream_pegasos.engine.pure.mistakes import SIZES_IN_OCTAVE, SMALLEST
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label, largest
+from stream_pegasos.learners.predictions import WeightedTargets
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = [
@@ -169,16 +170,15 @@ class Decisions:
         classes: tuple[Label | None, ...],
         margins: Floats,
         probabilities: Floats,
-        targets: Floats | None = None,
-        weights: Floats | float = 1.0,
+        learned: WeightedTargets | None = None,
     ) -> NDArray[np.intp]:
-        """The number of the class that is predicted for each example, −1 for none. With `targets`, limits learn each
-        example, with its weight, after its decision.
+        """The number of the class that is predicted for each example, −1 for none. With `learned`, limits learn each
+        example after its decision.
         """
         known = np.isfinite(margins)
         allowed, others = np.zeros(margins.shape, bool), np.where(known, margins, -np.inf)
         for number, decision in self._of_numbers(classes, margins.shape[1]).items():
-            of_negatives = None if targets is None else (targets != number) * weights
+            of_negatives = None if learned is None else (learned.targets != number) * learned.weights
             allowed[:, number] = decision.allows(leads(margins, number), probabilities[:, number], of_negatives)
             others[:, number] = -np.inf
         best = largest(others)

@@ -227,6 +227,11 @@ def states_of(cores: Sequence[Any]) -> list[State]:
     return states
 
 
+def by_bin(tail: Tail) -> NDArray[np.float64]:
+    counts = np.bincount(np.array([*tail.counts], np.int64), [*tail.counts.values()], 2 * Tail.OF_SIGN)
+    return np.asarray(counts, np.float64)
+
+
 def merge_limits(cores: Sequence[Any]) -> None:
     """Give the limits of false positives of the base the negatives of all."""
     every = [getattr(core._decisions, "of_label", core._decisions) or {} for core in cores]
@@ -237,11 +242,7 @@ def merge_limits(cores: Sequence[Any]) -> None:
     for label, decision in merged.items():
         if decision.limit is not None:
             tails = [decisions[label].limit.negatives if label in decisions else Tail() for decisions in every]
-            bins = [np.array([*tail.counts], np.int64) for tail in tails]
-            before, *after = [
-                {"n": tail.n, "counts": np.bincount(of_tail, [*tail.counts.values()], 2 * Tail.OF_SIGN)}
-                for tail, of_tail in zip(tails, bins, strict=True)
-            ]
+            before, *after = [{"n": tail.n, "counts": by_bin(tail)} for tail in tails]
             counts = merged_newest(before, after, ("n",), ("counts",), Tail.MOST)["counts"]
             places = np.flatnonzero(counts)
             of_places = counts[places].tolist()

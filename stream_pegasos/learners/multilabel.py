@@ -17,13 +17,13 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
-from stream_pegasos.learners.class_weights import teaching
+from stream_pegasos.learners.class_weights import each_weight
 from stream_pegasos.learners.decisions import Decision, PerLabel, changed_by_label, limited, parameters_of_decisions
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, check_label, told_of_labels, unknown_label
-from stream_pegasos.learners.predictions import Decided, RawScores
+from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
 from stream_pegasos.learners.probabilities import Floats, of_each
 from stream_pegasos.learners.watched import WatchedClassifier
 
@@ -177,23 +177,22 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         sets = [whether_each_holds(labels) for labels in sets_of(y)]
         check_lengths("labels", len(sets), n_rows(rows))
-        w = list(w) if isinstance(w, Iterable) else w
+        each = each_weight(w, len(sets))
         # What has no weight brings no label.
-        sets = [one if teaches else {} for one, teaches in zip(sets, teaching(w, len(sets)), strict=True)]
+        sets = [one if weight else {} for one, weight in zip(sets, each, strict=True)]
         labels = self._labels_with(sets)
         numbers = [sorted(int(labels.targets[label]) for label, holds in one.items() if holds) for one in sets]
         starts = np.cumsum([0, *map(len, numbers)])
         self._learner.sets = (starts, np.array([number for one in numbers for number in one], np.int64))
         targets = np.arange(len(sets), dtype=np.float64)
-        weights, _ = self._class_weights.weights_many(targets, int, w)
+        weights, _ = self._class_weights.weights_many(targets, int, each if isinstance(w, Iterable) else w)
         n_before = self.n_learned
         try:
             return self._learn_targets(encoder, rows, labels, targets, weights)
         finally:
             n = self.n_learned - n_before
             if n:  # all that have a weight, or those before a detector raised
-                those = [one for one, teaches in zip(sets, teaching(w, len(sets)), strict=True) if teaches]
-                self._labels = self._labels_with(those[:n])
+                self._labels = self._labels_with([*itertools.compress(sets, each)][:n])
                 self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
 
     def check_labels(self, y: Iterable[Any]) -> None:
@@ -237,21 +236,16 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return limited(self._decisions)
 
     def _decided(
-        self,
-        labels: Labels,
-        found: RawScores,
-        targets: Floats | None = None,
-        n_undecided: int = 0,
-        weights: Floats | None = None,
+        self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None, n_undecided: int = 0
     ) -> Decided:
         if self.classifier.threshold == 0.5 and self.classifier.max_false_positive_rate is None:
             return None
         margins, probabilities = found.margins, of_each(found.margins, found.calibrated)
         decided = np.zeros(margins.shape, bool)
-        holding = [] if targets is None else [set(self._set(target)) for target in targets.tolist()]
+        holding = [] if learned is None else [set(self._set(target)) for target in learned.targets.tolist()]
         for column, label in enumerate(labels.classes[: margins.shape[1]]):
             is_negative = np.array([column not in one for one in holding], bool)
-            of_negatives = None if targets is None else is_negative * (1.0 if weights is None else weights)
+            of_negatives = None if learned is None else is_negative * learned.weights
             decision = self._decision(label)  # type: ignore[arg-type]
             decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], of_negatives)
         return decided

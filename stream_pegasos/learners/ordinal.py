@@ -19,7 +19,7 @@ from stream_pegasos.learners.explanations import Contributions, explain
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, check_label, label_list
 from stream_pegasos.learners.pegasos import PegasosClassifier
-from stream_pegasos.learners.predictions import Decided, Predictions, RawScores
+from stream_pegasos.learners.predictions import Decided, Predictions, RawScores, WeightedTargets
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.watched import WatchedClassifier
 
@@ -219,12 +219,7 @@ class OrdinalClassifier(WatchedClassifier):
         return super()._learn_targets(encoder, rows, labels, targets, weights)
 
     def _decided(
-        self,
-        labels: Labels,
-        found: RawScores,
-        targets: Floats | None = None,
-        n_undecided: int = 0,
-        weights: Floats | None = None,
+        self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None, n_undecided: int = 0
     ) -> Decided:
         return None
 

@@ -13,7 +13,7 @@ from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import largest
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["PartlyLearnedError", "Predictions", "RawScores", "uncertainty"]
+__all__ = ["PartlyLearnedError", "Predictions", "RawScores", "WeightedTargets", "uncertainty"]
 
 ClassProbabilities = tuple[tuple[Label | None, ...], Floats]
 
@@ -127,6 +127,18 @@ def uncertainty(predictions: Predictions) -> Floats:
 
 
 Decided = NDArray[Any] | None
+
+
+class WeightedTargets(NamedTuple):
+    """What limits of false positives learn of examples: their targets and weights."""
+
+    targets: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, targets: Floats, weights: Floats | None) -> WeightedTargets:
+        """Given their weights, `None` if all are 1."""
+        return cls(targets, np.ones(len(targets)) if weights is None else weights)
 
 
 class RawScores(NamedTuple):

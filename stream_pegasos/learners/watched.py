@@ -13,7 +13,7 @@ from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.labels import Labels
-from stream_pegasos.learners.predictions import Decided, PartlyLearnedError, RawScores, joined_scores
+from stream_pegasos.learners.predictions import Decided, PartlyLearnedError, RawScores, WeightedTargets, joined_scores
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["WatchedClassifier"]
@@ -42,7 +42,7 @@ class WatchedClassifier(Classifier):
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
         found = self._learn_blocks(encoder, rows, targets, weights)
         n_undecided = self._n_undecided(labels, targets)
-        return found._replace(decided=self._decided(labels, found, targets, n_undecided, weights))
+        return found._replace(decided=self._decided(labels, found, WeightedTargets.of(targets, weights), n_undecided))
 
     def _learn_in_turn(
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
@@ -65,7 +65,7 @@ class WatchedClassifier(Classifier):
                     raise PartlyLearnedError(i, joined_scores(parts), error) from error
                 if drifted:
                     self._learner.forget(KEPT_AFTER_DRIFT)
-                self._decided(labels, found, targets[this], weights=weight)
+                self._decided(labels, found, WeightedTargets.of(targets[this], weight))
             self._learn_blocks(encoder, row, targets[this], weight)
             parts.append(found)
         # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
@@ -92,15 +92,10 @@ class WatchedClassifier(Classifier):
     # What an estimator says.
 
     def _decided(
-        self,
-        labels: Labels,
-        found: RawScores,
-        targets: Floats | None = None,
-        n_undecided: int = 0,
-        weights: Floats | None = None,
+        self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None, n_undecided: int = 0
     ) -> Decided:
         """The decision on each row, nothing for the first `n_undecided`; `None` if the margins alone decide. With
-        `targets`, limits of false positives learn each row before the next is decided.
+        `learned`, limits of false positives learn each row before the next is decided.
         """
         raise NotImplementedError
 

@@ -305,7 +305,7 @@ def line_parser(options: ReadOptions, encoding: Encoding, labels_alone: bool = F
         if not encoding.is_utf8:
             line = encoding.text(line).encode()
         parsed = None
-        if not skips_blank or not (not line or line.isspace()):
+        if not (skips_blank and (not line or line.isspace())):
             try:
                 parsed = parse(line.rstrip(b"\r\n"))
             except UnicodeDecodeError:

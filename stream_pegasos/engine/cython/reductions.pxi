@@ -235,8 +235,6 @@ cdef class ReductionLearner(Learner):
     cdef void _learn_vector(self, const Row* e, const int64_t* classes, Py_ssize_t n, Py_ssize_t n_known, double weight) noexcept nogil:
         """Learn what the vector of a message of these classes tells; the first problems were known before."""
         weight = min(weight, LARGEST_LESSON)
-        if weight <= 0.0:
-            return
         if n_known == self._n_problems or self._reduction == MULTILABEL:
             self._learn_joint(n_known, weight)
         if self._dense.has_vector:

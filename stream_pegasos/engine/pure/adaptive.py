@@ -261,7 +261,7 @@ class AdaptiveLearner(ScaledLearner):
         """Learn from the vector of a message, and return the joined log-odds from before; `None` without vectors. The
         first `n_known` problems were known before this example.
         """
-        if self._dense is None and len(vector) and weight > 0.0:
+        if self._dense is None and len(vector):
             self._dense = DenseBlock.of(self.reduction, len(vector), len(self._class_counts))
             if not self.several:
                 self.calibration.slope = 1.0  # from now on joint weights turn margins into log-odds
@@ -274,10 +274,9 @@ class AdaptiveLearner(ScaledLearner):
         of_vector = np.broadcast_to(dense.margins(x), of_features.shape)
         joined = dense.joined(of_features, of_vector)
         weight = min(weight, LARGEST_LESSON)
-        if weight > 0.0:
-            if len(of_features) == n_known or self.reduction == "multilabel":
-                dense.learn_joint(of_features[:n_known], of_vector[:n_known], holds[:n_known], weight)
-            dense.learn(vector, x, of_features, holds, self._met_order, weight)
+        if len(of_features) == n_known or self.reduction == "multilabel":
+            dense.learn_joint(of_features[:n_known], of_vector[:n_known], holds[:n_known], weight)
+        dense.learn(vector, x, of_features, holds, self._met_order, weight)
         return joined
 
     def _calibrate(
