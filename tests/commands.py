@@ -28,7 +28,9 @@ def line_of(text, label=None):
 
 
 def process(*arguments, **options):
-    return subprocess.run([*command, *map(str, arguments)], env=environment, capture_output=True, timeout=60, **options)
+    return subprocess.run(
+        [*command, *map(str, arguments)], env=environment, capture_output=True, timeout=120, **options
+    )
 
 
 def started(*arguments, **options):

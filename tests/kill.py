@@ -170,7 +170,7 @@ class Clients:
 def ask(port: int | None, path: str, value: object = None) -> Any:
     request = Request(f"http://127.0.0.1:{port}{path}", value and orjson.dumps(value))
     request.add_header("content-type", "application/json")
-    with urlopen(request, timeout=60) as answer:
+    with urlopen(request, timeout=120) as answer:
         return orjson.loads(answer.read())
 
 

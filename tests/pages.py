@@ -68,7 +68,7 @@ def open_page(page, url):
 
 
 def wait(page, condition):
-    WebDriverWait(page, 15).until(lambda _: condition())
+    WebDriverWait(page, 120).until(lambda _: condition())
 
 
 def text(page, name):
@@ -92,7 +92,7 @@ def shown(page, name):
 
 
 def learn(url, examples):
-    httpx.post(f"{url}learn", json=examples, timeout=60).raise_for_status()
+    httpx.post(f"{url}learn", json=examples, timeout=120).raise_for_status()
 
 
 def explanation(url, **asked):
@@ -196,7 +196,7 @@ def served(service, port=0):
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        deadline = monotonic() + 30
+        deadline = monotonic() + 120
         while not server.started:
             assert monotonic() < deadline, "the service does not answer"
             sleep(0.01)

@@ -2,12 +2,16 @@
 
 import time
 
+PATIENCE = 120  # seconds that a busy machine may take for what is done in a moment
+
 
 def wait(condition):
-    end = time.monotonic() + 20.0
-    while not condition():
+    """Wait until a condition is true, and return what it returned."""
+    end = time.monotonic() + PATIENCE
+    while not (result := condition()):
         assert time.monotonic() < end
         time.sleep(0.002)
+    return result
 
 
 def bits(model):

@@ -32,7 +32,7 @@ class Server:
     def start(self):
         with Path(self._folder, "log").open("ab") as log:
             self._process = subprocess.Popen(self._command, cwd=self._folder, stdout=log, stderr=log)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()

@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
@@ -67,11 +66,6 @@ def learned():
     return model
 
 
-def bits(model):
-    snapshot = model.snapshot()
-    return {name: array.tobytes() for name, array in snapshot.arrays.items()}, snapshot.values
-
-
 def ok(response):
     assert response.status_code == 200, response.text
     return response.json()
@@ -96,14 +90,6 @@ def refused(response, status, word):
     assert word in detail
     assert "Traceback" not in response.text
     assert "\n" not in detail
-
-
-def wait(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return result
 
 
 def resumed(path, **options):
@@ -131,12 +117,12 @@ class Served:
             pytest.fail("\n".join(self.lines))
         self.url = line.split()[-1].rstrip("/")
         self.port = int(self.url.rpartition(":")[2])
-        self.client = httpx.Client(base_url=self.url, timeout=30)
+        self.client = httpx.Client(base_url=self.url, timeout=120)
 
     def end(self, number=signal.SIGTERM):
         self.client.close()
         self.process.send_signal(number)
-        self.lines += self.process.communicate(timeout=30)[1].splitlines()
+        self.lines += self.process.communicate(timeout=120)[1].splitlines()
         return self.process.returncode
 
     def kill(self):

@@ -17,7 +17,7 @@ PAPERS = sorted(path for path in (FOLDER / "papers").glob("*.py") if path.stem n
 def run(folder: Path, *command: str | Path) -> str:
     environment = {**os.environ, "MPLBACKEND": "agg"}
     done = subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -30,8 +30,9 @@ __all__ = [
 LARGEST_MAIL = 512 * 1024  # bytes that are read; the features take less
 LARGEST_HEADER = 64 * 1024
 KEYS_AT_ONCE, MAILS_AT_ONCE = 500, 50
-# IMAPClient overlooks news that come in one packet with the answer to IDLE, until IDLE ends.
-LONGEST_IDLE = 60.0
+# IMAPClient overlooks news that come in one packet with the answer to IDLE, until IDLE ends. Such news came while the
+# folder was looked at, so the first IDLE is short.
+FIRST_IDLE, LONGEST_IDLE = 1.0, 60.0
 LONGEST_REASON = 200
 NOT_NOW = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]")  # reasons to refuse a login that are no fault of the password
 # No two mails have the same values in all of these. A stranger can copy a Message-ID, but not choose what our own
@@ -278,9 +279,11 @@ class Connection:
 
     def wait(self, seconds: float) -> None:
         """Wait for news of the open folder."""
-        self._call(self._client.idle)
-        self._call(self._client.idle_check, min(seconds, LONGEST_IDLE))
-        self._call(self._client.idle_done)
+        for longest in (FIRST_IDLE, LONGEST_IDLE):
+            self._call(self._client.idle)
+            news = self._call(self._client.idle_check, min(seconds, longest))
+            if self._call(self._client.idle_done)[1] or news:
+                return
 
 
 def _numbers(answer: dict[bytes, Any]) -> tuple[int, int]:

@@ -63,7 +63,7 @@ def test_from_a_named_pipe_as_from_a_file(here, ok):
     os.mkfifo("pipe")
     predict, expected = f"{shlex.join(program)} predict m", ok("predict m mail.jsonl").encode()
     for script in (f"{predict} <(cat a.parquet)", f"cat a.txt > pipe & {predict} pipe"):
-        done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, timeout=60)
+        done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, timeout=120)
         assert (done.stdout, done.stderr) == (expected, b"")
 
 

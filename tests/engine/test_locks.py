@@ -110,7 +110,7 @@ SHARED = """
 
 def test_an_example_is_not_replaced_by_who_shares_the_features():
     """Python runs in the middle of a step where a kernel is a function."""
-    assert run(SHARED, timeout=100) is True
+    assert run(SHARED, timeout=300) is True
 
 
 class Odd:

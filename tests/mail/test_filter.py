@@ -22,7 +22,9 @@ def model(mail_model, tmp_path_factory):
 
 def filtered(mail, *arguments):
     """The exit code, the mail and standard error."""
-    done = subprocess.run([*FILTER, *map(str, arguments)], input=mail, capture_output=True, env=environment, timeout=60)
+    done = subprocess.run(
+        [*FILTER, *map(str, arguments)], input=mail, capture_output=True, env=environment, timeout=120
+    )
     return done.returncode, done.stdout, done.stderr.decode()
 
 
@@ -74,7 +76,7 @@ def test_a_mail_that_cannot_pass_is_no_ham(model, streams):
     for options, code in (["--exit-code"], 3), ([], 1):
         command = shlex.join([*FILTER, "--model", str(model), *options])
         done = subprocess.run(
-            ["sh", "-c", f"{command} {streams}"], input=HAM, capture_output=True, env=environment, timeout=60
+            ["sh", "-c", f"{command} {streams}"], input=HAM, capture_output=True, env=environment, timeout=120
         )
         error = done.stderr.decode()
         assert done.returncode == code and error.startswith("stream-pegasos: error: ") and error.count("\n") == 1
@@ -110,7 +112,7 @@ def test_behind_a_delivery_agent(tmp_path, model, program, rules):
     for mail in (unix, HAM.rstrip(b"\0")):
         subprocess.run(
             [program, "./rules"], input=b"From a@b Mon Nov 23 10:00:00 2026\n" * (program == "procmail") + mail,
-            check=True, env=environment, cwd=tmp_path, timeout=60,
+            check=True, env=environment, cwd=tmp_path, timeout=120,
         )  # fmt: skip
     junk, inbox = ((tmp_path / name).read_bytes() for name in ("junk", "inbox"))
     assert b"X-Spam-Flag: YES\n" in junk and unix in junk

@@ -86,7 +86,7 @@ class Box:
         try:
             yield started
             started.send_signal(end)
-            started.output, started.errors = started.communicate(timeout=30)
+            started.output, started.errors = started.communicate(timeout=120)
         finally:
             started.kill()
             started.wait()
@@ -101,7 +101,7 @@ class Box:
 
     def owner_moves(self, some, source, target):
         """What a person does in a mail program."""
-        with imapclient.IMAPClient("127.0.0.1", self.server.plain_port, ssl=False, timeout=20) as client:
+        with imapclient.IMAPClient("127.0.0.1", self.server.plain_port, ssl=False, timeout=120) as client:
             client.login(self.account, f"secret-{self.account}")
             client.select_folder(source)
             found = {uid for each in some for uid in client.search(["HEADER", "Message-ID", id_of(each)])}
@@ -368,14 +368,14 @@ def test_a_server_that_is_odd(tmp_path, trained, answers):
         assert process.stderr.readline().endswith("trying again\n")
         wait(lambda: len(connections) > 3)
         process.send_signal(signal.SIGINT)
-        out, rest = process.communicate(timeout=30)
+        out, rest = process.communicate(timeout=120)
         assert (process.returncode, rest) == (128 + signal.SIGINT, "")
         assert out.startswith("looked at 0 new mails")
     assert (tmp_path / "m").read_bytes() == trained.read_bytes()
 
 
 def test_news_that_come_together_with_the_answer_to_idle(monkeypatch):
-    monkeypatch.setattr("stream_pegasos.mail.imap_connection.LONGEST_IDLE", 0.1)  # at its end they are seen
+    monkeypatch.setattr("stream_pegasos.mail.imap_connection.FIRST_IDLE", 0.1)  # at its end they are seen
     done = b"* CAPABILITY IMAP4rev1 IDLE\r\n%(tag)s OK done\r\n"
     answers = [b"* OK hello\r\n", done, done, b"+ idling\r\n* 1 EXISTS\r\n", b"%(tag)s OK\r\n"]
     with servers.scripted(answers) as (port, _):
@@ -387,7 +387,7 @@ def test_news_that_come_together_with_the_answer_to_idle(monkeypatch):
 
         waiting = threading.Thread(target=wait_long, daemon=True)
         waiting.start()
-        waiting.join(20)
+        waiting.join(120)
         assert not waiting.is_alive()
         connection.close()
 

@@ -50,7 +50,7 @@ def refused(*options):
 def spamc(address, *options, mail=SPAM):
     host, _, port = address.rpartition(":")
     at = ["-U", address] if "/" in address else ["-d", host, "-p", port]
-    done = subprocess.run(["spamc", *at, "-x", *options], input=mail, capture_output=True, timeout=30)
+    done = subprocess.run(["spamc", *at, "-x", *options], input=mail, capture_output=True, timeout=120)
     return done.returncode, done.stdout
 
 

@@ -13,22 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from serving import (
-    COMMAND,
-    GOOD,
-    MESSAGES,
-    asking,
-    bits,
-    figures,
-    learn,
-    ok,
-    predict,
-    refused,
-    resumed,
-    send,
-    serving,
-    wait,
-)
+from running import bits, wait
+from serving import COMMAND, GOOD, MESSAGES, asking, figures, learn, ok, predict, refused, resumed, send, serving
 
 from stream_pegasos import TextClassifier, TextFeatures, load
 from stream_pegasos.learners.loading import load_with_progress
@@ -334,7 +320,7 @@ def test_sigterm_finishes_the_request_at_work_and_refuses_the_others(serve, tmp_
 
     def request():
         with suppress(httpx.TransportError):  # one that comes too late
-            answers.append(httpx.post(f"{served.url}/learn", json=large, timeout=60))
+            answers.append(httpx.post(f"{served.url}/learn", json=large, timeout=120))
 
     clients = [threading.Thread(target=request) for _ in range(3)]
     for client in clients:
@@ -367,7 +353,7 @@ def test_a_second_interrupt_leaves_out_nothing(serve, tmp_path):
         served.process.send_signal(signal.SIGINT)
         wait(is_refused)
         served.process.send_signal(signal.SIGINT)
-    served.lines += served.process.communicate(timeout=30)[1].splitlines()
+    served.lines += served.process.communicate(timeout=120)[1].splitlines()
     assert served.process.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
     assert len(served.lines) == 1
     assert load(tmp_path / "model").n_learned == 3
@@ -387,7 +373,7 @@ def test_a_sender_goes_on_where_a_killed_service_was(serve, tmp_path):
         served.end(signal.SIGKILL)
         assert sender.stdout.readline().startswith(f"waiting for {served.url}")
         served = serve(*options, "--port", served.port)
-        sender.communicate(timeout=60)
+        sender.communicate(timeout=120)
     assert ok(served.client.get("/learned"))["ids"] == [f"stream.jsonl:{i}" for i in range(1, 1_001)]
     served.end()
     alone = TextClassifier()

@@ -4,7 +4,8 @@ import asyncio
 import threading
 
 import pytest
-from serving import asking, bits, learn, ok, predict, refused, send, serving
+from running import bits
+from serving import asking, learn, ok, predict, refused, send, serving
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier, TextFeatures
 from stream_pegasos.service import Service

@@ -3,7 +3,8 @@
 import pytest
 from kinds import several_labels
 from outcomes import predictions_of
-from serving import GOOD, MESSAGES, bits, learn, learned, ok, predict, refused, resumed, send, serving
+from running import bits
+from serving import GOOD, MESSAGES, learn, learned, ok, predict, refused, resumed, send, serving
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.operation.active_learning import ActiveLearning

@@ -2,7 +2,8 @@
 
 import pytest
 from kinds import ordered, several_labels
-from serving import GOOD, MESSAGES, STREAM, bits, learn, learned, ok, predict, refused, resumed, send, serving, wait
+from running import bits, wait
+from serving import GOOD, MESSAGES, STREAM, learn, learned, ok, predict, refused, resumed, send, serving
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.operation.active_learning import ActiveLearning
@@ -46,7 +47,7 @@ def test_a_label_is_learned_once_it_cannot_be_taken_back():
         assert service.model.n_learned == len(STREAM)
         (given,) = asked(client)["given"]
         assert (given["text"], given["label"]) == (NEW[0], "ham") and 0.0 < given["seconds"] <= 0.3
-        wait(lambda: service.model.n_learned == len(STREAM) + 1, 10)
+        wait(lambda: service.model.n_learned == len(STREAM) + 1)
         model.learn_one(NEW[0], "ham")
         assert bits(service.model) == bits(model)
         assert ok(client.get("/monitor"))["n"] == 1  # predicted before it was learned, and counted

@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import random
+from functools import partial
 
 import pytest
 from kinds import ordered, several_labels
@@ -240,11 +241,15 @@ def test_drift_is_marked_on_the_time_line(page):
         open_page(page, url)
         assert f"the last one at message {drifts[-1]:,}" in text(page, "drifts")
         for chart in ("first-chart", "second-chart", "third-chart"):
-            marks = page.find_elements("css selector", f"#{chart} line.drift")
-            width = page.find_element("css selector", f"#{chart} .plot").size["width"]
-            # The time line of 2,000 messages lies between the labels at the left and a margin.
-            places = [44 + n / 2_000 * (width - 44 - 12) for n in drifts]
-            assert [float(mark.get_attribute("x1")) for mark in marks] == pytest.approx(places, abs=1)
+            wait(page, partial(drifts_are_marked, page, chart, drifts))
+
+
+def drifts_are_marked(page, chart, drifts):
+    marks = page.find_elements("css selector", f"#{chart} line.drift")
+    width = page.find_element("css selector", f"#{chart} .plot").size["width"]
+    # The time line of 2,000 messages lies between the labels at the left and a margin.
+    places = [44 + n / 2_000 * (width - 44 - 12) for n in drifts]
+    return [float(mark.get_attribute("x1")) for mark in marks] == pytest.approx(places, abs=1)
 
 
 def test_words_of_a_class_are_picked_with_the_keyboard(page, classes):

@@ -3,7 +3,8 @@
 import subprocess
 
 import pytest
-from serving import COMMAND, GOOD, bits, learn, learned, ok, predict, refused, send, serving, testclient
+from running import bits
+from serving import COMMAND, GOOD, learn, learned, ok, predict, refused, send, serving, testclient
 
 from stream_pegasos import (
     AdaptiveClassifier,
@@ -108,7 +109,7 @@ def test_what_the_command_refuses(tmp_path):
         (["--token-file", tmp_path / "token"], 1, "is empty"),
         ([tmp_path / "ordered", "--labels", "good,bad"], 2, "must be integers"),
     ):
-        done = subprocess.run([*COMMAND, *map(str, options)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*COMMAND, *map(str, options)], capture_output=True, text=True, timeout=120)
         assert done.returncode == code and reason in done.stderr and "Traceback" not in done.stderr
 
 

@@ -26,7 +26,7 @@ class Following:
     def texts(self):
         return [example.x for batch in list(self.batches) for example in batch.examples]
 
-    def wait(self, condition, seconds=20):
+    def wait(self, condition, seconds=120):
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, (self.texts[-5:], self.events, self.bad, self.failure)
@@ -40,7 +40,7 @@ class Following:
         """How many seconds the source took to end."""
         start = time.monotonic()
         self.source.close()
-        self._thread.join(20)
+        self._thread.join(120)
         assert not self._thread.is_alive()
         return time.monotonic() - start
 

@@ -22,7 +22,7 @@ class Topic:
         self.admin = admin.AdminClient({"bootstrap.servers": server, "log_level": 0})
         if n_partitions is None:
             # The broker makes the topic when it is asked about it.
-            self._producer.list_topics(self.name, timeout=10)
+            self._producer.list_topics(self.name, timeout=60)
         else:
             self.admin.create_topics([admin.NewTopic(self.name, n_partitions, 1)])[self.name].result(10)
 
@@ -49,7 +49,7 @@ def topic(kafka_server):
 def forgetful_server():
     """A broker inside the client library, which keeps only the newest 5 MB of each partition."""
     client = kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
-    [broker] = client.list_topics(timeout=10).brokers.values()
+    [broker] = client.list_topics(timeout=60).brokers.values()
     yield f"{broker.host}:{broker.port}"
     del client
 
@@ -84,7 +84,7 @@ def test_a_position_is_one_of_its_cluster(topic, forgetful_server):
     source = open_source(there.address, position, follow=False)
     with pytest.raises(StreamError, match="--moved") as error:
         next(source.batches())
-    cluster = there.admin.list_topics(timeout=10).cluster_id
+    cluster = there.admin.list_topics(timeout=60).cluster_id
     assert f"read at cluster test, and Kafka topic {topic.name} is at cluster {cluster};" in str(error.value)
     batches, _, _ = rest(there.address, of_any_server(position))
     assert texts(batches) == ["f"]

