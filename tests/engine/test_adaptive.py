@@ -18,12 +18,14 @@ def test_two_examples_by_hand(engine_in_test, hinge, half_life):
         engine_in_test.AdaptiveLearner(0.5, hinge, 5.0, 0.5, half_life, 0.1),
         engine_in_test.Vocabulary(),
     )
-    learner.learn(vocabulary, {0: 3.0, 1: 4.0}, 1.0, 2.0)
-    assert learner.items()[1] == pytest.approx(np.full((2, 1), 0.5 * 0.3))  # as often in positive ones as all examples
+    learner.learn(vocabulary, {0: 3.0, 1: -3.0}, 1.0, 2.0)
+    assert learner.items()[1].ravel() == pytest.approx(
+        [0.5 * 0.3, -0.5 * 0.3]
+    )  # as often in positive ones as all examples
     assert learner.intercept == pytest.approx([0.05])
     kept = 0.5 if half_life else 1.0  # of the evidence
     slope = 1.0 if hinge else 0.5
-    squares = kept * (2.0 * slope * 0.6) ** 2, kept * (2.0 * slope * 0.1) ** 2
+    squares = kept * (2.0 * slope) ** 2 / 2.0, kept * (2.0 * slope * 0.1) ** 2
     scale, unknown = 0.3, 0.3 + math.log(2.5 / 0.5)
     value = scale / math.hypot(scale, unknown)
     margin = 0.5 * value + 0.05
@@ -36,7 +38,7 @@ def test_two_examples_by_hand(engine_in_test, hinge, half_life):
     positives = 2.0 * kept
     prior = math.log(positives + 0.5) - math.log(1.5)
     ratios = {0: prior, 1: math.log(2.5 / 0.5), 2: math.log(0.5 / 1.5)}
-    expected = [w * (0.3 + abs(ratios[key] - prior)) for key, w in {0: weight, 1: 0.5, 2: -0.5}.items()]
+    expected = [w * (0.3 + abs(ratios[key] - prior)) for key, w in {0: weight, 1: -0.5, 2: -0.5}.items()]
     assert learner.weights_of(np.arange(3))[:, 0] == pytest.approx(expected)
 
 

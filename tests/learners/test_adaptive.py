@@ -57,6 +57,30 @@ def test_a_parameter_of_another_type(parameter, bad):
         AdaptiveClassifier(**{parameter: bad})
 
 
+@pytest.mark.parametrize(
+    "x, unevenness", [({"a": 2, "b": -2}, 0.0), ({"a": 1, "b": 3}, 5**-0.5), ({"a": 0, "b": 9}, 0.0)]
+)
+def test_the_first_step_is_larger_where_values_differ(x, unevenness):
+    growth = 1.0 + 2.0 * unevenness
+    plain, scaled = AdaptiveClassifier(naive_bayes=False), AdaptiveClassifier(smoothing=0.5)
+    plain.learn_one(x, True)
+    scaled.learn_one(x, True)
+    alpha = 0.5 * growth**2
+    ratio = abs(math.log((1.0 + alpha) / alpha) - math.log(1.5 / 0.5))
+    for name, value in x.items():
+        if value:
+            first_step = math.copysign(0.5 * growth, value)  # AdaGrad's first step is the learning rate
+            assert plain.weights[name] == pytest.approx(first_step, rel=1e-6)
+            assert scaled.weights[name] == pytest.approx(first_step * (0.3 + ratio), rel=1e-5)
+
+
+@pytest.mark.parametrize("name, least", [("rcv1_ccat_train", 0.860), ("rcv1_ccat_test", 0.805)])
+def test_values_that_are_given(data_folder, name, least):
+    examples = list(read(data_folder / f"{name}.svmlight.gz"))
+    answers = AdaptiveClassifier().predict_learn_many(*zip(*((each.x, each.y) for each in examples), strict=True))
+    assert np.mean([said == each.y for said, each in zip(answers.labels, examples, strict=True)]) >= least
+
+
 def test_a_class_that_never_appears():
     model = AdaptiveClassifier(pos_label="spam")
     model.learn_many([{"a": 1.0}, {"b": 1.0}] * 10, ["ham"] * 20)

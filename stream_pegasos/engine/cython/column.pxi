@@ -9,6 +9,7 @@ cdef extern from "cython/steps.h" nogil:
         bint halving
     float sp_single(double)
     double sp_log_of_ratio(double, double)
+    double sp_unevenness(const double*, size_t)
     void sp_weaken(sp_feature*, uint32_t, double)
     void sp_weigh(const sp_feature**, const double*, double*, size_t, bint, double, double, double*, double*)
     void sp_learn(sp_feature**, const double*, size_t, const sp_step*)
@@ -198,11 +199,14 @@ cdef class ColumnLearner(ReductionLearner):
     cdef int _take_step_of_column(self, Row* e, bint positive, double weight) noexcept nogil:
         cdef Py_ssize_t* positions = self._positions
         cdef Py_ssize_t i
+        cdef double fading = EMPHASIZED / (EMPHASIZED + <double> self.n_iterations)
+        cdef double emphasis = 1.0 + EMPHASIS * sp_unevenness(e.values, e.n) * fading
         cdef sp_step step
-        step.rate, step.evidence, step.age = self._learning_rate * sqrt(self._evidence), self._evidence, self._age
+        step.rate = self._learning_rate * emphasis * sqrt(self._evidence)
+        step.evidence, step.age = self._evidence, self._age
         step.positive = weight * self._evidence if positive else 0.0
         step.negative = 0.0 if positive else weight * self._evidence
-        step.smoothing = self._smoothing * self._evidence
+        step.smoothing = self._smoothing * self._evidence * emphasis * emphasis
         step.halving = weight >= 1.0 and self.n_iterations >= MOST_COUNTED
         for i in range(e.n):
             if positions[i] == 0 and e.values[i] != 0.0:

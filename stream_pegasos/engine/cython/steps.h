@@ -90,6 +90,25 @@ static void sp_learn_feature(sp_feature *feature, double value, const sp_step *s
         feature->log_ratio = sp_single(sp_log_of_ratio(positives + step->smoothing, negatives + step->smoothing));
 }
 
+/* How much the values of an example differ: see pure/adaptive.py. */
+static double sp_unevenness(const double *x, size_t n) {
+    double largest = 0.0, least = INFINITY, total = 0.0, squares = 0.0, n_values = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double size = fabs(x[i]);
+        if (size > largest) largest = size;
+        if (size < least && size > 0.0) least = size;
+    }
+    if (least >= largest) return 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double size = fabs(x[i]) / largest;
+        if (x[i] == 0.0) continue;
+        total += size - least / largest;
+        squares += size * size;
+        n_values += 1.0;
+    }
+    return total / sqrt(n_values * squares);
+}
+
 /* Scale n values, and add to four sums each their squares, and what the weights make of them. */
 static void sp_weigh_portable(const sp_feature *const *features, const double *x, double *values, size_t n, int scaling,
                               double least, double prior, double *squares, double *margins) {

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import State
 from stream_pegasos.engine.pure.adaptive_state import (
+    EMPHASIS,
+    EMPHASIZED,
     FIRST_SQUARES,
     LARGEST_EXAMPLE,
     LARGEST_LOG_RATIO,
@@ -55,6 +57,17 @@ class Feature:
     known: Floats
 
 
+def unevenness(values: Sequence[float]) -> float:
+    """How much the values other than 0 differ: their mean size above the least one, divided by the root of their mean
+    square.
+    """
+    sizes = np.abs(np.array([value for value in values if value != 0.0], np.float64))
+    if not len(sizes) or sizes.min() == sizes.max():
+        return 0.0
+    sizes /= sizes.max()
+    return float((sizes - sizes.min()).sum() / math.sqrt(len(sizes) * (sizes * sizes).sum()))
+
+
 @dataclass(eq=False, repr=False)
 class AdaptiveLearner(ScaledLearner):
     """Steps of AdaGrad on rows whose values are scaled and then divided by their norm, for examples whose y · margin is
@@ -79,6 +92,10 @@ class AdaptiveLearner(ScaledLearner):
     probability of 1/K. Several problems take larger steps when the slope is larger, which shows that margins are too
     small for how often they are right; at a slope of 1/2, that of two classes with the margins m and −m, the step size
     is `learning_rate`. Each problem then also has an offset, learned like the slope; it moves the margins that predict.
+
+    Where the values of an example differ, as those of tf-idf do, they weigh its features before the ratios can. With
+    two classes the first steps are larger by its `emphasis`, and the ratios of its features are taken with `smoothing`
+    times the square of that.
     """
 
     learning_rate: float
@@ -149,9 +166,9 @@ class AdaptiveLearner(ScaledLearner):
         scales = LEAST_SCALE + np.abs(ratios - self._prior) if self.smoothing else np.ones(len(ratios))
         return scales, weights[:, :1] if self._shares_weights else weights
 
-    def _log_ratios(self, totals: Floats, counts: Floats) -> Floats:
+    def _log_ratios(self, totals: Floats, counts: Floats, emphasis: float = 1.0) -> Floats:
         """The log-count ratio of each feature, given the number of examples that had it, in all and by class."""
-        smoothing = self.smoothing * self._evidence
+        smoothing = self.smoothing * self._evidence * emphasis * emphasis
         if not smoothing or not self._problems.size:
             return np.zeros(len(totals))
         if not self.several:  # a difference, as it changes its sign exactly where the classes are exchanged
@@ -311,6 +328,10 @@ class AdaptiveLearner(ScaledLearner):
         self, row: Row, values: Floats, gradients: Floats, classes: list[int], counted: float, rate: float
     ) -> None:
         """G ← G + g², w ← w − η g / √G"""
+        emphasis = 1.0
+        if not self.several:
+            emphasis += EMPHASIS * unevenness(row.values) * EMPHASIZED / (EMPHASIZED + self._n_iterations)
+        rate *= emphasis
         self._n_examples += counted
         self._class_counts[classes] += counted
         self._find_prior()
@@ -333,7 +354,8 @@ class AdaptiveLearner(ScaledLearner):
         weights[moved] -= rate * gradients[moved] / np.sqrt(squares[moved] / self._evidence + first)
         counts[:, classes] += counted
         totals = np.array([feature.count for feature in features]) + counted
-        self._keep(keys, self._log_ratios(totals, counts), totals, np.stack([weights, squares, counts], axis=1))
+        known = np.stack([weights, squares, counts], axis=1)
+        self._keep(keys, self._log_ratios(totals, counts, emphasis), totals, known)
 
     def _keep(self, keys: Iterable[int], log_ratios: Floats, totals: Floats, known: Floats) -> None:
         """Store what is known of features, without columns that are all 0."""

@@ -48,6 +48,9 @@ LARGEST_COEFFICIENT = 2.0 * LARGEST_COUNT * LARGEST_WEIGHT * LARGEST_WEIGHT
 # least 1e-30, so that no count ratio exceeds 2⁶³ · 1e90.
 LARGEST_ADAPTIVE_WEIGHT, LARGEST_LOG_RATIO = 1e60, 300.0
 
+# How much larger the first steps are where values differ, and after how many examples half of that is left.
+EMPHASIS, EMPHASIZED = 2.0, 1000.0
+
 # The share of the largest margin up to which classes other than the example's learn from it.
 SHARE_OF_REST = 0.6
 # The first value of a weight's squared gradients, lest the first steps of rare features are the largest of all.
