@@ -113,7 +113,8 @@ class TextClassifier(Classifier):
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, Features):
             raise TypeError(f"features is a {type(features).__name__}, not a kind of features of this package")
-        if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
+        kind = type(self.classifier)  # isinstance would see through pipelines, as River has it
+        if not issubclass(kind, Classifier) or issubclass(kind, TextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
         if self.vector_source is not None and "vectors" not in self.capabilities:
             raise ValueError(
@@ -155,6 +156,11 @@ class TextClassifier(Classifier):
 
     @property
     def _core(self) -> Classifier:
+        return self.classifier
+
+    @property
+    def _last_step(self) -> Classifier:
+        """By which River tells what kind of model a pipeline is; so this one is of the kind of its classifier."""
         return self.classifier
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
@@ -248,7 +254,7 @@ class TextClassifier(Classifier):
         """What `describe` learns: messages and labels as this model takes them."""
         return lessons_of(descriptions, "several labels" in self.capabilities, self.features.message_of)
 
-    def predict_one(self, x: Any) -> Any:  # type: ignore[override]
+    def predict_one(self, x: Any) -> Any:
         """The label of a text, as the classifier gives it.
 
         Parameters
