@@ -16,6 +16,8 @@ from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.packing import look_up, pack, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features.base import Features, FeatureUnion
+from stream_pegasos.features.frames import frame_to_dicts, is_frame
+from stream_pegasos.features.message import MESSAGES_WITHOUT, FieldsMet
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
@@ -37,6 +39,9 @@ class TextClassifier(Classifier):
 
     With other parts it gives the results of their pipeline, up to rounding, without making Python objects of the
     features. The `_many` methods take any iterable of texts.
+
+    A field that features read and none of 500 messages has is warned of once; a message that is predicted and then
+    learned counts twice.
 
     Parameters
     ----------
@@ -123,6 +128,8 @@ class TextClassifier(Classifier):
             )
         self.lock = self.classifier.lock
         self.names: FeatureNames | None = None
+        of_several = self.features.fields if isinstance(self.features, FeatureUnion) else ()
+        self.fields_met = FieldsMet(of_several)  # all others refuse a message without their field
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -205,7 +212,7 @@ class TextClassifier(Classifier):
         ValueError
             If the weight is out of its range, or the classifier does not take the label. The model is then as before.
         """
-        text = self.features.prepare(x)
+        text = self._prepared(x)
         if self.names is None:
             self.classifier.learn_prepared(self.features.scanner, text, y, w)
             return
@@ -262,7 +269,7 @@ class TextClassifier(Classifier):
         x
             The text, as for `learn_one`.
         """
-        return self.classifier.predict_prepared(self.features.scanner, self.features.prepare(x))
+        return self.classifier.predict_prepared(self.features.scanner, self._prepared(x))
 
     def keep_names(self) -> None:
         """From now on keep the words of the up to 20,000 heaviest features, as hashed features have no names of their
@@ -359,11 +366,23 @@ class TextClassifier(Classifier):
         for column, ngram in self.features.names(prepared, columns).items():
             yield ngram, contributions[column]
 
+    def _prepared(self, x: Any) -> Any:
+        prepared = self.features.prepare(x)
+        if self.fields_met.lacking:
+            self.fields_met.meet([x])
+        return prepared
+
     def encode_one(self, x: Any) -> tuple[Encoder, Any]:
-        return self.features.scanner, self.features.prepare(x)
+        return self.features.scanner, self._prepared(x)
 
     def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
-        return self.features.scanner, self.features.prepare_many(X, threads)
+        if not self.fields_met.lacking:
+            return self.features.scanner, self.features.prepare_many(X, threads)
+        if not hasattr(X, "__len__"):
+            X = list(X)  # which is read twice
+        prepared = self.features.prepare_many(X, threads)
+        self.fields_met.meet(frame_to_dicts(X[:MESSAGES_WITHOUT]) if is_frame(X) else X)
+        return self.features.scanner, prepared
 
     def check_labels(self, y: Iterable[Any]) -> None:
         self.classifier.check_labels(y)
