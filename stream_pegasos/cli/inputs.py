@@ -144,6 +144,7 @@ class Input:
         for example in examples:
             self.n_good += example.fault is None
             if self._options.unlabelled or example.fault is not None:
+                self.meet_label(example.y)
                 yield example
                 continue
             if self._is_open:

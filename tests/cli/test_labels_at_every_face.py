@@ -197,3 +197,20 @@ def test_labels_that_the_model_never_knew(main, here):
     assert "1 label came that the model does not know: Spam; it knows ham, spam" in main("test m m.txt")[2]
     Path("m.txt").write_text("ham\tmoon\n")
     assert main("test m m.txt")[2] == ""
+
+
+def test_a_file_whose_labels_the_model_never_knew(main, here):
+    """It is told once by each command that begins from a saved model, with some of each side."""
+    model = TextClassifier()
+    model.learn_many(["moon", "sun", "star"] * 6, ["a", "b", "c"] * 6)
+    model.save("m")
+    commands = ("test m m.jsonl", "predict m m.jsonl", "train m.jsonl --load m --save n --force")
+    commands += ("run m.jsonl --load m --no-follow --output none",)
+    for labels, is_told in ((["x", "y"], True), (["x", "a"], False)):
+        lines = [json.dumps({"text": "moon", "label": label}) for label in labels]
+        Path("m.jsonl").write_text("\n".join(lines))
+        for command in commands:
+            err = main(command)[2]
+            assert err.count("\n") == (is_told or command.startswith("test"))
+            if is_told:
+                assert ": x, y; it kn" in err and err.endswith(" a, b, c\n")
