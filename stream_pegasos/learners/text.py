@@ -126,14 +126,21 @@ class TextClassifier(Classifier):
                 f"{type(self.classifier).__name__} has no use for vectors: they need an AdaptiveClassifier, or an "
                 "OrdinalClassifier or MultiLabelClassifier made with one"
             )
-        self.lock = self.classifier.lock
         self.names: FeatureNames | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Set what is of this process alone, and no part of the model."""
+        self.lock = self.classifier.lock
         of_several = self.features.fields if isinstance(self.features, FeatureUnion) else ()
         self.fields_met = FieldsMet(of_several)  # all others refuse a message without their field
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "fields_met"}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.lock = self.classifier.lock
+        self._begin()
 
     @property
     def capabilities(self) -> frozenset[str]:  # type: ignore[override]
@@ -185,7 +192,7 @@ class TextClassifier(Classifier):
             for name, value in (new_params or {}).items():
                 part = getattr(model, name)
                 setattr(model, name, part.clone(value, True) if isinstance(value, dict) else copy.deepcopy(value))
-            model.lock = model.classifier.lock
+            model._begin()
             return model
         params = {
             name: getattr(self, name).clone(value) if isinstance(value, dict) and hasattr(self, name) else value

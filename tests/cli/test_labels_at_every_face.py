@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow
 import pytest
 from pyarrow import parquet
@@ -157,6 +158,15 @@ def test_every_command(given, known, expected, main, ok, here):
         Path("labels").write_text(f"{given}\t{WORDS[place]}\n")
         ok("train --load m --describe labels --save n --force")
         assert {*load("n").classes} - {None} == {*known}
+
+
+def test_a_truth_value_and_its_text_are_two_labels_where_none_is_known(ok, here):
+    Path("m.jsonl").write_text('{"text": "moon", "label": true}\n{"text": "sun", "label": "true"}\n' * 5)
+    ok("train m.jsonl --save m")
+    assert {*load("m").classes} == {False, True, "true"}  # a truth value brings the other one
+    model = TextClassifier()
+    model.learn_many(["moon", "sun", "star", "moon"], [7, "7", np.int64(7), np.str_("7")])
+    assert [*map(repr, model.classes)] == ["7", "'7'"]
 
 
 def test_only_these_labels_are_those_of_the_model(ok, main, here):
