@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stream_pegasos.streams import Example, Source, Truth
 
 REPORTED_BAD_LINES = 10
+MOST_UNUSED = 1_000  # labels that are noted where they are not used
 MOST_UNREAD = 1_000  # names of unread fields that are reported; a stream may bring new ones without end
 
 
@@ -144,7 +145,8 @@ class Input:
         for example in examples:
             self.n_good += example.fault is None
             if self._options.unlabelled or example.fault is not None:
-                self.meet_label(example.y)
+                if len(self.labels_met) < MOST_UNUSED:
+                    self.meet_label(example.y)
                 yield example
                 continue
             if self._is_open:

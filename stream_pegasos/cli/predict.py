@@ -40,11 +40,10 @@ def predict(given: PredictOptions) -> None:
 
     Line n answers message n of FILE. Blank lines are no messages, but for the
     format text; at the end they are counted. A message that cannot be read has an
-    empty label and an empty probability. Labels in FILE are not used, but if
-    the model knows none of them, that is said. Several
-    labels of a message are separated by commas (or --label-separator), and so
-    are their probabilities. A model that has learned nothing yet predicts an
-    empty label with probability 0.5.
+    empty label and an empty probability. Labels in FILE are not used, but if the
+    model knows none of them, that is said. Several labels of a message are
+    separated by commas (or --label-separator), and so are their probabilities. A
+    model that has learned nothing yet predicts an empty label with probability 0.5.
 
     With --output-format an answer has more columns: the id of its message (see
     --id-field), the

@@ -16,8 +16,7 @@ from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.packing import look_up, pack, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features.base import Features, FeatureUnion
-from stream_pegasos.features.frames import frame_to_dicts, is_frame
-from stream_pegasos.features.message import MESSAGES_WITHOUT, FieldsMet
+from stream_pegasos.features.message import FieldsMet
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
@@ -50,7 +49,8 @@ class TextClassifier(Classifier):
         sum of such as each read a field of a message.
     classifier
         The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
-        `PegasosClassifier`, `OrdinalClassifier`, `MultiLabelClassifier` or `KernelPegasosClassifier`.
+        `PegasosClassifier`, `OrdinalClassifier`, `MultiLabelClassifier` or `KernelPegasosClassifier`. For River the
+        model is of the same kind as this, for one label an example or for several.
 
     Attributes
     ----------
@@ -385,10 +385,9 @@ class TextClassifier(Classifier):
     def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
         if not self.fields_met.lacking:
             return self.features.scanner, self.features.prepare_many(X, threads)
-        if not hasattr(X, "__len__"):
-            X = list(X)  # which is read twice
-        prepared = self.features.prepare_many(X, threads)
-        self.fields_met.meet(frame_to_dicts(X[:MESSAGES_WITHOUT]) if is_frame(X) else X)
+        messages = [*self.features.messages(X)]
+        prepared = self.features.prepare_many(messages, threads)
+        self.fields_met.meet(messages)
         return self.features.scanner, prepared
 
     def check_labels(self, y: Iterable[Any]) -> None:
