@@ -1,5 +1,6 @@
 """Models in what River has: pipelines, wrappers, evaluation, selection."""
 
+import copy
 import inspect
 import pickle
 import random
@@ -11,6 +12,7 @@ import pytest
 from messages import WORDS, messages
 from river import (
     bandit,
+    base,
     checks,
     compose,
     datasets,
@@ -36,6 +38,7 @@ from stream_pegasos import (
     PegasosClassifier,
     TextClassifier,
     TextFeatures,
+    load,
 )
 
 
@@ -195,6 +198,24 @@ def test_parameters_of_a_part_are_changed_in_a_clone():
         chosen.predict_one(text)
         chosen.learn_one(text, label)
     assert max(each.n_iterations for each in chosen) > 0
+
+
+def test_a_text_model_is_of_the_kind_of_its_classifier(tmp_path):
+    model = TextClassifier(classifier=MultiLabelClassifier())
+    model.learn_one("pills", {"ad"})
+    model.save(tmp_path / "m")
+    copies = pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model.clone(), load(tmp_path / "m")
+    for each in (model, *copies, compose.FuncTransformer(str.strip) | model):
+        assert isinstance(each, base.MultiLabelClassifier) and not isinstance(each, base.Classifier)
+    other = model.clone({"classifier": OrdinalClassifier()})
+    assert isinstance(other, base.Classifier) and not isinstance(other, base.MultiLabelClassifier)
+    # Its kind alone; it does not stand in for its classifier.
+    for make in (MultiLabelClassifier, OrdinalClassifier, lambda part: TextClassifier(classifier=part)):
+        for part in (TextClassifier(), preprocessing.StandardScaler() | AdaptiveClassifier()):
+            with pytest.raises(TypeError, match=r"is a (TextClassifier|Pipeline), no"):
+                make(part)
+    with pytest.raises(ValueError, match="holds a TextClassifier, not a MultiLabelClassifier"):
+        MultiLabelClassifier.load(tmp_path / "m")
 
 
 STREAMS = {
