@@ -9,7 +9,7 @@ from itertools import chain
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
-from stream_pegasos.cli.console import Failure, listed, note, printable
+from stream_pegasos.cli.console import Failure, note, printable
 from stream_pegasos.cli.models import labels_known, message_fields, new_model, takes_lines, takes_several, takes_text
 from stream_pegasos.cli.options import ModelOptions
 from stream_pegasos.cli.stream import Stream
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from stream_pegasos.streams import Example, Source, Truth
 
 REPORTED_BAD_LINES = 10
-# Messages that all lack a field which the model reads, before this is told: on the way, and at the end.
-MESSAGES_WITHOUT, FEWEST_WITHOUT = 500, 10
+MOST_UNUSED = 1_000  # labels that are noted where they are not used
 MOST_UNREAD = 1_000  # names of unread fields that are reported; a stream may bring new ones without end
 
 
@@ -44,7 +43,7 @@ class Input:
         from stream_pegasos.streams import LabelFormat
         from stream_pegasos.streams.options import ReadOptions
 
-        self.stream, self.name, self.strict = stream, stream.name, stream.options.strict
+        self.stream, self.model, self.name, self.strict = stream, model, stream.name, stream.options.strict
         self.record = "mail" if stream.is_mail else "line"
         self.fields = message_fields(model)
         self.several = takes_several(model)
@@ -58,8 +57,6 @@ class Input:
         self._fault = ""  # of the newest bad record
         self._next_note = 10 * REPORTED_BAD_LINES
         self._unread: set[str] = set()  # fields that were reported
-        self._lacking = {*self.fields}  # fields that no message had so far
-        self._n_with_fields = 0
         self._file: IO[bytes] | None = None
         self._ahead: Iterator[Example] | None = None  # all examples, once the first was looked at
         self._is_open = False  # whether the first message decides if messages may have several labels
@@ -147,9 +144,9 @@ class Input:
     def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         for example in examples:
             self.n_good += example.fault is None
-            if self._lacking:
-                self.meet_fields(example)
             if self._options.unlabelled or example.fault is not None:
+                if len(self.labels_met) < MOST_UNUSED:
+                    self.meet_label(example.y)
                 yield example
                 continue
             if self._is_open:
@@ -208,23 +205,6 @@ class Input:
                 return f"label {printable(each)} is none of {', '.join(map(printable, allowed.labels))}"
         return None
 
-    # Fields
-
-    def meet_fields(self, example: "Example") -> None:
-        """Note which fields a message has; tell once of those that no message of many had."""
-        if not self._lacking or example.fault is not None or not isinstance(example.x, dict):
-            return
-        self._lacking -= example.x.keys()
-        self._n_with_fields += 1
-        if self._lacking and self._n_with_fields == MESSAGES_WITHOUT:
-            self._tell_of_lacking_fields()
-
-    def _tell_of_lacking_fields(self) -> None:
-        names = [name for name in self.fields if name in self._lacking]
-        n = self._n_with_fields
-        self._lacking.clear()
-        note(f"none of {n:,} messages has the field{'s' * (len(names) > 1)} {listed(names)}, which the model reads")
-
     # Reports
 
     def report(self, where: str, reason: str) -> None:
@@ -246,8 +226,8 @@ class Input:
 
     def report_rest(self) -> None:
         """Report at the end how many more bad records there were, and which fields no message had."""
-        if self._lacking and self._n_with_fields >= FEWEST_WITHOUT:
-            self._tell_of_lacking_fields()
+        if takes_text(self.model):
+            self.model.fields_met.tell()
         if rest := self.n_bad - self._n_reported:
             note(f"{rest:,} more bad {self.record}{'s' * (rest != 1)} skipped")
         if self.n_windows_1252:
@@ -309,7 +289,8 @@ def model_for_first_message(model: Any, options: ModelOptions, source: Input, wa
         with suppress(KeyboardInterrupt):  # the next wait for a message heeds it
             wait(source.look_ahead)
         if source.several:
-            return new_model(options, source.stream, several=True)
+            source.model = new_model(options, source.stream, several=True)
+            return source.model
     return model
 
 

@@ -84,8 +84,8 @@ def labels_known(model: Any) -> tuple[Any, ...]:
 
 
 def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"], pos_label: str | None = None) -> None:
-    """Warn at the end of labels that look like a mistake: the positive label never came, or many labels are new to a
-    model that knew others.
+    """Warn at the end of labels that look like a mistake: the positive label never came, or many labels, or all that
+    came, are new to a model that knew others.
     """
     from stream_pegasos.learners.label_meaning import known_label, label_of
 
@@ -93,18 +93,20 @@ def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"],
     if positive is not None and met and known_label(positive, [*met, *known]) is None:
         note(f"no message had the label {printable(positive)} of --pos-label; the labels were {listed(met)}")
     new = [label for label in model.classes if label in met and label not in known]
-    if new and known and (len(known) == 2 or len(new) > len(known)):
+    if new and known and (len(known) == 2 or len(new) > len(known) or not any(label in known for label in met)):
         note(
             f"{len(new):,} label{'s' * (len(new) != 1)} came that the model did not know: {listed(new)}; "
             f"it knew {listed(known)}"
         )
 
 
-def tell_of_unknown_labels(model: Any, met: Collection["Label"]) -> None:
-    """Warn of labels of a file that the model, which learns none of them, does not know."""
+def tell_of_unknown_labels(model: Any, met: Collection["Label"], only_all: bool = False) -> None:
+    """Warn of labels of a file that the model, which learns none of them, does not know; with `only_all` if it knows
+    none of them.
+    """
     known = labels_known(model)
     new = [label for label in met if label not in known]
-    if new:
+    if new and not (only_all and len(new) < len(met)):
         knows = f"it knows {listed(known)}" if known else "it has learned none"
         note(f"{len(new):,} label{'s' * (len(new) != 1)} came that the model does not know: {listed(new)}; {knows}")
 

@@ -11,7 +11,7 @@ from stream_pegasos.cli.command import argument, bundled, command
 from stream_pegasos.cli.console import check_outputs, note
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import model_to_use
+from stream_pegasos.cli.models import model_to_use, tell_of_unknown_labels
 from stream_pegasos.cli.stream import Stream
 
 MOST_WAITING = 10_000  # answers, until a message could be read
@@ -40,10 +40,10 @@ def predict(given: PredictOptions) -> None:
 
     Line n answers message n of FILE. Blank lines are no messages, but for the
     format text; at the end they are counted. A message that cannot be read has an
-    empty label and an empty probability. Labels in FILE are not used. Several
-    labels of a message are separated by commas (or --label-separator), and so
-    are their probabilities. A model that has learned nothing yet predicts an
-    empty label with probability 0.5.
+    empty label and an empty probability. Labels in FILE are not used, but if the
+    model knows none of them, that is said. Several labels of a message are
+    separated by commas (or --label-separator), and so are their probabilities. A
+    model that has learned nothing yet predicts an empty label with probability 0.5.
 
     With --output-format an answer has more columns: the id of its message (see
     --id-field), the
@@ -78,6 +78,7 @@ def predict(given: PredictOptions) -> None:
             if source.n_bad and not answers.n:
                 raise source.nothing("read")
             interrupt.wait(answers.write)
+            tell_of_unknown_labels(learner, source.labels_met, only_all=True)
         except KeyboardInterrupt:
             note(f"interrupted after {answers.n:,} messages, {source.bad_lines()}")
             source.report_rest()

@@ -129,7 +129,6 @@ def run(given: RunOptions) -> None:
             progress=progress,
             moved=given.moved,
             label_fault=met,
-            on_message=source.meet_fields,
             on_bad=lambda example, reason: source.report(_place(example), reason),
             on_event=note,
         )

@@ -134,6 +134,10 @@ class Features(base.MiniBatchTransformer):
 
     def prepare_many(self, X: Any, threads: int = 1) -> list[Any]:
         """What the scanner takes of several messages, which so many threads may encode."""
+        return self.encoded([self.read(x) for x in self.messages(X)], threads)
+
+    def messages(self, X: Any) -> Any:
+        """Several messages, of a data frame those with the columns that are read."""
         if isinstance(X, (str, bytes, dict)):
             raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
         if is_frame(X):
@@ -146,8 +150,8 @@ class Features(base.MiniBatchTransformer):
                     f"the frame has none of the columns {self.fields}; it has {', '.join(map(str, X.columns))}"
                 )
             rows = zip(*(values_of(X[name]) for name in names), strict=True)
-            X = [dict(zip(names, row, strict=True)) for row in rows]
-        return self.encoded([self.read(x) for x in X], threads)
+            return [dict(zip(names, row, strict=True)) for row in rows]
+        return X
 
     def refusals(self, X: Sequence[Any], threads: int = 1) -> list[str | None]:
         """Why each message cannot be read; `None` for one that can. Those that can are encoded together."""

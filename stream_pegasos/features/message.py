@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
 __all__ = [
     "ABSENT",
     "Fields",
+    "FieldsMet",
     "Message",
     "check_field",
     "fields_of",
@@ -25,6 +27,8 @@ __all__ = [
 
 ABSENT = object()  # the value of a field that is not there
 OF_A_NUMBER = 100  # characters as which a value counts that is no text
+MESSAGES_WITHOUT, FEWEST_WITHOUT = 500, 10  # after which fields are told of that no message had; at least, at the end
+MOST_NAMED = 20  # of these fields
 
 
 class Fields(dict[str, Any]):
@@ -128,3 +132,39 @@ def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
         wanted, has = (", ".join(map(str, some)) for some in (names, [*x][:20]))
         raise ValueError(f"the message has none of the fields {wanted}; it has {has}")
     return x
+
+
+class FieldsMet:
+    """Warns once of fields that a model reads and no message of many has.
+
+    Parameters
+    ----------
+    fields
+        The names of the fields that are read.
+
+    Attributes
+    ----------
+    lacking
+        Those that no message had so far; none once they were told of.
+    """
+
+    def __init__(self, fields: Iterable[str]) -> None:
+        self.lacking = [*dict.fromkeys(fields)]
+        self._n = 0
+
+    def meet(self, messages: Iterable[Any]) -> None:
+        """Note which fields messages have."""
+        for message in messages:
+            if not self.lacking:
+                return
+            self.lacking = [name for name in self.lacking if value_of(message, name) is ABSENT]
+            self._n += 1
+            if self._n == MESSAGES_WITHOUT:
+                self.tell()
+
+    def tell(self, fewest: int = FEWEST_WITHOUT) -> None:
+        """Warn of the fields that no message had, if there were at least so many messages."""
+        if self.lacking and self._n >= fewest:
+            some = f"field{'s' * (len(self.lacking) > 1)} {', '.join(map(str, self.lacking[:MOST_NAMED]))}"
+            self.lacking = []
+            warnings.warn(f"none of {self._n:,} messages has the {some}, which the model reads", stacklevel=3)

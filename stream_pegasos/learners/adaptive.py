@@ -36,7 +36,7 @@ from stream_pegasos.learners.watched import WatchedClassifier
 __all__ = ["AdaptiveClassifier"]
 
 
-class AdaptiveClassifier(WatchedClassifier):
+class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: ignore[misc]
     """Linear classifier with AdaGrad steps, on features scaled by naive Bayes.
 
     Feature j of an example is multiplied by s_j = 0.3 + |r_j − r|, where r_j is its log-count ratio

@@ -47,11 +47,11 @@ READ_AGAIN = 128
 MOST_THREADS = 1 << 20
 
 
-class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore[misc]  # whose y is a bool, int or str
+class Classifier(Mergeable, OneByOne, base.Estimator):
     """River's protocol around a learner of the engine.
 
-    An estimator sets up the learner and the labels, and overrides what is special to it. Encoding is apart from the
-    rest, so that a model around this one, such as the text model, may encode examples in its own way.
+    An estimator is of one of River's kinds, sets up the learner and the labels, and overrides what is special to it.
+    Encoding is apart from the rest, so that a model around this one, such as the text model, may do it in its own way.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Classifier(Mergeable, OneByOne, base.MiniBatchClassifier):  # type: ignore
 
     # One example at a time.
 
-    def predict_proba_one(self, x: Any) -> dict[Any, float]:  # type: ignore[override]
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """The probability of each label. `predict_one` gives the label with the largest one, unless a threshold or a
         limit of false positives decides otherwise. While only one label is known, `None` stands for those to come:
         after n examples with the same label, the next one has it with probability (n + 1) / (n + 2), by Laplace's rule

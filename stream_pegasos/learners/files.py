@@ -149,9 +149,9 @@ class Saveable:
             If there can be no such `vectors`, or a package for these is missing.
         """
         model, _ = read_model(path, vectors)
-        if not isinstance(model, cls):
+        if not issubclass(type(model), cls):  # isinstance sees the classifier in a text model, too
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
-        return model
+        return model  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from river import base
 
 from stream_pegasos.common.checks import LARGEST_L2, SMALLEST_L2, check_integer, check_number, check_one_of
 from stream_pegasos.common.state import Declaration, Field, State, count, keys
@@ -28,7 +29,7 @@ __all__ = ["KernelPegasosClassifier"]
 Kernel = Callable[[dict[Any, float], dict[Any, float]], float]
 
 
-class KernelPegasosClassifier(Classifier):
+class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[misc]
     """Support vector machine with a kernel, trained by Pegasos, one example at a time.
 
     The weights are never formed. At step t they are w = 1/(λ(t + t0)) Σ α y φ(x) over the support vectors, the examples

@@ -48,6 +48,10 @@ as above |
 
     Where several known labels read the same and none of them equals what is given, the first is meant.
 
+    Known are the labels of the model as a stream begins, so within a stream for a new model `true` and `"true"`, which
+    only JSON and Parquet tell apart, are two labels. What a program hands to an estimator is not read so: there 7 and
+    `"7"` are two labels, and a scalar of NumPy is the label of Python that equals it.
+
     Raises
     ------
     ValueError

@@ -134,7 +134,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
-        if not isinstance(self.classifier, AdaptiveClassifier):
+        if not issubclass(type(self.classifier), AdaptiveClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not an AdaptiveClassifier")
         for name in ("class_weight", "pos_label"):
             if getattr(self.classifier, name) is not None:

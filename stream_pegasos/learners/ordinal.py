@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from river import base
 
 from stream_pegasos.common.packing import pack_parameters, parameters_of
 from stream_pegasos.engine import Encoder
@@ -81,7 +82,7 @@ class OrderedLabels(Labels):
             check_integer_label(label)
 
 
-class OrdinalClassifier(WatchedClassifier):
+class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: ignore[misc]
     """Classifier for classes that have an order, such as stars.
 
     Each feature has one weight, and there is a threshold between each two neighbouring classes. The probability that an
@@ -154,7 +155,7 @@ class OrdinalClassifier(WatchedClassifier):
                 "an OrdinalClassifier is made of an AdaptiveClassifier; the pairs of neighbouring labels, each with a "
                 "PegasosClassifier, are in examples/papers/duros_katzman.py"
             )
-        if not isinstance(self.classifier, AdaptiveClassifier):
+        if not issubclass(type(self.classifier), AdaptiveClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, no AdaptiveClassifier")
         defaults = parameters_of(AdaptiveClassifier())
         for name in ("pos_label", "threshold", "max_false_positive_rate"):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
+from river import base
 
 from stream_pegasos.common.checks import (
     LARGEST_COUNT,
@@ -27,7 +28,7 @@ from stream_pegasos.learners.probabilities import Floats
 __all__ = ["PegasosClassifier"]
 
 
-class PegasosClassifier(Classifier):
+class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[misc]
     """Linear support vector machine trained by Pegasos, one example at a time.
 
     Step t takes the examples of a batch whose margin y⟨w, x⟩ is below 1, moves w along them with the step size

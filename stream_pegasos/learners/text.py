@@ -16,6 +16,7 @@ from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.packing import look_up, pack, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features.base import Features, FeatureUnion
+from stream_pegasos.features.message import FieldsMet
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
@@ -38,6 +39,9 @@ class TextClassifier(Classifier):
     With other parts it gives the results of their pipeline, up to rounding, without making Python objects of the
     features. The `_many` methods take any iterable of texts.
 
+    A field that features read and none of 500 messages has is warned of once; a message that is predicted and then
+    learned counts twice.
+
     Parameters
     ----------
     features
@@ -45,7 +49,8 @@ class TextClassifier(Classifier):
         sum of such as each read a field of a message.
     classifier
         The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
-        `PegasosClassifier`, `OrdinalClassifier`, `MultiLabelClassifier` or `KernelPegasosClassifier`.
+        `PegasosClassifier`, `OrdinalClassifier`, `MultiLabelClassifier` or `KernelPegasosClassifier`. For River the
+        model is of the same kind as this, for one label an example or for several.
 
     Attributes
     ----------
@@ -113,19 +118,29 @@ class TextClassifier(Classifier):
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, Features):
             raise TypeError(f"features is a {type(features).__name__}, not a kind of features of this package")
-        if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, TextClassifier):
+        kind = type(self.classifier)  # isinstance would see through pipelines, as River has it
+        if not issubclass(kind, Classifier) or issubclass(kind, TextClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
         if self.vector_source is not None and "vectors" not in self.capabilities:
             raise ValueError(
                 f"{type(self.classifier).__name__} has no use for vectors: they need an AdaptiveClassifier, or an "
                 "OrdinalClassifier or MultiLabelClassifier made with one"
             )
-        self.lock = self.classifier.lock
         self.names: FeatureNames | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Set what is of this process alone, and no part of the model."""
+        self.lock = self.classifier.lock
+        of_several = self.features.fields if isinstance(self.features, FeatureUnion) else ()
+        self.fields_met = FieldsMet(of_several)  # all others refuse a message without their field
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "fields_met"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.lock = self.classifier.lock
+        self._begin()
 
     @property
     def capabilities(self) -> frozenset[str]:  # type: ignore[override]
@@ -157,6 +172,11 @@ class TextClassifier(Classifier):
     def _core(self) -> Classifier:
         return self.classifier
 
+    @property
+    def _last_step(self) -> Classifier:
+        """By which River tells what kind of model a pipeline is; so this one is of the kind of its classifier."""
+        return self.classifier
+
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
         """A fresh model with the same parameters, except those given.
 
@@ -172,7 +192,7 @@ class TextClassifier(Classifier):
             for name, value in (new_params or {}).items():
                 part = getattr(model, name)
                 setattr(model, name, part.clone(value, True) if isinstance(value, dict) else copy.deepcopy(value))
-            model.lock = model.classifier.lock
+            model._begin()
             return model
         params = {
             name: getattr(self, name).clone(value) if isinstance(value, dict) and hasattr(self, name) else value
@@ -199,7 +219,7 @@ class TextClassifier(Classifier):
         ValueError
             If the weight is out of its range, or the classifier does not take the label. The model is then as before.
         """
-        text = self.features.prepare(x)
+        text = self._prepared(x)
         if self.names is None:
             self.classifier.learn_prepared(self.features.scanner, text, y, w)
             return
@@ -248,7 +268,7 @@ class TextClassifier(Classifier):
         """What `describe` learns: messages and labels as this model takes them."""
         return lessons_of(descriptions, "several labels" in self.capabilities, self.features.message_of)
 
-    def predict_one(self, x: Any) -> Any:  # type: ignore[override]
+    def predict_one(self, x: Any) -> Any:
         """The label of a text, as the classifier gives it.
 
         Parameters
@@ -256,7 +276,7 @@ class TextClassifier(Classifier):
         x
             The text, as for `learn_one`.
         """
-        return self.classifier.predict_prepared(self.features.scanner, self.features.prepare(x))
+        return self.classifier.predict_prepared(self.features.scanner, self._prepared(x))
 
     def keep_names(self) -> None:
         """From now on keep the words of the up to 20,000 heaviest features, as hashed features have no names of their
@@ -353,11 +373,22 @@ class TextClassifier(Classifier):
         for column, ngram in self.features.names(prepared, columns).items():
             yield ngram, contributions[column]
 
+    def _prepared(self, x: Any) -> Any:
+        prepared = self.features.prepare(x)
+        if self.fields_met.lacking:
+            self.fields_met.meet([x])
+        return prepared
+
     def encode_one(self, x: Any) -> tuple[Encoder, Any]:
-        return self.features.scanner, self.features.prepare(x)
+        return self.features.scanner, self._prepared(x)
 
     def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
-        return self.features.scanner, self.features.prepare_many(X, threads)
+        if not self.fields_met.lacking:
+            return self.features.scanner, self.features.prepare_many(X, threads)
+        messages = [*self.features.messages(X)]
+        prepared = self.features.prepare_many(messages, threads)
+        self.fields_met.meet(messages)
+        return self.features.scanner, prepared
 
     def check_labels(self, y: Iterable[Any]) -> None:
         self.classifier.check_labels(y)

@@ -68,8 +68,6 @@ class StreamRunner:
         Whether the sources may have other names than those in the progress.
     label_fault
         Returns what is wrong with a label, or `None`. A message with a wrong label is only answered.
-    on_message
-        Called with each message before it is answered.
     on_bad
         Called with a message that has a label but is not learned, and the reason.
     on_event
@@ -106,7 +104,6 @@ class StreamRunner:
         progress: Any = None,
         moved: bool = False,
         label_fault: Callable[[Truth | None], str | None] = lambda label: None,
-        on_message: Callable[[Example], None] = lambda example: None,
         on_bad: Callable[[Example, str], None],
         on_event: Callable[[str], None],
     ) -> None:
@@ -139,7 +136,6 @@ class StreamRunner:
         self._written = None if output is None else output.written()  # before the answers that are unsent
         self._checkpoints = checkpoints
         self._label_fault = label_fault
-        self._on_message = on_message
         self._on_bad = on_bad
         self._on_event = on_event
         self._rest = limit  # how many messages are still to be read
@@ -247,8 +243,6 @@ class StreamRunner:
         n = sum(example.fault is None for example in batch.examples)
         if self._rest is not None:
             self._rest -= n
-        for example in batch.examples:
-            self._on_message(example)
         encode_ahead(self.model, [example.x for example in batch.examples if example.fault is None])
         with self._lock:
             self._torn = True

@@ -57,6 +57,7 @@ class Metrics:
     def _of_model(self) -> Iterator[Any]:
         service, score, model = self._service, self._service.monitor.score, self._service.model
         yield _counter("messages_learned", "Messages predicted, then learned.", score.n)
+        yield _counter("messages_unanswered", "Of these, those that had no answer yet.", score.n_unanswered)
         yield _counter("predictions", "Messages only predicted.", service.monitor.n_predictions)
         yield _counter("failed_requests", "Requests that failed, also of spamd's protocol.", service.monitor.n_failed)
         yield _gauge("failing", "Whether checkpoints or the journal cannot be written.", service.health() != "ok")

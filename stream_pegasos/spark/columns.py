@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
+from stream_pegasos.learners.label_meaning import label_of, truth_of
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.text import TextClassifier
 
@@ -118,18 +119,20 @@ def check_labels(frame: DataFrame, name: str, model: Any) -> None:
     Raises
     ------
     ValueError, TypeError
-        As `check_column` does, and if the model knows labels of another type, or wants integers.
+        As `check_column` does, and if none of the labels that the model knows can stand in the column, or classes are
+        ordered and no label there can be an integer.
     """
-    found = check_column(frame, "labels", name, LABELS, "several labels" in model.capabilities)
-    kind = found if isinstance(found, (t.StringType, t.BooleanType)) else t.LongType()
-    known = label_type(model.classes) if any(label is not None for label in model.classes) else kind
-    if known != kind:
+    kind = check_column(frame, "labels", name, LABELS, "several labels" in model.capabilities)
+    if isinstance(kind, t.StringType):
+        return
+    known = [label for label in model.classes if label is not None]
+    if known and all(truth_of(label) is None and isinstance(label_of(str(label)), str) for label in known):
         raise TypeError(
-            f"column {name!r} is of type {found.simpleString()}, and the model has labels of type "
-            f"{known.simpleString()}"
+            f"column {name!r} is of type {kind.simpleString()}, and the model has labels of type "
+            f"{label_type(known).simpleString()}"
         )
-    if "ordered" in model.capabilities and kind != t.LongType():
-        raise TypeError(f"column {name!r} is of type {found.simpleString()}; ordered classes must be integers")
+    if "ordered" in model.capabilities and isinstance(kind, t.BooleanType):
+        raise TypeError(f"column {name!r} is of type {kind.simpleString()}; ordered classes must be integers")
 
 
 def label_type(labels: Iterable[Any]) -> t.DataType:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.learners.files import Snapshot
+from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.merging import changes, check_parts, merged_snapshots, model_of, snapshot_of
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (
@@ -77,7 +78,9 @@ def learn(
     text
         The column of texts; of structs with the fields, where the features of the model read several.
     label
-        The column of labels: strings, booleans or integers; arrays of these if a message may have several.
+        The column of labels: strings, booleans or integers; arrays of these if a message may have several. Which labels
+        they stand for is what readers of files say of them, alone or beside those of `model`: a string "8" is the
+        integer 8 unless the model knows "8".
     weight
         A column of numbers from 0 to 1e30, the weight of the loss on each message; `None` for 1 each.
     parts
@@ -139,12 +142,13 @@ def learn(
         .persist()
     )
     result, base = History(), snapshot_of(model)
+    meant = LabelsMeant(model.classes if model.n_learned else ())
     try:
         longest = max((n for _, n in rows.groupBy(PART).count().collect()), default=0)
         share = max(1, longest if parts == 1 else round_size // parts)
         for begin in [*range(0, longest, share)] * passes:
             here = rows.where(f.col(ROW).between(begin, begin + share - 1)).drop(ROW)
-            learned = learned_round(here, base, whole=parts == 1)
+            learned = learned_round(here, base, meant, whole=parts == 1)
             base = unpacked(learned[0].snapshot) if parts == 1 else merged_parts(base, learned)
             for part in learned:
                 result.add(part)
@@ -155,11 +159,11 @@ def learn(
     return result
 
 
-def learned_round(rows: DataFrame, base: Snapshot, whole: bool) -> list[Part]:
+def learned_round(rows: DataFrame, base: Snapshot, meant: LabelsMeant, whole: bool) -> list[Part]:
     """What each part has learned of its rows, from the same model."""
     sent = context_of(rows).broadcast(packed(base))
     try:
-        return parts_of(rows.mapInArrow(lambda batches: learned_part(batches, sent, whole), PIECES).toArrow())
+        return parts_of(rows.mapInArrow(lambda batches: learned_part(batches, sent, meant, whole), PIECES).toArrow())
     finally:
         sent.destroy()
 

@@ -14,6 +14,7 @@ from pyspark import Broadcast
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT
 from stream_pegasos.evaluation.prequential import REFUSALS
+from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import changes, model_of, snapshot_of
 from stream_pegasos.spark.sharing import packed, unpacked
@@ -77,7 +78,9 @@ class Part(Learned):
             yield pa.RecordBatch.from_arrays(arrays, [PART, PIECE, CONTENT])
 
 
-def learned_part(batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], whole: bool) -> Iterator[pa.RecordBatch]:
+def learned_part(
+    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], meant: LabelsMeant, whole: bool
+) -> Iterator[pa.RecordBatch]:
     """Learn a part of the messages, and yield the report on it, with the `whole` model or with its changes; nothing if
     there are no messages.
     """
@@ -87,6 +90,7 @@ def learned_part(batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], whol
         for batch in batches:
             part.number = batch[PART][0].as_py()
             columns = [batch[name].to_pylist() for name in (TEXT, LABEL, WEIGHT)]
+            columns[1] = [tuple(map(meant, y)) if isinstance(y, list) else meant(y) for y in columns[1]]
             reasons = reasons_against(model, *columns)
             is_good = [reason is None for reason in reasons]
             model.learn_many(*([*itertools.compress(each, is_good)] for each in columns))
@@ -112,7 +116,7 @@ def reasons_against(
         elif label is not None and (weight is None or not 0.0 <= weight <= LARGEST_WEIGHT):
             reasons.append(f"the weight is not from 0 to {LARGEST_WEIGHT:g}")
         else:
-            reasons.append(refused.get(hashable(label)))
+            reasons.append(refused.get(label))
     return reasons
 
 
@@ -122,13 +126,9 @@ def unread_messages(model: Any, messages: Sequence[Any]) -> list[str | None]:
     return [NO_TEXT if message is None else reason for message, reason in zip(messages, read, strict=True)]
 
 
-def hashable(label: Any) -> Any:
-    return tuple(label) if isinstance(label, list) else label
-
-
 def refused_labels(model: Any, labels: Iterable[Any]) -> dict[Any, str]:
     """Why labels cannot be learned, by label; each is checked together with the accepted ones before it."""
-    there = [label for label in dict.fromkeys(map(hashable, labels)) if label is not None]
+    there = [label for label in dict.fromkeys(labels) if label is not None]
     accepted: list[Any] = []
     reasons = {}
     try:

@@ -21,7 +21,7 @@ def model(ok):
     [
         ("t.jsonl", [json.dumps({"text": text}) for text in TEXTS], []),
         ("t.csv", TEXTS, ["text"]),
-        ("t.tsv", [f"{text}\tx" for text in TEXTS], ["text\tlabel"]),
+        ("t.tsv", [f"{text}\tham" for text in TEXTS], ["text\tlabel"]),
         ("t.txt", TEXTS, []),
         ("t.ft", TEXTS, []),
     ],

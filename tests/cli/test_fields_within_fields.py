@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import labels_of
+from commands import labels_of, process
 from serving import learn, predict, serving
 
 from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextClassifier, TextFeatures, Time, load
@@ -78,17 +78,54 @@ def test_what_is_no_missing_value():
     assert Category(on="x").tokens({"x": ["a", float("nan"), None, pd.NA]}) == ["x=a"]
 
 
-def test_a_field_that_no_message_has_is_told_once(main, ok, here):
+def test_a_field_that_no_message_has_is_told_once(here):
+    def told_by(command):
+        done = process(*command.split())  # in this one pytest makes errors of warnings
+        assert done.returncode == 0
+        return done.stderr.decode()
+
     lines = [json.dumps({**x, "label": label}) for x, label in zip(NESTED, LABELS, strict=True)]
     Path("m.jsonl").write_text("\n".join(lines * 100))
     told = "stream-pegasos: none of 500 messages has the field from.address, which the model reads\n"
-    _, _, err = main("train m.jsonl --category-field from.address,from.name --save m")
-    assert err == told
+    assert told_by("train m.jsonl --category-field from.address,from.name --save m") == told
     for command in ("predict m m.jsonl", "test m m.jsonl", "run m.jsonl --load m --no-follow --output none"):
-        assert main(command)[2] == told
+        assert told_by(command) == told
     Path("few.csv").write_text("text,label\n" + "a,ham\nb,spam\n" * 5)
-    _, _, err = main("test m few.csv")
-    assert err == "stream-pegasos: none of 10 messages has the fields from.address, from.name, which the model reads\n"
+    told = "stream-pegasos: none of 10 messages has the fields from.address, from.name, which the model reads\n"
+    assert told_by("test m few.csv") == told
+
+
+def as_they_are(model, messages):
+    for x in messages:
+        model.predict_one(x)
+
+
+@pytest.mark.parametrize(
+    "met",
+    [
+        as_they_are,
+        TextClassifier.predict_many,
+        lambda model, messages: model.predict_many(iter(messages)),
+        lambda model, messages: model.learn_many(pd.DataFrame(messages), ["a", "b"] * 300),
+        lambda model, messages: model.predict_many(pd.json_normalize(messages)),
+        lambda model, messages: learn_by_service(model, messages),
+    ],
+    ids=["one", "many", "iterator", "frame", "flat frame", "service"],
+)
+def test_python_and_the_service_tell_of_it_once(met):
+    model, messages = TextClassifier(features() + Category(on="from.address")), [*NESTED, *NESTED, *NESTED] * 10
+    with pytest.warns(UserWarning, match=r"^none of 500 messages has the field from.address, which") as told:
+        met(model, messages)
+        met(model, messages)
+    assert len(told) == 1
+    model = TextClassifier(features())
+    met(model, messages)  # no warning: that would be an error here
+
+
+def learn_by_service(model, messages):
+    with serving(Service(model)) as client:
+        for begin in range(0, len(messages), 100):
+            learn(client, [{**x, "label": "ham"} for x in messages[begin : begin + 100]])
 
 
 @pytest.mark.parametrize("missing", [float("nan"), np.nan, pd.NA])

@@ -97,7 +97,8 @@ def test_labels_that_look_like_a_mistake_are_told(main, ok, command):
     # A model of many classes now and then gets another.
     write_jsonl("many.jsonl", [(text, f"topic {i % 5}") for i, (text, _) in enumerate(stream[:50])])
     ok("train many.jsonl --save m")
-    assert "did not know" not in main(f"{command} --load m".format("mail.jsonl"))[2]
+    write_jsonl("new.jsonl", [*stream[:9], ("word", "topic 0")])
+    assert "did not know" not in main(f"{command} --load m".format("new.jsonl"))[2]
 
 
 def test_a_class_is_removed(main, ok, fails):

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow
 import pytest
 from pyarrow import parquet
@@ -159,6 +160,15 @@ def test_every_command(given, known, expected, main, ok, here):
         assert {*load("n").classes} - {None} == {*known}
 
 
+def test_a_truth_value_and_its_text_are_two_labels_where_none_is_known(ok, here):
+    Path("m.jsonl").write_text('{"text": "moon", "label": true}\n{"text": "sun", "label": "true"}\n' * 5)
+    ok("train m.jsonl --save m")
+    assert {*load("m").classes} == {False, True, "true"}  # a truth value brings the other one
+    model = TextClassifier()
+    model.learn_many(["moon", "sun", "star", "moon"], [7, "7", np.int64(7), np.str_("7")])
+    assert [*map(repr, model.classes)] == ["7", "'7'"]
+
+
 def test_only_these_labels_are_those_of_the_model(ok, main, here):
     taught(["7", "8"]).save("m")
     Path("m.csv").write_text("text,label\nw0,7\nw1,8.0\nw1,9\n")
@@ -197,3 +207,20 @@ def test_labels_that_the_model_never_knew(main, here):
     assert "1 label came that the model does not know: Spam; it knows ham, spam" in main("test m m.txt")[2]
     Path("m.txt").write_text("ham\tmoon\n")
     assert main("test m m.txt")[2] == ""
+
+
+def test_a_file_whose_labels_the_model_never_knew(main, here):
+    """It is told once by each command that begins from a saved model, with some of each side."""
+    model = TextClassifier()
+    model.learn_many(["moon", "sun", "star"] * 6, ["a", "b", "c"] * 6)
+    model.save("m")
+    commands = ("test m m.jsonl", "predict m m.jsonl", "train m.jsonl --load m --save n --force")
+    commands += ("run m.jsonl --load m --no-follow --output none",)
+    for labels, is_told in ((["x", "y"], True), (["x", "a"], False)):
+        lines = [json.dumps({"text": "moon", "label": label}) for label in labels]
+        Path("m.jsonl").write_text("\n".join(lines))
+        for command in commands:
+            err = main(command)[2]
+            assert err.count("\n") == (is_told or command.startswith("test"))
+            if is_told:
+                assert ": x, y; it kn" in err and err.endswith(" a, b, c\n")

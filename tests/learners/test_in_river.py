@@ -1,5 +1,6 @@
 """Models in what River has: pipelines, wrappers, evaluation, selection."""
 
+import copy
 import inspect
 import pickle
 import random
@@ -11,6 +12,7 @@ import pytest
 from messages import WORDS, messages
 from river import (
     bandit,
+    base,
     checks,
     compose,
     datasets,
@@ -21,6 +23,7 @@ from river import (
     model_selection,
     multiclass,
     preprocessing,
+    stats,
     stream,
     utils,
 )
@@ -28,12 +31,14 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 from tables import rows_and_labels
 
 from stream_pegasos import (
+    AdaptiveClassifier,
     HashedBagOfWords,
     MultiLabelClassifier,
     OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
     TextFeatures,
+    load,
 )
 
 
@@ -60,6 +65,15 @@ def test_in_a_pipeline_it_learns():
     assert accuracy(union, rows) > 0.75
     report = model.debug_one(rows[0][0])
     assert "PegasosClassifier" in report
+
+
+def test_missing_values_are_filled_in_before():
+    model = preprocessing.StatImputer(("x", stats.Mean())) | AdaptiveClassifier()
+    for x, y in [(1.0, "a"), (None, "b"), (3.0, "a"), (None, "b")]:
+        model.learn_one({"x": x}, y)
+    filled_in = AdaptiveClassifier()
+    filled_in.learn_many([{"x": x} for x in (1.0, 1.0, 3.0, 2.0)], ["a", "b", "a", "b"])
+    assert model["AdaptiveClassifier"].weights == pytest.approx(filled_in.weights)
 
 
 def test_learning_many_through_pipelines():
@@ -186,6 +200,24 @@ def test_parameters_of_a_part_are_changed_in_a_clone():
     assert max(each.n_iterations for each in chosen) > 0
 
 
+def test_a_text_model_is_of_the_kind_of_its_classifier(tmp_path):
+    model = TextClassifier(classifier=MultiLabelClassifier())
+    model.learn_one("pills", {"ad"})
+    model.save(tmp_path / "m")
+    copies = pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model.clone(), load(tmp_path / "m")
+    for each in (model, *copies, compose.FuncTransformer(str.strip) | model):
+        assert isinstance(each, base.MultiLabelClassifier) and not isinstance(each, base.Classifier)
+    other = model.clone({"classifier": OrdinalClassifier()})
+    assert isinstance(other, base.Classifier) and not isinstance(other, base.MultiLabelClassifier)
+    # Its kind alone; it does not stand in for its classifier.
+    for make in (MultiLabelClassifier, OrdinalClassifier, lambda part: TextClassifier(classifier=part)):
+        for part in (TextClassifier(), preprocessing.StandardScaler() | AdaptiveClassifier()):
+            with pytest.raises(TypeError, match=r"is a (TextClassifier|Pipeline), no"):
+                make(part)
+    with pytest.raises(ValueError, match="holds a TextClassifier, not a MultiLabelClassifier"):
+        MultiLabelClassifier.load(tmp_path / "m")
+
+
 STREAMS = {
     "bool": (TextClassifier, [False, True]),
     "int": (TextClassifier, [0, 1]),
@@ -193,6 +225,7 @@ STREAMS = {
     "many": (TextClassifier, ["a", "b", "c"]),
     "ordered": (lambda: TextClassifier(classifier=OrdinalClassifier()), [1, 2, 3]),
     "labels": (lambda: feature_extraction.BagOfWords() | MultiLabelClassifier(), ["a", "b", "c"]),
+    "labels of texts": (lambda: TextClassifier(classifier=MultiLabelClassifier()), ["a", "b", "c"]),
 }
 
 
@@ -211,16 +244,18 @@ def test_every_metric_of_river_takes_what_is_answered(kind):
     generator = np.random.default_rng(0)
     numbers = generator.integers(len(labels), size=150).tolist()
     rows = [(f"word{n} thing{generator.integers(9)} item{generator.integers(3)}", labels[n]) for n in numbers]
-    if kind == "labels":  # one of which never holds
+    has_sets = kind.startswith("labels")
+    if has_sets:  # one of which never holds
         rows = [(x, {each: each == y for each in labels} | {"never": False}) for x, y in rows]
-    module = metrics.multioutput if kind == "labels" else metrics
-    ours = [metric for metric in of_river(module) if metric.works_with(make())]
+    ours, others = (metrics.multioutput, metrics) if has_sets else (metrics, metrics.multioutput)
+    assert not any(metric.works_with(make()) for metric in of_river(others))
+    ours = [metric for metric in of_river(ours) if metric.works_with(make())]
     if not isinstance(labels[0], int):  # which these two turn labels into
         ours = [metric for metric in ours if not isinstance(metric, (metrics.RollingROCAUC, metrics.RollingPRAUC))]
     for metric in ours:
         assert str(evaluate.progressive_val_score(rows, make(), metric))
-    assert len(ours) >= (5 if kind == "labels" else 39)
-    if kind == "labels":
+    assert len(ours) >= (5 if has_sets else 39)
+    if has_sets:
         return
     model, said = make(), []
     for x, y in rows:

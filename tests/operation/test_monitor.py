@@ -126,7 +126,9 @@ def test_metrics_are_those_of_evaluate(case, size):
         found = place[name.removeprefix("window_")]
         in_bins = {"abs": 1e-3} if name == "roc_auc" else {"rel": 1e-9}
         assert found == pytest.approx(value, **in_bins)
-    assert (seen["window"]["size"], seen["window"]["n"]) == (1_000, min(1_000, len(stream)))
+    n_answered = len(stream) - expected.n_unanswered
+    assert seen["n_unanswered"] == expected.n_unanswered
+    assert (seen["window"]["size"], seen["window"]["n"]) == (1_000, min(1_000, n_answered))
     assert {name: values[-1] for name, values in seen["curve"].items()} == {
         "n": len(stream),
         **{
@@ -139,7 +141,7 @@ def test_metrics_are_those_of_evaluate(case, size):
         n = next(row.count for row in expected.of_classes() if row.label == other.truth)
         assert (pair["truth"], pair["predicted"], pair["n"], pair["share"]) == (*other, other.count / n)
     for row, other in zip(seen["classes"], sorted(others) if case == "ordered" else others, strict=True):
-        assert (row["label"], row["n"], row["share"]) == (other.label, other.count, other.count / len(stream))
+        assert (row["label"], row["n"], row["share"]) == (other.label, other.count, other.count / n_answered)
         for name in ("precision", "recall", "f1"):
             assert row[name] == (None if math.isnan(getattr(other, name)) else getattr(other, name))
 

@@ -126,12 +126,13 @@ def test_metrics_are_those_of_the_monitor(client):
     seen, samples = ok(client.get("/monitor")), samples_of(client)
     for name, value in {
         "messages_learned_total": seen["n"],
+        "messages_unanswered_total": seen["n_unanswered"],
         "predictions_total": seen["n_predictions"],
         "drifts_total": len(seen["drifts"]),
         "features": seen["model"]["n_features"],
     }.items():
         assert samples[(name,)] == value, name
-    assert (seen["n"], seen["n_predictions"], seen["n_failed"]) == (100, 15, 2)
+    assert (seen["n"], seen["n_unanswered"], seen["n_predictions"], seen["n_failed"]) == (100, 1, 15, 2)
     for path, status, n in (("/predict", 200, 3), ("/learn", 200, 1), ("/learn", 422, 1), ("other", 404, 1)):
         assert samples["requests_total", path, str(status)] == n
     assert samples["request_seconds_count", "/predict"] == 3

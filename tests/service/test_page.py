@@ -115,6 +115,7 @@ def test_figures_are_those_of_the_monitor_and_follow_it(page, learned):
     service, url = learned
     open_page(page, url)
     assert text(page, "n") == "1,000" and not shown(page, "nothing")
+    assert text(page, "n_unanswered") == "1 had no answer yet"
     assert_same(page, service.view())
     assert_words(page, service.words("spam"))
     assert texts(page, ".chart h3") == ["Accuracy", "Macro F1", "ROC AUC"]

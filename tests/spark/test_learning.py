@@ -3,6 +3,7 @@
 import copy
 import os
 
+import numpy as np
 import pytest
 from river import drift
 
@@ -14,6 +15,7 @@ from stream_pegasos import (
     TextClassifier,
     merge,
 )
+from stream_pegasos.learners.label_meaning import label_meant
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.spark
@@ -50,7 +52,7 @@ def test_in_order_the_model_is_that_of_one_machine(spark, classifier, label, kin
     columns = {"text": "the.text", "label": "back`tick", "weight": "größe"}
     learned = learn(frame, begin, **columns, parts=1, order=["day", "an hour"], passes=2)
     assert (learned.n_read, learned.n_learned, learned.refused, learned.n_rounds) == (800, 800, {}, 2)
-    assert begin.n_learned == 100
+    assert begin.n_learned == 66  # a third of the messages has no weight
     for _ in range(2):
         begin.learn_many(*zip(*messages[100:], strict=True))
     assert state_of(learned.model) == state_of(begin)
@@ -136,7 +138,7 @@ def test_bad_rows_are_counted(spark):
 def test_what_can_never_be_learned_is_one_clear_error(spark):
     from stream_pegasos.spark import learn
 
-    frame = spark.createDataFrame([(*message, 1) for message in MESSAGES[:50]], f"{SCHEMA}, n int")
+    frame = spark.createDataFrame([(*message, 1, True) for message in MESSAGES[:50]], f"{SCHEMA}, n int, is boolean")
     limited, waiting = AdaptiveClassifier(threshold=0.9), TextClassifier(classifier=PegasosClassifier(batch_size=10))
     waiting.learn_many(*zip(*MESSAGES[:9], strict=True))
     watching = AdaptiveClassifier(drift_detector=drift.ADWIN())
@@ -146,12 +148,17 @@ def test_what_can_never_be_learned_is_one_clear_error(spark):
         (TextClassifier(classifier=limited), {}, ValueError, r"^is label '\w+' the positive one\?"),
         (waiting, {}, ValueError, "examples wait in the mini-batch of the base"),
         (TextClassifier(classifier=watching), {}, TypeError, "drift_detector cannot be merged"),
-        (TextClassifier(classifier=OrdinalClassifier()), {}, TypeError, "ordered classes must be integers"),
+        (
+            TextClassifier(classifier=OrdinalClassifier()),
+            {"label": "is"},
+            TypeError,
+            "ordered classes must be integers",
+        ),
         (learned, {"label": "n"}, TypeError, "column 'n' is of type int, and the model has labels of type string"),
         (AdaptiveClassifier(), {}, TypeError, "the model is of class AdaptiveClassifier"),
         (None, {"round_size": 0}, ValueError, "round_size"),
         (None, {"parts": 0}, ValueError, "parts"),
-        (None, {"text": "body"}, ValueError, "no column 'body' for the texts; it has 'text', 'label', 'n'"),
+        (None, {"text": "body"}, ValueError, "no column 'body' for the texts; it has 'text', 'label', 'n', 'is'"),
         (None, {"text": "n"}, TypeError, "column 'n' is of type int; the texts must be strings"),
         (None, {"order": "time"}, ValueError, "no column 'time' for the order"),
         (None, {"weight": "weight"}, ValueError, "no column 'weight' for the weights"),
@@ -159,6 +166,42 @@ def test_what_can_never_be_learned_is_one_clear_error(spark):
     ):
         with pytest.raises(kind, match=reason):
             learn(frame, model, **options)
+
+
+@pytest.mark.parametrize(
+    ("known", "column", "given"),
+    [
+        ([], "string", ["7", "8.0", " spam "]),
+        ([7, 8], "string", ["8", "+7"]),
+        (["7", "8"], "int", [8, 7]),
+        ([False, True], "string", ["true", "False"]),
+        (["false", "true"], "boolean", [True, False]),
+    ],
+)
+def test_labels_are_those_that_files_have(spark, known, column, given):
+    from stream_pegasos.spark import learn
+
+    model, rows = TextClassifier(), [(f"word{i}", label) for i, label in enumerate(given)] * 3
+    model.learn_many([f"known{i}" for i in range(len(known))], known)
+    found = learn(spark.createDataFrame(rows, f"text string, label {column}"), model, parts=1).model
+    expected = {repr(label_meant(label, known)) for label in given}
+    assert {*map(repr, found.classes)} - {"None"} == expected | {*map(repr, known)}
+
+
+@pytest.mark.parametrize("classifier", [AdaptiveClassifier(), MultiLabelClassifier()], ids=["adaptive", "multilabel"])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_rows_without_weight_change_nothing(spark, classifier, parts):
+    from stream_pegasos.spark import learn
+
+    model, several = TextClassifier(classifier=classifier), isinstance(classifier, MultiLabelClassifier)
+    model.learn_many([x for x, _ in MESSAGES[:60]], [[y] if several else y for _, y in MESSAGES[:60]])
+    idle = [(f"{x} idle", [f"new{i}"] if several else f"new{i}", 0.0) for i, (x, _) in enumerate(MESSAGES[:40])]
+    frame = spark.createDataFrame(idle, f"text string, label {'array<string>' if several else 'string'}, w double")
+    learned = learn(frame, model, weight="w", parts=parts)
+    assert (learned.n_learned, learned.model.classes) == (40, model.classes)
+    assert learned.model.weights == model.weights and learned.model.intercept == model.intercept
+    texts = [x for x, _ in MESSAGES]
+    assert np.array_equal(learned.model.predict_proba_many(texts), model.predict_proba_many(texts))
 
 
 def test_what_is_gone_says_what_to_use_instead(spark):

@@ -25,7 +25,8 @@ class OneByOne:
         Parameters
         ----------
         x
-            The features: int, str, bool or tuples of those, each with a finite number of at most 1e45 in size.
+            The features: int, str, bool or tuples of those, each with a finite number of at most 1e45 in size. `None`,
+            NaN or another missing value is refused: leave the feature out, or fill it in by `StatImputer` of River.
         y
             The label: bool, int or str.
         w

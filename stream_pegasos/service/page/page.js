@@ -234,6 +234,7 @@ function show(data) {
   write(byId("uptime"), `up ${duration(data.uptime_seconds)}`);
   showFigures(data);
   write(byId("n"), count(data.n));
+  write(byId("n_unanswered"), data.n_unanswered ? `${count(data.n_unanswered)} had no answer yet` : "");
   write(byId("n_predictions"), plural(data.n_predictions, "prediction"));
   const rate = data.docs_per_second;
   write(byId("docs_per_second"), known(rate) && rate < 100 ? short.format(rate) : count(rate));
