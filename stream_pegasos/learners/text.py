@@ -411,8 +411,13 @@ def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) 
     """What `packed_features` packed, with the vectors that are found for what names them."""
     if "parts" in values:
         return FeatureUnion([unpacked_features(part, find_vectors) for part in values["parts"]])
-    look_up(values["features_kind"])
-    parameters = unpack_parameters(values["features"])
+    kind = values["features_kind"]
+    look_up(kind)
+    parameters = LEFT_OUT.get(kind, {}) | unpack_parameters(values["features"])
     if parameters.get("vectors") is not None:
         parameters["vectors"] = find_vectors(parameters["vectors"])
-    return Features.kinds[values["features_kind"]](**parameters)
+    return Features.kinds[kind](**parameters)
+
+
+# What version 0.2 did by default where a file does not say it.
+LEFT_OUT = dict.fromkeys(("TextFeatures", "MailFeatures"), {"mask_digits": True})
