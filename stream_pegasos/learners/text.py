@@ -413,11 +413,8 @@ def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) 
         return FeatureUnion([unpacked_features(part, find_vectors) for part in values["parts"]])
     kind = values["features_kind"]
     look_up(kind)
-    parameters = LEFT_OUT.get(kind, {}) | unpack_parameters(values["features"])
+    of_earlier: dict[str, Any] = {"mask_digits": True} if kind in ("TextFeatures", "MailFeatures") else {}
+    parameters = of_earlier | unpack_parameters(values["features"])
     if parameters.get("vectors") is not None:
         parameters["vectors"] = find_vectors(parameters["vectors"])
     return Features.kinds[kind](**parameters)
-
-
-# What version 0.2 did by default where a file does not say it.
-LEFT_OUT = dict.fromkeys(("TextFeatures", "MailFeatures"), {"mask_digits": True})

@@ -36,8 +36,8 @@ class Scanner(Encoder):
     a field that has no text, but the numbers of a vector, or none. `token_pattern` is one of `TOKEN_PATTERNS`. With
     "word", words longer than `prefix_length`, if that is not 0, count also by that many first characters, and with
     `boundaries` n-grams of two or more reach over the ends of the text. With `mask_digits` every decimal digit is read
-    as 0; where that is `BOTH`, words of few digits count also as they stand. Words of `ANY_LANGUAGE` are described where
-    they are found, in tokens.py. `hash_function` is one of `HASH_FUNCTIONS`: "words" for words of any language.
+    as 0; where that is `BOTH`, words of few digits count also as they stand. Words of `ANY_LANGUAGE` are described
+    where they are found, in tokens.py. `hash_function` is one of `HASH_FUNCTIONS`: "words" for words of any language.
 
     A message may have several fields: then each comes as the tuple of their texts. This scanner takes the first;
     `fields` has the name of each other one and the arguments of its scanner. The name tells its n-grams from those of
