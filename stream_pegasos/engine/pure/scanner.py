@@ -151,7 +151,9 @@ class Scanner(Encoder):
         text = checked_text(text)
         if self._find_tokens is None:
             text = composed(text)
-        return text.lower() if self.lowercase else text
+        if self.lowercase:
+            text = text.lower()
+        return str(text)
 
     def _counts(self, message: Any) -> dict[int, float]:
         counts: dict[int, float] = {}
