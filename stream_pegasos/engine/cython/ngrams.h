@@ -305,10 +305,23 @@ static void sp_take_number(sp_scanner *s, uint32_t start, uint32_t end) {
     }
 }
 
+/* The same of a word of up to eight bytes of ASCII, after which the text has eight bytes more, at once. */
+SP_INLINE void sp_take_short_number(sp_scanner *s, uint32_t start, uint32_t n) {
+    const uint64_t ones = 0x0101010101010101ULL, bits = sp_bits_of_word[n][0], masked = sp_load64(s->buffer + start) & bits;
+    const uint64_t others = masked ^ '0' * ones; /* of ASCII, so that no byte has its highest bit */
+    const uint64_t digits = ~(others + 0x7f * ones) >> 7 & ones;
+    const uint64_t word = masked | (sp_load64((const uint8_t *)s->text->data + start) & digits * 0xff);
+    /* Whether it counts is hard to predict, so nothing branches on it. */
+    s->hashes[s->n_waiting] = (uint32_t)(sp_joined_product(word ^ SP_OF_WORD, SP_SEED + n * SP_OF_LENGTH) >> 32);
+    s->n_waiting += (word != masked) & ((ptrdiff_t)(digits * ones >> 56) <= s->most_digits);
+    if (s->n_waiting == SP_BATCH) sp_count(s);
+}
+
 /* Take those among the tokens found. */
 static void sp_take_numbers(sp_scanner *s) {
     const sp_edges *edges = &s->edges;
     const ptrdiff_t end = edges->n_ends ? (ptrdiff_t)edges->ends[edges->n_ends - 1] : 0;
+    const ptrdiff_t last = s->by_words && !s->stop_words && !s->text->kind ? s->text->length - 8 : -1;
     ptrdiff_t i = 0;
     while (s->next_zero < end) {
         const uint8_t *zero = (const uint8_t *)memchr(s->buffer + s->next_zero, '0', (size_t)(end - s->next_zero));
@@ -316,7 +329,9 @@ static void sp_take_numbers(sp_scanner *s) {
         s->next_zero = zero - s->buffer;
         while ((ptrdiff_t)edges->ends[i] <= s->next_zero) i++;
         if ((ptrdiff_t)edges->starts[i] <= s->next_zero) {
-            sp_take_number(s, edges->starts[i], edges->ends[i]);
+            const uint32_t n = edges->ends[i] - edges->starts[i];
+            if (n <= 8 && (ptrdiff_t)edges->starts[i] <= last) sp_take_short_number(s, edges->starts[i], n);
+            else sp_take_number(s, edges->starts[i], edges->ends[i]);
             s->next_zero = edges->ends[i];
         } else { /* one by itself, where words have two characters */
             s->next_zero++;
