@@ -148,12 +148,10 @@ class Scanner(Encoder):
         return masked_digits(text) if self.mask_digits else text
 
     def _with_digits(self, text: Any) -> str:
-        text = checked_text(text)
+        whole = checked_text(text)
         if self._find_tokens is None:
-            text = composed(text)
-        if self.lowercase:
-            text = text.lower()
-        return str(text)
+            whole = composed(whole)
+        return whole.lower() if self.lowercase else whole
 
     def _counts(self, message: Any) -> dict[int, float]:
         counts: dict[int, float] = {}
