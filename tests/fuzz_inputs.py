@@ -111,7 +111,7 @@ FEATURES = {
     "strip_accents": [None, None, None, "unicode", "ascii"],
     "norm": ["l2", "l2", "l1", None],
 }
-FEATURES |= dict.fromkeys(("binary", "alternate_sign", "mask_digits"), SOMETIMES)
+FEATURES |= dict.fromkeys(("binary", "alternate_sign"), SOMETIMES) | {"mask_digits": [*SOMETIMES, "both"]}
 OF_WORDS = {"stop_words": [None] * 4 + [["the", "a", "\ud800", "prize"]], "prefix_length": [0, 1, 4, 1000]}
 OF_WORDS |= {"boundaries": SOMETIMES, **FEATURES}
 PATTERNS = [r"\w+", r"\b\w\w+\b", r"\w+|[^\w\s]", r"\S+", r"\b\d+|\w"]

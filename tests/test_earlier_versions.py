@@ -30,6 +30,14 @@ def test_a_model_of_words_gives_the_answers_of_then(folder):
         assert model.predict_proba_one(text) == pytest.approx(answers, abs=1e-6)
 
 
+@pytest.mark.parametrize("name", ["words", "mails"])
+def test_numbers_stay_what_they_were(folder, name):
+    features = load(folder / f"{name}.safetensors").features
+    assert features.mask_digits is True
+    assert features.transform_one("code 404") == features.transform_one("code 500")
+    assert type(features)().transform_one("code 404") != type(features)().transform_one("code 500")
+
+
 def test_a_frozen_model_is_refused():
     path = FOLDERS[0] / "frozen.safetensors"
     with pytest.raises(ValueError) as raised:

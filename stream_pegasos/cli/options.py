@@ -138,7 +138,9 @@ class ModelOptions:
     analyzer: str | None = model_field("--analyzer NAME", "word, char or char_wb.", shown="word")
     binary: bool | None = model_field("--binary/--no-binary", "Count presence, not occurrences.", shown="binary")
     mask_digits: bool | None = model_field(
-        "--mask-digits/--no-mask-digits", "Read every digit as 0.", shown="mask-digits"
+        "--mask-digits/--no-mask-digits",
+        "Read every digit as 0, or none; both: words of up to 4 digits stand as they are, too.",
+        shown="both",
     )
     prefix_length: int | None = model_field(
         "--prefix-length N", "Add the first N letters of longer words as a feature; 0 for none.", shown="4"

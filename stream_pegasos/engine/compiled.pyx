@@ -156,7 +156,8 @@ cdef extern from "cython/ngrams.h" nogil:
         uint8_t* buffer
         uint8_t* joined
         uint32_t* offsets
-        Py_ssize_t buffer_capacity, joined_capacity, offsets_capacity
+        uint8_t* word
+        Py_ssize_t buffer_capacity, joined_capacity, offsets_capacity, word_capacity, most_digits
         uint64_t* newest
     uint32_t sp_murmur3(const uint8_t*, uint32_t)
     uint32_t sp_hash_words(const uint8_t*, uint32_t)

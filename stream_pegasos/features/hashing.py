@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from stream_pegasos.common.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
-from stream_pegasos.engine.pure.scanner import checked_text, masked_digits
+from stream_pegasos.engine.pure.scanner import BOTH, checked_text, masked_digits, ngrams_and_numbers
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
 from stream_pegasos.features.base import Features
 from stream_pegasos.features.frames import is_frame
@@ -76,7 +78,9 @@ class HashedBagOfWords(Features):
     on
         The name of the field with the text, if examples are dicts; a plain text is accepted, too.
     mask_digits
-        Whether every decimal digit becomes a 0 after lower-casing, so that 42 and 37 are the same word.
+        Whether every decimal digit becomes a 0 after lower-casing, so that 42 and 37 are the same word. With `"both"`
+        words of up to four digits count also as they stand, but not in n-grams of two or more words; n-grams of
+        characters are only masked.
     prefix_length
         A length in characters, from 0 to 1000, only for words; 0 or `None` for none. The first characters of each
         longer word become one more n-gram, with a space before them, so that the forms of a word share a feature.
@@ -131,7 +135,7 @@ class HashedBagOfWords(Features):
     preprocessor: Callable[[str], str] | None = None
     tokenizer: Callable[[str], Iterable[str]] | None = None
     on: str | None = None
-    mask_digits: bool = False
+    mask_digits: bool | Literal["both"] = False
     prefix_length: int | None = 0
     boundaries: bool | None = False
     namespace: str | None = None
@@ -156,7 +160,7 @@ class HashedBagOfWords(Features):
             bool(self.alternate_sign),
             bool(self.binary),
             self.norm,
-            bool(self.mask_digits) and not self._in_python,
+            self.mask_digits if isinstance(self.mask_digits, str) else bool(self.mask_digits),
             *((0, False) if self._ready_made else self._prefixes_and_boundaries),
             self.hash_function,
             (),
@@ -165,8 +169,10 @@ class HashedBagOfWords(Features):
 
     def _check(self) -> None:
         check_integer("n_features", self.n_features, 1, 2**31 - 1)
-        for name in ("lowercase", "binary", "alternate_sign", "mask_digits"):
+        for name in ("lowercase", "binary", "alternate_sign"):
             check_bool(name, getattr(self, name))
+        if not isinstance(self.mask_digits, bool | np.bool_) and self.mask_digits != BOTH:
+            raise TypeError(f"mask_digits is {self.mask_digits!r}; it must be True, False or {BOTH!r}")
         if self.prefix_length is not None:
             check_integer("prefix_length", self.prefix_length, 0, 1000)
         if self.boundaries is not None:
@@ -256,15 +262,19 @@ class HashedBagOfWords(Features):
             text = self.preprocessor(text)
         else:
             text = strip_accents(text.lower() if self.lowercase else text, self.strip_accents)
-        return masked_digits(text) if self.mask_digits else text
+        return text
+
+    def _tokens(self, text: str) -> list[str]:
+        if self.tokenizer is not None:
+            return [checked_text(token) for token in self.tokenizer(text)]
+        return re.findall(str(self.token_pattern), text)
 
     def _ngrams(self, text: str) -> list[str]:
         text = self._preprocess(text)
-        if self.tokenizer is not None:
-            tokens = [checked_text(token) for token in self.tokenizer(text)]
-        else:
-            tokens = re.findall(str(self.token_pattern), text)
-        return list(ngrams_of_tokens(tokens, self._stop_words, self.ngram_range, *self._prefixes_and_boundaries))
+        of_words = self._stop_words, self.ngram_range, *self._prefixes_and_boundaries
+        if self.mask_digits == BOTH:
+            return list(ngrams_and_numbers(text, self._tokens, *of_words))
+        return list(ngrams_of_tokens(self._tokens(masked_digits(text) if self.mask_digits else text), *of_words))
 
     @property
     def takes_text(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import email.message
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from stream_pegasos.common.checks import check_bool
 from stream_pegasos.common.extras import missing
@@ -66,6 +66,8 @@ class MailFeatures(Features):
         mailboxes that the model has learned from. Say `False` for a model that is to serve others.
     vectors
         Word vectors or an encoder, as `TextFeatures` has them; of a mail subject and text have one vector together.
+    mask_digits
+        As for `TextFeatures`; a model that version 0.2 saved has `True`.
 
     Raises
     ------
@@ -110,8 +112,9 @@ class MailFeatures(Features):
         on: str | None = None,
         route: bool = True,
         vectors: Any = None,
+        mask_digits: bool | Literal["both"] = "both",
     ) -> None:
-        self.on, self.route = on, route
+        self.on, self.route, self.mask_digits = on, route, mask_digits
         check_field(on)
         check_bool("route", route)
         try:
@@ -119,17 +122,19 @@ class MailFeatures(Features):
             import lxml  # type: ignore[import-untyped, unused-ignore] # noqa: F401
         except ModuleNotFoundError as error:
             raise missing("MailFeatures", "mail", error) from error
-        text = TextFeatures(vectors=vectors)
+        text = TextFeatures(vectors=vectors, mask_digits=mask_digits)
         self.vectors = text.vectors
         self._take_vectors_of(text.vector_source)
         plain, *sentence = text.each
         of_text, of_subject = (
             plain.clone({"on": name, "namespace": self._space(name)}) for name in ("text", "subject")
         )
-        of_headers = TextFeatures(on="headers", namespace=self._space("headers"))
+        of_headers = TextFeatures(on="headers", mask_digits=mask_digits, namespace=self._space("headers"))
         # The route is what the headers have of it, with the names of hosts.
         of_route = of_headers.clone({"on": "route", "ngram_range": (1, 3)})
-        of_source = TextFeatures(on="source", namespace=self._space("source"), analyzer="char", ngram_range=(5, 5))
+        of_source = of_headers.clone(
+            {"on": "source", "namespace": self._space("source"), "analyzer": "char", "ngram_range": (5, 5)}
+        )
         marks = Marks("marks", self._space("marks"))
         self._each = [of_text, of_subject, of_headers, *([of_route, of_source] if route else []), marks, *sentence]
         self.scanner = scanner_of(self._each)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
@@ -62,7 +62,8 @@ class TextFeatures(HashedBagOfWords):
     on
         The name of the field with the text, if examples are dicts; a plain text is accepted, too.
     mask_digits
-        Whether every decimal digit becomes a 0, so that 42 and 37 are the same word.
+        Whether every decimal digit becomes a 0, so that 42 and 37 are the same word. With `"both"` words of up to four
+        digits count also as they stand, but not in n-grams of two or more words; n-grams of characters are only masked.
     prefix_length
         How many first characters of each longer word are one more feature; 0 for none. `None` is 4 for words, and 0
         for n-grams of characters, which have no prefixes.
@@ -99,7 +100,7 @@ class TextFeatures(HashedBagOfWords):
     >>> from stream_pegasos import TextFeatures
 
     >>> TextFeatures().tokens("Answer 24 now!")
-    ['answer', '00', 'now', '!', '<s> answer', 'answer 00', '00 now', 'now !', '! </s>', ' answ']
+    ['answer', '00', 'now', '!', '<s> answer', 'answer 00', '00 now', 'now !', '! </s>', ' answ', '24']
     >>> TextFeatures().tokens("好吃!")
     ['!', '<s> 好吃', '好吃 !', '! </s>', '<s> 好', '好', '吃', ' 好', '好吃', '吃 ', ' 好吃', '好吃 ', ' 好吃 ']
     >>> TextFeatures(on="body", prefix_length=0).tokens({"body": "मुझे पसंद"})
@@ -115,7 +116,7 @@ class TextFeatures(HashedBagOfWords):
     token_pattern: str | None = None
     binary: bool = True
     alternate_sign: bool = False
-    mask_digits: bool = True
+    mask_digits: bool | Literal["both"] = "both"
     prefix_length: int | None = None
     boundaries: bool | None = None
     vectors: Any = None

@@ -442,8 +442,10 @@ def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) 
     """What `packed_features` packed, with the vectors that are found for what names them."""
     if "parts" in values:
         return FeatureUnion([unpacked_features(part, find_vectors) for part in values["parts"]])
-    look_up(values["features_kind"])
-    parameters = unpack_parameters(values["features"])
+    kind = values["features_kind"]
+    look_up(kind)
+    of_earlier: dict[str, Any] = {"mask_digits": True} if kind in ("TextFeatures", "MailFeatures") else {}
+    parameters = of_earlier | unpack_parameters(values["features"])
     if parameters.get("vectors") is not None:
         parameters["vectors"] = find_vectors(parameters["vectors"])
-    return Features.kinds[values["features_kind"]](**parameters)
+    return Features.kinds[kind](**parameters)

@@ -49,7 +49,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     tokenizer
         A function from str to tokens; each token counts as a word.
     mask_digits
-        Whether every decimal digit becomes a 0, so that 42 and 37 are the same word.
+        Whether every decimal digit becomes a 0, so that 42 and 37 are the same word. With `"both"` words of up to four
+        digits count also as they stand, but not in n-grams of two or more words; n-grams of characters are only masked.
     prefix_length
         How many first characters of each longer word are one more feature; 0 for none. `None` is 4 for words, and 0
         for n-grams of characters, which have no prefixes.
@@ -89,7 +90,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     alternate_sign: bool = False
     preprocessor: Callable[[str], str] | None = None
     tokenizer: Callable[[str], Iterable[str]] | None = None
-    mask_digits: bool = True
+    mask_digits: bool | Literal["both"] = "both"
     prefix_length: int | None = None
     boundaries: bool | None = None
     vectors: Any = None

@@ -92,6 +92,7 @@ OTHERS: dict[Kind, dict[str, Callable[[], TextClassifier]]] = {
                 ("without punctuation marks", {"token_pattern": r"\w+"}, {}),
                 ("... nor words of one character", {"token_pattern": r"\b\w\w+\b"}, {}),
                 ("with upper case", {"lowercase": False}, {}),
+                ("digits masked alone", {"mask_digits": True}, {}),
                 ("without masked digits", {"mask_digits": False}, {}),
                 ("without beginnings of words", {"prefix_length": 0}, {}),
                 ("without boundaries", {"boundaries": False}, {}),

@@ -15,19 +15,25 @@ from peer import nasty_texts
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE, TOKEN_PATTERNS, word_64
 from stream_pegasos.features.vectors import word_vectors
 
-texts = nasty_texts(st.text(st.sampled_from("a\U0001d7d8\ud800\udfff"), min_size=1), most=500)
+DIGITS = "0019a\u0664\uff12\u0e51\U0001d7d8\U0001d7d9\ufe0f\u20e3한ก漢,"
+texts = nasty_texts(
+    st.text(st.sampled_from("a\U0001d7d8\ud800\udfff"), min_size=1) | st.text(st.sampled_from(DIGITS), min_size=1),
+    most=500,
+)
 scanner_options = st.fixed_dictionaries(
     {
         "analyzer": st.sampled_from(["word", "word", "word", "char", "char_wb"]),
         "token_pattern": st.sampled_from(TOKEN_PATTERNS),
         "lowercase": st.booleans(),
-        "stop_words": st.sampled_from([frozenset(), frozenset(["the", "a", "σ", "漢字", "x" * 13, ""])]),
+        "stop_words": st.sampled_from(
+            [frozenset(), frozenset(["the", "a", "σ", "漢字", "x" * 13, "", "0", "1", "19"])]
+        ),
         "ngram_range": st.sampled_from([(1, 1), (1, 2), (2, 2), (2, 3), (1, 5), (3, 7)]),
         "n_features": st.sampled_from([1, 2, 3, 1000, 1 << 10, 1 << 20, (1 << 20) + 1, 1 << 30, (1 << 31) - 1]),
         "alternate_sign": st.booleans(),
         "binary": st.booleans(),
         "norm": st.sampled_from([None, "l1", "l2"]),
-        "mask_digits": st.booleans(),
+        "mask_digits": st.sampled_from([False, True, "both", "both"]),
         "prefix_length": st.sampled_from([0, 0, 1, 2, 4, 20]),
         "boundaries": st.booleans(),
         "hash_function": st.sampled_from(["murmur3", "words", "words"]),
@@ -111,6 +117,19 @@ def test_scanners_agree_wherever_blocks_and_segments_end(pattern):
                 for tail in ("", "!é", "漢字😀", "longer_than_twelve_bytes tail")[end % 2 :: 1 if size < 200 else 2]:
                     text = (filler * end)[:size] + tail
                     assert compiled.transform_one(text) == pure.transform_one(text), (end, filler, tail)
+
+
+@needs_compiled
+@pytest.mark.parametrize("pattern", TOKEN_PATTERNS)
+def test_scanners_agree_on_numbers_wherever_blocks_and_segments_end(pattern):
+    scanners = [word_scanner(each, pattern, mask_digits="both") for each in (pure_engine, compiled_engine)]
+    numbers = "404 m5 1234 12345 0 00 7 2nd a1b2c3d4 a1b2c3d4e5 " + "w" * 5000 + "8 ", "٤٠٤ 漢字5\uff100 \U0001d7d9x "
+    for number in (*numbers, "".join(numbers)):
+        for size in (0, 1, *range(58, 66), *range(4085, 4098)):
+            text = number + ("é 1x " * size)[:size] + number + "é1"
+            assert scanners[1].transform_one(text) == scanners[0].transform_one(text), (size, number)
+            text = text[: text.find("é")] + "."
+            assert scanners[1].transform_one(text) == scanners[0].transform_one(text), (size, number)
 
 
 @needs_compiled

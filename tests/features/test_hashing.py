@@ -93,6 +93,12 @@ BEYOND = [
     {"mask_digits": True, "lowercase": False, "token_pattern": r"\S+"},
     {"mask_digits": True, "strip_accents": "unicode", "token_pattern": r"[0-9]+"},
     {"mask_digits": True, "stop_words": ["000", "00"], "token_pattern": r"\w+"},
+    {"mask_digits": "both"},
+    {"mask_digits": "both", "analyzer": "char_wb", "ngram_range": (1, 3)},
+    {"mask_digits": "both", "ngram_range": (2, 2), "token_pattern": r"\S+", "lowercase": False},
+    {"mask_digits": "both", "strip_accents": "unicode", "token_pattern": r"\w+", "stop_words": ["word7", "00"]},
+    {"mask_digits": "both", "tokenizer": str.split, "ngram_range": (1, 2)},
+    {"mask_digits": "both", "token_pattern": r"[1-9a-z]+"},
     {"prefix_length": 1},
     {"prefix_length": 4, "stop_words": ["question"]},
     {"prefix_length": 3, "token_pattern": r"\w+|[^\w\s]", "ngram_range": (1, 2)},
@@ -126,10 +132,13 @@ def beyond_scikit_learn(options):
     ngrams = sklearn_text.HashingVectorizer(**options | {"preprocessor": str}).build_analyzer()
 
     def analyze(text):
-        text = fold(text)
+        as_it_stands = text = fold(text)
         if mask_digits:
             text = "".join("0" if c.isdecimal() else c for c in text)
         found = ngrams(text)
+        if mask_digits == "both" and options.get("analyzer", "word") == "word":
+            digits = ((word, [c for c in word if c.isdecimal()]) for word in tokens(as_it_stands))
+            found += [word for word, of_word in digits if set(of_word) - {"0"} and len(of_word) <= 4]
         if not (prefix_length or boundaries):
             return found
         words = tokens(text)

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ RECIPE = {
     "token_pattern": r"\w+|[^\w\s]",
     "binary": True,
     "alternate_sign": False,
-    "mask_digits": True,
+    "mask_digits": "both",
     "prefix_length": 4,
     "boundaries": True,
 }
@@ -39,6 +40,28 @@ def test_one_option_keeps_the_rest_of_the_recipe(change, text):
     assert sorted(tokens) == sorted(HashedBagOfWords(**RECIPE | change).tokens(text))
     columns = {features.index(token)[0] for token in tokens}
     assert features.transform_one(text) == dict.fromkeys(columns, 1.0 / math.sqrt(len(columns) or 1))
+
+
+@pytest.mark.parametrize("pair", [("error 404", "error 500"), ("room 101", "room 202"), ("m4", "M5"), ("४०४", "५००")])
+def test_numbers_are_told_apart_after_ten_messages_of_each(pair):
+    generator, model = random.Random(1), TextClassifier()
+    others = ["the", "page", "of", "our", "server", "fails", "again", "when", "I", "log", "in,", "please", "help"]
+
+    def message(number):
+        words = generator.choices(others, k=generator.randint(1, 6))
+        return " ".join([*words[:2], number, *words[2:]])
+
+    for _ in range(10):
+        for number in pair:
+            model.learn_one(message(number), number)
+    right = [model.predict_one(message(number)) == number for number in pair for _ in range(100)]
+    assert sum(right) > 180
+
+
+def test_words_of_up_to_four_digits_stand_as_they_are_beside_their_masked_forms():
+    numbers = TextFeatures(boundaries=False, ngram_range=(1, 1), prefix_length=0).tokens("1234 12345 v2b 0 00 10:05")
+    assert numbers == ["0000", "00000", "v0b", "0", "00", "00", ":", "00", "1234", "v2b", "10", "05"]
+    assert TextFeatures().transform_one("1234 5") != TextFeatures().transform_one("1235 5")
 
 
 def test_options_are_those_of_hashed_words():

@@ -37,6 +37,11 @@ SP_INLINE uint32_t sp_folded(uint32_t c, int fold) {
     return fold & SP_LOWER ? Py_UNICODE_TOLOWER(c) : c;
 }
 
+SP_INLINE int sp_is_digit(uint32_t c) {
+    if (c < 0x80) return c - '0' < 10;
+    return c < 0x10000 ? (sp_look_up(c) & SP_IS_DIGIT) != 0 : Py_UNICODE_ISDECIMAL(c);
+}
+
 /* The classes of characters.py, which says what they are; in the table up to where they are known. */
 enum { SP_MARK, SP_WORD, SP_SYLLABLE, SP_CHARACTER, SP_SPACE, SP_EXTEND, SP_STACKER, SP_IGNORED, SP_JOINER, SP_BREAK, SP_REGIONAL };
 enum { SP_PART = 0x10, SP_END_OF_TABLE = 0x20000 };

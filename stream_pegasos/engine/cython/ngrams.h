@@ -47,6 +47,11 @@ typedef struct sp_scanner {
     sp_edges edges;
     uint32_t *offsets; /* where each character begins, if n-grams are made of these */
     ptrdiff_t offsets_capacity;
+    /* Where digits are masked, words of up to so many, if that is not 0, count also as they stand: one of them; where the next
+       0 is looked for, and of what is not ASCII the next digit of the text. */
+    ptrdiff_t most_digits, word_capacity, next_zero, next_digit;
+    uint8_t *word;
+    const sp_text *text;
     /* The tokens with one space between, if n-grams are ranges of that. */
     int joins;
     uint8_t *joined;
@@ -254,6 +259,87 @@ static void sp_walk(sp_scanner *s, int at_end, int two_characters, int ascii) {
     sp_walk_by(s, at_end, two_characters, ascii, 0);
 }
 
+/* --- words of few digits, as they stand ----------------------------------------------------------------------------- */
+
+/* What a 0 of the buffer was in the text, where digits stand in the same order. */
+static uint32_t sp_unmasked(sp_scanner *s, uint32_t at) {
+    const sp_text *text = s->text;
+    if (!text->kind) return ((const uint8_t *)text->data)[at];
+    while (s->next_digit < text->length) {
+        const uint32_t c = PyUnicode_READ(text->kind, text->data, s->next_digit++);
+        if (!sp_is_han(c) && sp_is_digit(c)) return c;
+    }
+    return '0';
+}
+
+static void sp_take_number(sp_scanner *s, uint32_t start, uint32_t end) {
+    const int is_long = !s->two_characters || end - start > sp_utf8_length(s->buffer[start]);
+    ptrdiff_t n_digits = 0;
+    int differs = 0;
+    uint8_t *out;
+    for (uint32_t at = start; at < end; at++) n_digits += s->buffer[at] == '0';
+    if (n_digits > s->most_digits) {
+        for (; s->text->kind && n_digits > 0; n_digits--) sp_unmasked(s, start);
+        return;
+    }
+    if (sp_reserve(&s->word, &s->word_capacity, end - start + 3 * n_digits + SP_PADDING, 1) < 0) {
+        s->failed = 1;
+        return;
+    }
+    out = s->word;
+    for (uint32_t at = start; at < end; at++) {
+        const uint32_t c = s->buffer[at] == '0' ? sp_unmasked(s, at) : s->buffer[at];
+        differs |= c != s->buffer[at];
+        if (s->buffer[at] == '0') out = sp_put_utf8(out, c);
+        else *out++ = s->buffer[at];
+    }
+    if (differs && is_long) {
+        const uint32_t n = (uint32_t)(out - s->word);
+        if (s->stop_words && sp_place_of(s->stop_words, s->stop_mask, s->word, n)->bytes) return;
+        if (s->by_words) {
+            sp_emit(s, sp_hash_word(s->word, n));
+        } else {
+            uint32_t hash = sp_murmur3(s->word, n);
+            if (sp_add(&s->bag, &hash, 1) < 0) s->failed = 1;
+        }
+    }
+}
+
+/* The same of a word of up to eight bytes of ASCII, after which the text has eight bytes more, at once. */
+SP_INLINE void sp_take_short_number(sp_scanner *s, uint32_t start, uint32_t n) {
+    const uint64_t ones = 0x0101010101010101ULL, bits = sp_bits_of_word[n][0], masked = sp_load64(s->buffer + start) & bits;
+    const uint64_t others = masked ^ '0' * ones; /* of ASCII, so that no byte has its highest bit */
+    const uint64_t digits = ~(others + 0x7f * ones) >> 7 & ones;
+    const uint64_t word = masked | (sp_load64((const uint8_t *)s->text->data + start) & digits * 0xff);
+    /* Whether it counts is hard to predict, so nothing branches on it. */
+    s->hashes[s->n_waiting] = (uint32_t)(sp_joined_product(word ^ SP_OF_WORD, SP_SEED + n * SP_OF_LENGTH) >> 32);
+    s->n_waiting += (word != masked) & ((ptrdiff_t)(digits * ones >> 56) <= s->most_digits);
+    if (s->n_waiting == SP_BATCH) sp_count(s);
+}
+
+/* Take those among the tokens found. */
+static void sp_take_numbers(sp_scanner *s) {
+    const sp_edges *edges = &s->edges;
+    const ptrdiff_t end = edges->n_ends ? (ptrdiff_t)edges->ends[edges->n_ends - 1] : 0;
+    const ptrdiff_t last = s->by_words && !s->stop_words && !s->text->kind ? s->text->length - 8 : -1;
+    ptrdiff_t i = 0;
+    while (s->next_zero < end) {
+        const uint8_t *zero = (const uint8_t *)memchr(s->buffer + s->next_zero, '0', (size_t)(end - s->next_zero));
+        if (!zero) break;
+        s->next_zero = zero - s->buffer;
+        while ((ptrdiff_t)edges->ends[i] <= s->next_zero) i++;
+        if ((ptrdiff_t)edges->starts[i] <= s->next_zero) {
+            const uint32_t n = edges->ends[i] - edges->starts[i];
+            if (n <= 8 && (ptrdiff_t)edges->starts[i] <= last) sp_take_short_number(s, edges->starts[i], n);
+            else sp_take_number(s, edges->starts[i], edges->ends[i]);
+            s->next_zero = edges->ends[i];
+        } else { /* one by itself, where words have two characters */
+            s->next_zero++;
+        }
+    }
+    if (s->next_zero < end) s->next_zero = end;
+}
+
 /* --- from text to tokens ------------------------------------------------------------------------------------------- */
 
 /* Take the tokens whose two edges are known (and two characters, if asked for); keep one that is still open for the next
@@ -265,6 +351,7 @@ static void sp_take_tokens(sp_scanner *s, int at_end, uint32_t end, int two_char
         edges->in_token = edges->after_mark = 0;
     }
     sp_walk(s, at_end, two_characters, ascii);
+    if (s->most_digits) sp_take_numbers(s);
     if (edges->n_starts > edges->n_ends) edges->starts[0] = edges->starts[edges->n_starts - 1];
     edges->n_starts -= edges->n_ends;
     edges->n_ends = 0;
@@ -483,6 +570,7 @@ static int sp_scan_text(sp_scanner *s, const sp_text *text) {
     SP_PREFETCH((const char *)text[1].data + 64);
     s->n_waiting = s->n_tokens = s->n_in_line = 0;
     s->joined_length = 0;
+    s->text = text, s->next_zero = s->next_digit = 0;
     s->edges.n_starts = s->edges.n_ends = 0;
     s->edges.in_token = s->edges.after_mark = s->edges.after_word = 0;
     if (s->of == SP_VECTOR) return sp_add_numbers(s->vectors, text->data, text->length), 0;

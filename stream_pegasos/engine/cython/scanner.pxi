@@ -100,6 +100,7 @@ cdef class Scanner(Encoder):
         s.min_n, s.max_n = ngram_range
         s.by_words, s.prefix_length, s.boundaries = hash_function == "words", prefix_length, boundaries and s.max_n > 1
         s.joins = s.max_n > 1 or prefix_length > 0
+        s.most_digits = scanner.MOST_DIGITS if s.of == SP_TOKENS and mask_digits == scanner.BOTH else 0
         s.bag.n_features, s.bag.index_mask = n_features, 0 if n_features & (n_features - 1) else n_features - 1
         s.bag.alternate_sign, s.bag.binary, s.bag.secret = alternate_sign, binary, <uint32_t> SECRET
         s.newest = <uint64_t*> malloc(s.max_n * sizeof(uint64_t))
@@ -163,6 +164,7 @@ cdef class Scanner(Encoder):
         free(s.bag.table)
         free(s.buffer)
         free(s.offsets)
+        free(s.word)
         free(s.joined)
         free(s.newest)
 
@@ -388,6 +390,7 @@ cdef class Scanner(Encoder):
         sp_release(&s.buffer, &s.buffer_capacity)
         sp_release(&s.joined, &s.joined_capacity)
         sp_release(&s.offsets, &s.offsets_capacity)
+        sp_release(&s.word, &s.word_capacity)
         if self._word_vectors is not None:
             self._word_vectors._release()
         sp_release(&s.bag.table, &s.bag.table_capacity)

@@ -35,8 +35,9 @@ class Scanner(Encoder):
     `analyzer` is "word", "char", "char_wb", "ngrams" where each text comes as the list of its n-grams, or "vector" for
     a field that has no text, but the numbers of a vector, or none. `token_pattern` is one of `TOKEN_PATTERNS`. With
     "word", words longer than `prefix_length`, if that is not 0, count also by that many first characters, and with
-    `boundaries` n-grams of two or more reach over the ends of the text. Words of `ANY_LANGUAGE` are described where
-    they are found, in tokens.py. `hash_function` is one of `HASH_FUNCTIONS`: "words" for words of any language.
+    `boundaries` n-grams of two or more reach over the ends of the text. With `mask_digits` every decimal digit is read
+    as 0; where that is `BOTH`, words of few digits count also as they stand. Words of `ANY_LANGUAGE` are described
+    where they are found, in tokens.py. `hash_function` is one of `HASH_FUNCTIONS`: "words" for words of any language.
 
     A message may have several fields: then each comes as the tuple of their texts. This scanner takes the first;
     `fields` has the name of each other one and the arguments of its scanner. The name tells its n-grams from those of
@@ -55,7 +56,7 @@ class Scanner(Encoder):
     alternate_sign: bool
     binary: bool
     norm: str | None
-    mask_digits: bool = False
+    mask_digits: bool | str = False
     prefix_length: int = 0
     boundaries: bool = False
     hash_function: str = "murmur3"
@@ -136,17 +137,21 @@ class Scanner(Encoder):
             return (ngram for ngram in text if ngram and " " not in ngram)
         return words_of_tokens(self._tokens(text), self.stop_words)
 
-    def _tokens(self, text: Any) -> Iterable[str]:
-        text = self._folded(text)
+    def _tokens(self, text: Any) -> list[str]:
+        return self._tokens_of(self._folded(text))
+
+    def _tokens_of(self, text: str) -> list[str]:
         return tokens_of(text) if self._find_tokens is None else self._find_tokens(text)
 
     def _folded(self, text: Any) -> str:
-        text = checked_text(text)
-        if self._find_tokens is None:
-            text = composed(text)
-        if self.lowercase:
-            text = text.lower()
+        text = self._with_digits(text)
         return masked_digits(text) if self.mask_digits else text
+
+    def _with_digits(self, text: Any) -> str:
+        whole = checked_text(text)
+        if self._find_tokens is None:
+            whole = composed(whole)
+        return whole.lower() if self.lowercase else whole
 
     def _counts(self, message: Any) -> dict[int, float]:
         counts: dict[int, float] = {}
@@ -172,12 +177,16 @@ class Scanner(Encoder):
             return []
         if self.analyzer != "word":
             return CHAR_NGRAMS[self.analyzer](self._folded(text), self.ngram_range)
-        tokens = self._tokens(text)
-        return ngrams_of_tokens(tokens, self.stop_words, self.ngram_range, self.prefix_length, self.boundaries)
+        of_words = self.stop_words, self.ngram_range, self.prefix_length, self.boundaries
+        if self.mask_digits != BOTH:
+            return ngrams_of_tokens(self._tokens(text), *of_words)
+        return ngrams_and_numbers(self._with_digits(text), self._tokens_of, *of_words)
 
 
 MOST_WORDS = 96 << 10  # whose vectors are kept: when more come, all of these are forgotten
 ANY_LANGUAGE = "any language"
+BOTH, MOST_DIGITS = "both", 4  # how digits are masked where words of so many count also as they stand
+DIGIT = re.compile(r"\d")
 # The patterns that the scanner knows without `re`: runs of two or more word characters, of one or more, words and
 # punctuation marks, and whatever stands between white space; and what is no pattern, words and marks of any language.
 TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+", ANY_LANGUAGE)
@@ -211,7 +220,19 @@ def checked_vector(numbers: Any, n_dimensions: int) -> NDArray[np.float32]:
 
 
 def masked_digits(text: str) -> str:
-    return re.sub(r"\d", "0", text)
+    return DIGIT.sub("0", text)
+
+
+def ngrams_and_numbers(
+    text: str, find_tokens: Callable[[str], Iterable[str]], stop_words: frozenset[str], *how: Any
+) -> Iterator[str]:
+    """The n-grams of the tokens that are found where digits are masked, and the tokens of few digits as they stand."""
+    masked = masked_digits(text)
+    yield from ngrams_of_tokens(find_tokens(masked), stop_words, *how)
+    if masked != text:
+        for token in find_tokens(text):
+            if token not in stop_words and masked_digits(token) != token and len(DIGIT.findall(token)) <= MOST_DIGITS:
+                yield str(token)
 
 
 def char_ngrams(text: str, ngram_range: tuple[int, int]) -> Iterator[str]:
