@@ -132,8 +132,8 @@ class TextClassifier(Classifier):
     def _begin(self) -> None:
         """Set what is of this process alone, and no part of the model."""
         self.lock = self.classifier.lock
-        of_several = self.features.fields if isinstance(self.features, FeatureUnion) else ()
-        self.fields_met = FieldsMet(of_several)  # all others refuse a message without their field
+        # Features of a single field refuse a message without it.
+        self.fields_met = FieldsMet(self.features.fields if isinstance(self.features, FeatureUnion) else ())
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "fields_met"}
@@ -442,8 +442,7 @@ def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) 
     """What `packed_features` packed, with the vectors that are found for what names them."""
     if "parts" in values:
         return FeatureUnion([unpacked_features(part, find_vectors) for part in values["parts"]])
-    kind = values["features_kind"]
-    look_up(kind)
+    look_up(kind := values["features_kind"])
     of_earlier: dict[str, Any] = {"mask_digits": True} if kind in ("TextFeatures", "MailFeatures") else {}
     parameters = of_earlier | unpack_parameters(values["features"])
     if parameters.get("vectors") is not None:

@@ -90,7 +90,7 @@ static void sp_learn_feature(sp_feature *feature, double value, const sp_step *s
         feature->log_ratio = sp_single(sp_log_of_ratio(positives + step->smoothing, negatives + step->smoothing));
 }
 
-/* How much the values of an example differ: see pure/adaptive.py. */
+/* How much the values of an example differ: see pure/scaled.py. */
 static double sp_unevenness(const double *x, size_t n) {
     double largest = 0.0, least = INFINITY, total = 0.0, squares = 0.0, n_values = 0.0;
     for (size_t i = 0; i < n; i++) {

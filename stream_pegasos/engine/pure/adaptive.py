@@ -41,7 +41,7 @@ from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import LARGEST_LESSON, ScoredExample, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.mistakes import Mistakes
-from stream_pegasos.engine.pure.scaled import ScaledLearner, logarithms
+from stream_pegasos.engine.pure.scaled import ScaledLearner, logarithms, unevenness
 from stream_pegasos.engine.pure.weights import Row
 
 
@@ -55,17 +55,6 @@ class Feature:
     count: float
     classes: NDArray[np.int64]
     known: Floats
-
-
-def unevenness(values: Sequence[float]) -> float:
-    """How much the values other than 0 differ: their mean size above the least one, divided by the root of their mean
-    square.
-    """
-    sizes = np.abs(np.array([value for value in values if value != 0.0], np.float64))
-    if not len(sizes) or sizes.min() == sizes.max():
-        return 0.0
-    sizes /= sizes.max()
-    return float((sizes - sizes.min()).sum() / math.sqrt(len(sizes) * (sizes * sizes).sum()))
 
 
 @dataclass(eq=False, repr=False)
@@ -93,9 +82,8 @@ class AdaptiveLearner(ScaledLearner):
     small for how often they are right; at a slope of 1/2, that of two classes with the margins m and −m, the step size
     is `learning_rate`. Each problem then also has an offset, learned like the slope; it moves the margins that predict.
 
-    Where the values of an example differ, as those of tf-idf do, they weigh its features before the ratios can. With
-    two classes the first steps are larger by its `emphasis`, and the ratios of its features are taken with `smoothing`
-    times the square of that.
+    Where values differ, as those of tf-idf do, they weigh features before the ratios can: with two classes, the first
+    steps are larger by an `emphasis`, and ratios are taken with `smoothing` times the square of that.
     """
 
     learning_rate: float
@@ -227,9 +215,8 @@ class AdaptiveLearner(ScaledLearner):
         is_near = signs * margins < shares * self.largest_margin
         weight = min(weight, LARGEST_EXAMPLE)
         gradients = np.where(is_near, -signs * self._slopes(signs * margins) * weight, 0.0)
-        rate = self.learning_rate
-        if self.several:
-            rate *= math.sqrt(2.0 * min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE))
+        slope = min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE) if self.several else 0.5
+        rate = self.learning_rate * math.sqrt(2.0 * slope)
         confidence_in = self._learn_vector(met.row.vector, margins, holds, n_known, weight)
         self._calibrate(margins, holds, classes, min(weight, LARGEST_LESSON), confidence_in)
         if is_near.any():
@@ -246,8 +233,8 @@ class AdaptiveLearner(ScaledLearner):
     def _classes_of(self, y: float) -> list[int]:
         if self.reduction != "multilabel":
             return [int(y if self.several else y > 0.0)]
-        starts, numbers = self.sets
-        return numbers[starts[int(y)] : starts[int(y) + 1]].tolist()  # type: ignore[no-any-return]
+        begin, end = self.sets[0][int(y) :][:2]
+        return self.sets[1][begin:end].tolist()  # type: ignore[no-any-return]
 
     def _add_class(self, number: int, margins: Floats) -> Floats:
         """Add a class, and return the margins with one for its problem."""
@@ -328,16 +315,14 @@ class AdaptiveLearner(ScaledLearner):
         self, row: Row, values: Floats, gradients: Floats, classes: list[int], counted: float, rate: float
     ) -> None:
         """G ← G + g², w ← w − η g / √G"""
-        emphasis = 1.0
-        if not self.several:
-            emphasis += EMPHASIS * unevenness(row.values) * EMPHASIZED / (EMPHASIZED + self._n_iterations)
+        fading = 0.0 if self.several else EMPHASIS * EMPHASIZED / (EMPHASIZED + self._n_iterations)
+        emphasis = 1.0 + fading * unevenness(row.values)
         rate *= emphasis
         self._n_examples += counted
         self._class_counts[classes] += counted
         self._find_prior()
-        of_intercepts = gradients * self._problem_scaling
+        of_intercepts, (intercepts, squares) = gradients * self._problem_scaling, self._problems[:2]
         moved = of_intercepts * of_intercepts > 0.0
-        intercepts, squares = self._problems[:2]
         squares += self._evidence * (of_intercepts * of_intercepts)
         sizes = np.sqrt(squares[moved] / self._evidence)
         intercepts[moved] -= (ORDINAL_INTERCEPT_RATE if self._is_ordinal else 1.0) * rate * of_intercepts[moved] / sizes

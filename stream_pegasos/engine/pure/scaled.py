@@ -71,3 +71,14 @@ def logarithms(log_odds: list[float], order: Sequence[int]) -> list[float]:
         result[number] = math.log(max(above - next_above, 1e-300))
         above = next_above
     return result
+
+
+def unevenness(values: Sequence[float]) -> float:
+    """How much the values other than 0 differ: their mean size above the least one, divided by the root of their mean
+    square.
+    """
+    sizes = np.abs(np.array([value for value in values if value != 0.0], np.float64))
+    if not len(sizes) or sizes.min() == sizes.max():
+        return 0.0
+    sizes /= sizes.max()
+    return float((sizes - sizes.min()).sum() / math.sqrt(len(sizes) * (sizes * sizes).sum()))
