@@ -240,9 +240,11 @@ def assert_same(page, data):
     )
     rows = [*data["classes"], *([data["others"]] if data["others"] else [])]
     for cells, row in zip(table, rows, strict=True):
-        measures = [UNKNOWN if row[name] is None else f"{row[name]:.3f}" for name in ("precision", "recall", "f1")]
         called = str(row["label"]) if "label" in row else f"{row['n_classes']} others"
-        assert cells == [called, f"{row['n']:,}", *measures]
+        assert cells[:2] == [called, f"{row['n']:,}"]
+        for cell, name in zip(cells[2:], ("precision", "recall", "f1"), strict=True):
+            # A half is rounded up by one language and to even by the other.
+            assert cell == UNKNOWN if row[name] is None else abs(float(cell) - row[name]) < 0.00051
     pairs = texts(page, "#pairs bdi")
     assert pairs == [str(pair[name]) for pair in data["confused"] for name in ("truth", "predicted")][: len(pairs)]
     assert len(pairs) >= min(10, 2 * len(data["confused"]))
