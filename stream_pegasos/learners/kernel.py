@@ -181,6 +181,7 @@ class KernelLearner(Learner, is_rule=False):
         return len(self._columns)
 
     def negate(self) -> None:
+        self.is_negated = not self.is_negated
         *features, numbers, named = self._vectors
         self._vectors = (*features, numbers * [[-1.0], [1.0], [1.0]], named)
 
