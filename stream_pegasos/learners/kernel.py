@@ -103,7 +103,8 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
         self.class_weight, self.pos_label = class_weight, pos_label
         options = float(l2), float(t0), float(gamma), float(coef0), int(degree), int(budget or 0)
         learner = KernelLearner(kernel, *options)
-        self._set_up(learner, SignedLabels(pos_label=pos_label, grows=False), class_weight)
+        # Watched, as a step that fails is undone as a whole.
+        self._set_up(learner, SignedLabels(pos_label=pos_label, grows=False), class_weight, watched=True)
 
     @property
     def support_vectors(self) -> list[dict[Any, float]]:

@@ -24,7 +24,7 @@ from stream_pegasos.learners.predictions import PartlyLearnedError
 
 FOLDER = str(pathlib.Path(stream_pegasos.__file__).parent / "learners")
 N = 18
-MOMENTS = 12  # of each call
+MOMENTS = 8  # of each call
 
 
 def examples(labels):
