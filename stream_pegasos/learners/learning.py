@@ -30,7 +30,7 @@ __all__ = ["LearnsRows"]
 # Rows that the engine gets in a call once features or names were forgotten; those after the next time are read again.
 READ_AGAIN = 128
 # The margins that learning keeps at a time, where nobody asked for them: a number for each row and class.
-MOST_MARGINS = 1 << 22
+MOST_MARGINS = 1 << 21
 
 
 class LearnsRows(Mergeable):
