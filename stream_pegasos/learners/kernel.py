@@ -120,7 +120,9 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
             return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
 
     def _learn_targets(self, *args: Any, **kwargs: Any) -> RawScores:
-        before, names = copy.copy(self._learner), self._vocabulary.names
+        with self._learner._alone():  # not in the middle of a call, whose learner must not be replaced
+            before, names = copy.copy(self._learner), self._vocabulary.names
+        before._is_busy = False
         before.calibration, before._columns = copy.copy(before.calibration), {**before._columns}
         try:
             return super()._learn_targets(*args, **kwargs)
