@@ -216,7 +216,8 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         try:
             return super().learn_rows(*args)
         except BaseException:  # perhaps before a class was met
-            self._learner.order = self._labels.order
+            if not np.array_equal(self._learner.order, self._labels.order):
+                self._learner.order = self._labels.order
             raise
 
     def _learn_targets(

@@ -55,8 +55,8 @@ class WatchedClassifier(Classifier):
             found = self._learn_blocks(encoder, rows, targets, weights, parts)
             return found._replace(decided=self._decided(labels, found, learned, n_undecided))
         except BaseException:  # an interruption: limits know what the engine has learned
-            self._decisions = before
             if parts:
+                self._decisions = before
                 found = scores_of(parts)
                 learned = WeightedTargets(*(each[: len(found.margins)] for each in learned))
                 self._decided(labels, found, learned, min(n_undecided, len(found.margins)))
@@ -76,6 +76,7 @@ class WatchedClassifier(Classifier):
             weight = None if weights is None else weights[this]
             is_told = i >= n_undecided and (weight is None or bool(weight[0]))
             n_drifts, n_before, state = self._drift.n_drifts, self.n_learned, None
+            learning_limits = False
             before = self._copied_decisions() if is_told else self._decisions
             try:
                 if is_told:
@@ -85,6 +86,7 @@ class WatchedClassifier(Classifier):
                         if not i:
                             raise
                         raise PartlyLearnedError(i, joined_scores(parts), error) from error
+                    learning_limits = True
                     self._decided(labels, found, WeightedTargets.of(targets[this], weight))
                     if drifted:
                         state = self._learner.get_state()
@@ -92,7 +94,9 @@ class WatchedClassifier(Classifier):
                 self._learn_blocks(encoder, row, targets[this], weight)
             except BaseException:  # an interruption may come before the row is learned
                 if self.n_learned == n_before:
-                    self._drift.n_drifts, self._decisions = n_drifts, before
+                    self._drift.n_drifts = n_drifts
+                    if learning_limits:
+                        self._decisions = before
                     if state is not None:
                         self._learner.set_state(state)
                 raise
