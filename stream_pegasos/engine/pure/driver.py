@@ -177,7 +177,6 @@ class Learner:
     meets_unknown: ClassVar[bool] = False  # whether unknown features count, so that a prediction numbers their names
     declaration: Declaration
     max_features: int  # 0 for no limit
-    is_negated = False  # whether `negate` was called an odd number of times
     several = False  # whether there are several columns; a rule of one column takes y as −1 or 1
 
     def __init_subclass__(cls, is_rule: bool = True) -> None:
@@ -187,6 +186,7 @@ class Learner:
     def __init__(self) -> None:
         self.calibration = Calibration()
         self._is_busy = False
+        self.is_negated = False  # whether `negate` was called an odd number of times
 
     @property
     def arguments(self) -> tuple[Any, ...]:
