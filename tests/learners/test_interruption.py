@@ -131,8 +131,6 @@ def check(model, make, x, y, w, one, path, goes_on):
 @pytest.mark.parametrize("one", [False, True], ids=["many", "one by one"])
 @pytest.mark.parametrize("case", CASES)
 def test_interruption(case, one, tmp_path):
-    if one and case == "kernel":
-        pytest.skip("a step of a kernel is undone as a whole in learn_many alone")
     make, labels = CASES[case]
     x, y = examples(labels)
     w = 1.0
