@@ -123,7 +123,7 @@ cdef extern from "cython/ngrams.h" nogil:
         bint alternate_sign, binary
         uint32_t secret
         uint32_t* indices
-        int32_t* counts
+        int64_t* counts
         uint64_t* table
         Py_ssize_t n, table_capacity
     ctypedef struct sp_met_word:
@@ -189,6 +189,8 @@ cdef double FOLD_AVERAGED_BELOW = weights.FOLD_AVERAGED_BELOW
 cdef double CALIBRATION_RATE = driver.CALIBRATION_RATE
 cdef double CALIBRATION_MEMORY = driver.CALIBRATION_MEMORY
 cdef double LEAST_SCALE = adaptive_state.LEAST_SCALE
+cdef double LEAST_SQUARED_NORM = adaptive_state.LEAST_SQUARED_NORM
+cdef double ENLARGED = adaptive_state.ENLARGED
 cdef double RESCALED_AT = adaptive_state.RESCALED_AT
 cdef Py_ssize_t MOST_COUNTED = 1 << 24  # examples, one by one, in single precision
 cdef double LARGEST_EXAMPLE = adaptive_state.LARGEST_EXAMPLE

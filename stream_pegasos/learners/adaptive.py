@@ -22,6 +22,7 @@ from stream_pegasos.learners.decisions import (
     PerLabel,
     Tail,
     changed_by_label,
+    copied,
     decisions_by_label,
     limited,
     parameters_of_decisions,
@@ -376,6 +377,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             return self._labels.label(margins)
         probabilities = of_example(margins, self._learner.calibrated_for(margins))
         return self._labels.choices[self._decisions.number(self._labels.classes, margins, probabilities)]
+
+    def _copied_decisions(self) -> Decisions:
+        return Decisions(copied(self._decisions.of_label)) if self._has_limits() else self._decisions
 
     def _decided(
         self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None, n_undecided: int = 0

@@ -6,10 +6,9 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-import numpy as np
 from river import base
 
-from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
+from stream_pegasos.common.checks import check_integer
 from stream_pegasos.engine import Encoder, Learner, Lock, OneByOne, Rows, Vocabulary
 from stream_pegasos.features.frames import (
     csr_arrays,
@@ -17,37 +16,26 @@ from stream_pegasos.features.frames import (
     is_frame,
     is_series,
     list_of_examples,
-    n_rows,
     series_like,
-    some_rows,
     without_duplicates,
 )
-from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, plain_weight, without_idle
+from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
 from stream_pegasos.learners.decisions import PerLabel, none_if_empty
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import (
     Labels,
-    SignedLabels,
-    are_exchanged,
     check_label,
-    label_list,
-    n_of_two,
-    targets_many,
-    told_of_labels,
 )
-from stream_pegasos.learners.merging import Mergeable
-from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores, joined_scores
-from stream_pegasos.learners.probabilities import Floats
+from stream_pegasos.learners.learning import LearnsRows
+from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores
 
 __all__ = ["Classifier"]
 
-# Rows that the engine gets in a call once features or names were forgotten; those after the next time are read again.
-READ_AGAIN = 128
 # No machine has more processors.
 MOST_THREADS = 1 << 20
 
 
-class Classifier(Mergeable, OneByOne, base.Estimator):
+class Classifier(LearnsRows, OneByOne, base.Estimator):
     """River's protocol around a learner of the engine.
 
     An estimator is of one of River's kinds, sets up the learner and the labels, and overrides what is special to it.
@@ -64,7 +52,6 @@ class Classifier(Mergeable, OneByOne, base.Estimator):
     """
 
     capabilities: frozenset[str] = frozenset()
-    _told_of_labels = False  # whether it was warned that labels look like no classes
     max_features: int | None = None
     n_drifts: int = 0
     _linear = True  # whether two values in one column count as their sum
@@ -161,7 +148,7 @@ class Classifier(Mergeable, OneByOne, base.Estimator):
         """
         encoder, rows = self._encode_many(X, threads)
         with self.lock:
-            self._core.learn_rows(encoder, rows, y, w)
+            self._core.learn_all(encoder, rows, y, w)
             self._name_features(rows)
 
     def predict_learn_many(
@@ -313,94 +300,6 @@ class Classifier(Mergeable, OneByOne, base.Estimator):
         encoder, rows = self.encode_many(X, int(threads))
         return encoder.with_threads(int(threads)), rows
 
-    # The work on examples.
-
-    def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
-        try:
-            target = self._labels.targets.get(y)
-        except TypeError:
-            target = None
-        if not isinstance(w, float) or w != 1.0:
-            check_number("w", w, 0.0, LARGEST_WEIGHT)
-        if target is None or not self._is_direct_with_weight:
-            self.learn_rows(encoder, [x], [y], w)
-            return
-        of_label = self._class_weights.weight
-        weight = 1.0 if w == 1.0 and self._is_direct else of_label(self._labels.of_target(target), w)
-        if self._learner.learn(encoder, x, target, weight):
-            self.forget_names()
-        self.forget_least()
-
-    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
-        """Learn examples, and return the scores that each had before it was learned."""
-        y = y if isinstance(y, (list, np.ndarray)) else label_list(y)
-        w = list(w) if isinstance(w, Iterable) else w
-        check_lengths("labels", len(y), n_rows(rows))
-        teaches = self._class_weights.teaching(y, w)
-        if teaches is not None:
-            self.check_labels(y)
-            y, w = without_idle(self._labels.targets, label_list(y), w, teaches)
-            if not any(teaches) and not self._labels.targets:
-                return self.meet_rows(encoder, rows)
-        labels, targets = targets_many(self._labels, y)
-        if self.has_one_margin and not isinstance(labels, SignedLabels):
-            return self._learn_across(encoder, rows, label_list(y), w)
-        weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
-        before, counts_before, n_before = self._labels, self._class_weights.counts, self.n_learned
-        exchanged = False
-        try:
-            exchanged = self._exchange(are_exchanged(before, labels))
-            found = self._learn_targets(encoder, rows, labels, targets, weights)
-            self._labels, self._class_weights.counts = labels, counts
-        except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
-            those = targets if weights is None else targets[weights > 0.0]
-            learned = [labels.of_target(target) for target in those[: self.n_learned - n_before].tolist()]
-            self._labels, self._class_weights.counts = before.with_labels(learned), counts_before
-            self._class_weights.counts = self._class_weights.counts_with(learned)
-            self._exchange(exchanged != are_exchanged(before, self._labels))
-            raise
-        if self._labels is not before:
-            self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
-        return found
-
-    def _exchange(self, is_due: bool) -> bool:
-        """Exchange the two classes if that is due, and return whether it was."""
-        if is_due:
-            self._learner.negate()
-        return is_due
-
-    def _learn_across(self, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]) -> RawScores:
-        """Learn rows that bring a third label; before it, two labels share one margin."""
-        each = list(w) if isinstance(w, Iterable) else None  # one for all is checked, and read, much faster
-        check_lengths("labels", len(y), n_rows(rows))
-        check_lengths("weights", len(y) if each is None else len(each), len(y))
-        for weight in [w] if each is None else each:
-            plain_weight(weight)
-        n = n_of_two(self._labels, y)
-        encoder.check(rows)  # whatever is wrong has to show before the first is learned
-        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], w if each is None else each[:n])
-        # The row with the third label is still predicted with two.
-        before = joined_scores([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))])
-        of_two, kept = self._labels, dict(self.__dict__)
-        self.grow()
-        try:
-            found = self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], w if each is None else each[n:])
-        except PartlyLearnedError as error:
-            before = before.with_numbers(of_two.known, self._labels.targets)
-            found = joined_scores([before, error.found.without_first()])
-            raise PartlyLearnedError(n + error.n_learned, found, error.args[2]) from error.__cause__
-        except BaseException as error:  # a detector's, at the very example that brings the class, or an interruption
-            if len(self._labels.classes) < 3:
-                self.__dict__.update(kept)
-            if n and isinstance(error, Exception):
-                raise PartlyLearnedError(n, first, error) from error
-            raise
-        return joined_scores([before.with_numbers(of_two.known, self._labels.targets), found.without_first()])
-
-    def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
-        """The scores of each example."""
-        return RawScores(*self._learner.predict_learn_many(encoder, rows))
-
     def predictions_of(self, found: RawScores) -> Predictions:
         labels, n_learned = self._labels, self.n_learned
         return Predictions(
@@ -425,26 +324,3 @@ class Classifier(Mergeable, OneByOne, base.Estimator):
     def _limited(self) -> Mapping[Label, float]:
         """The labels that have a limit of false positives, and the threshold of each."""
         return {}
-
-    def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
-    ) -> RawScores:
-        """Learn rows with the targets of these labels, which the model does not have yet."""
-        return self._learn_blocks(encoder, rows, targets, weights)
-
-    def _learn_blocks(self, encoder: Encoder, rows: Any, targets: Floats, weights: Floats | None) -> RawScores:
-        """Learn rows, and return the scores that each had before it was learned, −inf for classes to come."""
-        done, n = 0, len(targets)
-        end = n  # first all at once, since all are to be checked before any is learned
-        parts: list[RawScores] = []
-        while not parts or done < n:
-            these, block = some_rows(rows, done, end), slice(done, end)
-            block_weights = None if weights is None else weights[block]
-            parts.append(RawScores(*self._learner.predict_learn_many(encoder, these, targets[block], block_weights)))
-            # The engine stops after an example that brings too many features or names.
-            self.forget_least()
-            if encoder.is_crowded(self._learner.n_held):
-                self.forget_names()
-            done += len(parts[-1].margins)
-            end = min(done + READ_AGAIN, n)
-        return parts[0] if len(parts) == 1 else joined_scores(parts)

@@ -25,6 +25,7 @@ __all__ = [
     "Decisions",
     "PerLabel",
     "changed_by_label",
+    "copied",
     "decisions_by_label",
     "limited",
     "none_if_empty",
@@ -268,6 +269,17 @@ def parameters_of_decisions(decisions: Mapping[Label, Decision]) -> dict[str, An
         }
         or None,
     }
+
+
+def copied(decisions: Mapping[Any, Decision]) -> dict[Any, Decision]:
+    """The same decisions, with limits of their own."""
+    made = {label: copy.copy(decision) for label, decision in decisions.items()}
+    for decision in made.values():
+        if decision.limit is not None:
+            decision.limit = copy.copy(decision.limit)
+            decision.limit.negatives = copy.copy(decision.limit.negatives)
+            decision.limit.negatives.counts = dict(decision.limit.negatives.counts)
+    return made
 
 
 def limited(decisions: Mapping[Label, Decision]) -> dict[Label, float]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.packing import pack, unpack
 
 __all__ = ["FeatureNames"]
 
@@ -74,7 +75,7 @@ class FeatureNames:
         return (model.weights_of(columns[i : i + step]) for i in range(0, len(columns), step))
 
     def get_state(self) -> dict[str, Any]:
-        return {"n": self._n, "names": [[column, name, sign] for column, (name, sign) in self._names.items()]}
+        return {"n": self._n, "names": [[column, pack(name), sign] for column, (name, sign) in self._names.items()]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take over what `get_state` gave.
@@ -85,6 +86,6 @@ class FeatureNames:
             If it is something else.
         """
         check_integer("n", state["n"], 0, (1 << 53) - 1)
-        names = {int(column): (str(name), float(sign)) for column, name, sign in state["names"]}
+        names = {int(column): (str(unpack(name)), float(sign)) for column, name, sign in state["names"]}
         np.array([*names], np.int64)
         self._n, self._names = state["n"], names

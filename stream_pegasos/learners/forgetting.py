@@ -58,22 +58,23 @@ class Forgetful(Inspectable):
             raise ValueError(unknown_label(label, self.classes))
         if self.has_one_margin:
             self.grow()
-        forget_column(self._learner, self._labels.known.index(label))
-        self._labels = self._labels.without(label)
+        learner = without_column(self._learner, self._labels.known.index(label))
         self._class_weights.forget(label)
+        self._learner, self._labels = learner, self._labels.without(label)
 
     def grow(self) -> None:
         """Replace the one margin of two labels by a margin for each label that was met."""
-        labels, self._labels = self._labels, Labels().with_labels(self._labels.targets)
-        self._learner = grown(self._learner)
+        learner = grown(self._learner)
         for number in (1, 0):
-            if labels.known[number] not in labels.targets:
-                forget_column(self._learner, number)
+            if self._labels.known[number] not in self._labels.targets:
+                learner = without_column(learner, number)
+        self._learner, self._labels = learner, Labels().with_labels(self._labels.targets)
 
     def forget_names(self) -> None:
         """Forget the names of no feature, and number the others anew."""
         with self.lock:
-            self._learner.set_state(with_names_forgotten(self._learner.get_state(), self._vocabulary))
+            state = self._learner.get_state()
+            self._replace(state, state)
 
     def forget_least(self) -> None:
         """Forget features if there are more than `max_features`, or names if there are twice as many.
@@ -83,14 +84,24 @@ class Forgetful(Inspectable):
         most, learner = self.max_features, self._learner
         if most is None or (len(learner) <= most and self._vocabulary.size() <= 2 * most):
             return
-        state = learner.get_state()
+        before = state = learner.get_state()
         if len(learner) > most:
             n_kept = len(state["keys"]) - len(learner) + max(1, most * 3 // 4)
             kept = most_important(self._importance(state), state["keys"], self._vocabulary.names, n_kept)
             state = learner.declaration.selected(state, kept)
             if "squares" in state:
                 state["squares"] = np.array([math.fsum(column) for column in (state["values"] ** 2).T.tolist()])
-        learner.set_state(with_names_forgotten(state, self._vocabulary))
+        self._replace(before, state)
+
+    def _replace(self, before: State, state: State) -> None:
+        """Put a state, and the names that it needs, in the place of the one before: both or, interrupted, neither."""
+        names = self._vocabulary.names
+        try:
+            self._learner.set_state(with_names_forgotten(state, self._vocabulary))
+        except BaseException:
+            self._vocabulary.set_names(names)
+            self._learner.set_state(before)
+            raise
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         """The importance of each feature in a state; the least important are forgotten first."""
@@ -147,7 +158,10 @@ def with_names_forgotten(state: State, vocabulary: Vocabulary) -> State:
     return numbered
 
 
-def forget_column(learner: Any, column: int) -> None:
-    """Remove a class from a learner of several; the classes after it move up by a number."""
-    learner.flush()
-    learner.set_state(learner.declaration.without_column(learner.get_state(), column))
+def without_column(learner: Any, column: int) -> Any:
+    """A learner like this one of several classes, without one of them; those after it move up by a number."""
+    made = type(learner)(*learner.arguments)
+    made.set_state(learner.get_state())
+    made.flush()
+    made.set_state(made.declaration.without_column(made.get_state(), column))
+    return made

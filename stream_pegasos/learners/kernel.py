@@ -103,7 +103,8 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
         self.class_weight, self.pos_label = class_weight, pos_label
         options = float(l2), float(t0), float(gamma), float(coef0), int(degree), int(budget or 0)
         learner = KernelLearner(kernel, *options)
-        self._set_up(learner, SignedLabels(pos_label=pos_label, grows=False), class_weight)
+        # Watched, as a step that fails is undone as a whole.
+        self._set_up(learner, SignedLabels(pos_label=pos_label, grows=False), class_weight, watched=True)
 
     @property
     def support_vectors(self) -> list[dict[Any, float]]:
@@ -119,7 +120,9 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
             return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
 
     def _learn_targets(self, *args: Any, **kwargs: Any) -> RawScores:
-        before, names = copy.copy(self._learner), self._vocabulary.names
+        with self._learner._alone():  # in the middle of a call the learner must not be replaced
+            before, names = copy.copy(self._learner), self._vocabulary.names
+        before._is_busy = False
         before.calibration, before._columns = copy.copy(before.calibration), {**before._columns}
         try:
             return super()._learn_targets(*args, **kwargs)
@@ -181,6 +184,7 @@ class KernelLearner(Learner, is_rule=False):
         return len(self._columns)
 
     def negate(self) -> None:
+        self.is_negated = not self.is_negated
         *features, numbers, named = self._vectors
         self._vectors = (*features, numbers * [[-1.0], [1.0], [1.0]], named)
 

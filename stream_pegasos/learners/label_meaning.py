@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Label = bool | int | str
+LONGEST_LABEL = 200  # characters of a new one that a stream or the service may bring
 
 # The texts of false and true.
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))

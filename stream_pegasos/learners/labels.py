@@ -379,7 +379,11 @@ def label_list(y: Any) -> list[Any]:
 
 
 def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
-    """The labels as an array that holds them as they are."""
+    """The labels as an array that holds them as they are: texts as objects, as otherwise each took as much room as the
+    longest one.
+    """
+    if any(isinstance(label, str) for label in labels):
+        return np.array(labels, object)
     array = np.array(labels)
     # No dtype of NumPy's holds these as they are; float64, for one, rounds large integers.
     if array.tolist() != list(labels) or [*map(type, array.tolist())] != [*map(type, labels)]:

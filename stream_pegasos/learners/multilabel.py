@@ -18,7 +18,14 @@ from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import each_weight
-from stream_pegasos.learners.decisions import Decision, PerLabel, changed_by_label, limited, parameters_of_decisions
+from stream_pegasos.learners.decisions import (
+    Decision,
+    PerLabel,
+    changed_by_label,
+    copied,
+    limited,
+    parameters_of_decisions,
+)
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.label_meaning import Label
@@ -163,8 +170,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         self._decisions = decisions
 
     def _forget_class(self, label: Label) -> None:
+        self._decisions.pop(label, None)  # first, as a file has decisions on its classes alone
         super()._forget_class(label)
-        self._decisions.pop(label, None)
 
     @property
     def max_features(self) -> int | None:  # type: ignore[override]
@@ -186,14 +193,24 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         self._learner.sets = (starts, np.array([number for one in numbers for number in one], np.int64))
         targets = np.arange(len(sets), dtype=np.float64)
         weights, _ = self._class_weights.weights_many(targets, int, each if isinstance(w, Iterable) else w)
-        n_before = self.n_learned
+        before, n_before = self._labels, self.n_learned
         try:
-            return self._learn_targets(encoder, rows, labels, targets, weights)
-        finally:
-            n = self.n_learned - n_before
-            if n:  # all that have a weight, or those before a detector raised
-                self._labels = self._labels_with([*itertools.compress(sets, each)][:n])
-                self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
+            found = self._learn_targets(encoder, rows, labels, targets, weights)
+            self._labels = labels
+        except BaseException:  # a detector's or an interruption: the labels of what was learned before stay
+            self._labels = before
+            self._labels = self._labels_with([*itertools.compress(sets, each)][: self.n_learned - n_before])
+            self.forget_least()
+            raise
+        if labels.known != before.known:
+            self._told_of_labels = self._told_of_labels or told_of_labels(labels, self.n_learned)
+        return found
+
+    def _label_list(self, y: Any) -> Any:
+        return [*sets_of(y)]
+
+    def _each_label(self, y: Any) -> Iterable[Any]:
+        return itertools.chain.from_iterable(map(whether_each_holds, y))
 
     def check_labels(self, y: Iterable[Any]) -> None:
         for labels in sets_of(y):
@@ -234,6 +251,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def _limited(self) -> Mapping[Label, float]:
         return limited(self._decisions)
+
+    def _copied_decisions(self) -> dict[Label, Decision]:
+        return copied(self._decisions)
 
     def _decided(
         self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None, n_undecided: int = 0

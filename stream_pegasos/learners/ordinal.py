@@ -212,6 +212,14 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
     def score_of(self, margins: Margins) -> Any:
         return {label: float(margins[int(self._labels.targets[label])]) for label in self.classes}
 
+    def learn_rows(self, *args: Any) -> RawScores:
+        try:
+            return super().learn_rows(*args)
+        except BaseException:  # perhaps before a class was met
+            if not np.array_equal(self._learner.order, self._labels.order):
+                self._learner.order = self._labels.order
+            raise
+
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:

@@ -13,7 +13,7 @@ from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import largest
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["PartlyLearnedError", "Predictions", "RawScores", "WeightedTargets", "uncertainty"]
+__all__ = ["PartlyLearnedError", "Predictions", "RawScores", "WeightedTargets", "scores_of", "uncertainty"]
 
 ClassProbabilities = tuple[tuple[Label | None, ...], Floats]
 
@@ -202,6 +202,11 @@ def joined_scores(parts: list[RawScores]) -> RawScores:
         joined([part.calibrated for part in parts], np.nan),
         joined(each, False) if each else None,
     )
+
+
+def scores_of(found: list[tuple[Floats, Floats]]) -> RawScores:
+    """The raw scores of all parts that the engine found."""
+    return RawScores(*found[0]) if len(found) == 1 else joined_scores([RawScores(*part) for part in found])
 
 
 def joined(parts: list[NDArray[Any]], missing: float) -> NDArray[Any]:

@@ -13,7 +13,14 @@ from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.labels import Labels
-from stream_pegasos.learners.predictions import Decided, PartlyLearnedError, RawScores, WeightedTargets, joined_scores
+from stream_pegasos.learners.predictions import (
+    Decided,
+    PartlyLearnedError,
+    RawScores,
+    WeightedTargets,
+    joined_scores,
+    scores_of,
+)
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["WatchedClassifier"]
@@ -29,6 +36,7 @@ class WatchedClassifier(Classifier):
 
     _learner: AdaptiveLearner
     _drift: DriftWatch
+    _decisions: Any = None
     _linear = False
 
     @property
@@ -40,9 +48,19 @@ class WatchedClassifier(Classifier):
     ) -> RawScores:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
-        found = self._learn_blocks(encoder, rows, targets, weights)
-        n_undecided = self._n_undecided(labels, targets)
-        return found._replace(decided=self._decided(labels, found, WeightedTargets.of(targets, weights), n_undecided))
+        n_undecided, before = self._n_undecided(labels, targets), self._copied_decisions()
+        parts: list[tuple[Floats, Floats]] = []
+        learned = WeightedTargets.of(targets, weights)
+        try:
+            found = self._learn_blocks(encoder, rows, targets, weights, parts)
+            return found._replace(decided=self._decided(labels, found, learned, n_undecided))
+        except BaseException:  # an interruption: limits know what the engine has learned
+            if parts:
+                self._decisions = before
+                found = scores_of(parts)
+                learned = WeightedTargets(*(each[: len(found.margins)] for each in learned))
+                self._decided(labels, found, learned, min(n_undecided, len(found.margins)))
+            raise
 
     def _learn_in_turn(
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
@@ -56,20 +74,39 @@ class WatchedClassifier(Classifier):
             found = RawScores(*self._learner.predict_learn_many(encoder, row))
             found = found._replace(decided=self._decided(labels, found, n_undecided=int(i < n_undecided)))
             weight = None if weights is None else weights[this]
-            if i >= n_undecided and (weight is None or weight[0]):
-                try:
-                    drifted = self._drift.tell(self._is_wrong(labels, found, target))
-                except Exception as error:
-                    if not i:
-                        raise
-                    raise PartlyLearnedError(i, joined_scores(parts), error) from error
-                if drifted:
-                    self._learner.forget(KEPT_AFTER_DRIFT)
-                self._decided(labels, found, WeightedTargets.of(targets[this], weight))
-            self._learn_blocks(encoder, row, targets[this], weight)
+            is_told = i >= n_undecided and (weight is None or bool(weight[0]))
+            n_drifts, n_before, state = self._drift.n_drifts, self.n_learned, None
+            learning_limits = False
+            before = self._copied_decisions() if is_told else self._decisions
+            try:
+                if is_told:
+                    try:
+                        drifted = self._drift.tell(self._is_wrong(labels, found, target))
+                    except Exception as error:
+                        if not i:
+                            raise
+                        raise PartlyLearnedError(i, joined_scores(parts), error) from error
+                    learning_limits = True
+                    self._decided(labels, found, WeightedTargets.of(targets[this], weight))
+                    if drifted:
+                        state = self._learner.get_state()
+                        self._learner.forget(KEPT_AFTER_DRIFT)
+                self._learn_blocks(encoder, row, targets[this], weight)
+            except BaseException:  # an interruption may come before the row is learned
+                if self.n_learned == n_before:
+                    self._drift.n_drifts = n_drifts
+                    if learning_limits:
+                        self._decisions = before
+                    if state is not None:
+                        self._learner.set_state(state)
+                raise
             parts.append(found)
         # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
         return joined_scores([*parts, RawScores(*self._learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
+
+    def _copied_decisions(self) -> Any:
+        """The decisions as they are now, whatever their limits learn later."""
+        return self._decisions
 
     def _n_undecided(self, labels: Labels, targets: Floats) -> int:
         """How many examples come before two labels are known: nothing is decided there, as labels may be exchanged."""

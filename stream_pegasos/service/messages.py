@@ -18,12 +18,12 @@ from starlette.responses import Response, StreamingResponse
 from stream_pegasos.evaluation.tallies import LABELS
 from stream_pegasos.features.mail import Mail, bytes_of
 from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
-from stream_pegasos.learners.label_meaning import Label, LabelsMeant
+from stream_pegasos.learners.label_meaning import LONGEST_LABEL, Label, LabelsMeant
 from stream_pegasos.service.work import Service
 from stream_pegasos.streams.mail_ids import mail_id
 
 LONGEST_EXPLAINED = 20_000  # characters
-LONGEST_LABEL = LONGEST_ID = 200  # characters
+LONGEST_ID = 200  # characters
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
 MOST_LABELS = 1_000  # of a message
 ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time

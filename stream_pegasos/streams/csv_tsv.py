@@ -51,7 +51,11 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
             yield unreadable(ValueError(f"no field {missing!r}"), line, id)
         else:
             has_label = label_column is not None and label_column < len(record)
-            y = options.labels.of_text(record[label_column]) if has_label else None  # type: ignore[index]
+            try:
+                y = options.labels.of_text(record[label_column]) if has_label else None  # type: ignore[index]
+            except ValueError as error:
+                yield unreadable(error, line, id)
+                continue
             x = Fields({name: record[at] for name, at in columns.items()}) if options.fields else record[text_column]
             yield Example(x, y, 1.0, line, id)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.features.message import Message
-from stream_pegasos.learners.label_meaning import Label, label_meant
+from stream_pegasos.learners.label_meaning import LONGEST_LABEL, Label, LabelsMeant, label_meant
 
 # A label, or several of them.
 Truth = Label | tuple[Label, ...]
@@ -92,17 +92,28 @@ class LabelFormat(NamedTuple):
     several: bool = False
     meant: Callable[[Any], Label | None] = label_meant
 
+    def of_one(self, given: Any) -> Label | None:
+        """The label that one value spells, `None` where it is blank. A text that is too long for a label is refused,
+        unless the model has that label.
+        """
+        label = self.meant(given)
+        if not isinstance(label, str) or len(label) <= LONGEST_LABEL:
+            return label
+        if isinstance(self.meant, LabelsMeant) and self.meant.knows(label):
+            return label
+        raise ValueError(f"a label of {len(label):,} characters; it may have {LONGEST_LABEL:,}")
+
     def of_text(self, text: str) -> Truth | None:
         """The label or labels that a text spells, `None` where it is blank."""
         if self.separator is None:
-            label = self.meant(text)
+            label = self.of_one(text)
             return (label,) if self.several and label is not None else label
-        labels = together(label for part in text.split(self.separator) if (label := self.meant(part)) is not None)
+        labels = together(label for part in text.split(self.separator) if (label := self.of_one(part)) is not None)
         return labels or None
 
     def of_label(self, label: Any) -> Truth | None:
         """The label or labels of an example that has a single value as its label."""
-        label = self.meant(label)
+        label = self.of_one(label)
         several = self.several or self.separator is not None
         return (label,) if several and label is not None else label
 

@@ -82,7 +82,7 @@ def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
     if type(label) is str:
         return labels.of_text(label)
     if type(label) is list:
-        several = [labels.meant(_one_label(each, field)) for each in label]
+        several = [labels.of_one(_one_label(each, field)) for each in label]
         if None in several:
             raise ValueError(f"field {field!r} is a list with an empty label")
         return together(each for each in several if each is not None)

@@ -195,6 +195,8 @@ cdef class AdaptiveLearner(ColumnLearner):
             return NO_MEMORY
         find_records(&self._table, e, self._positions)
         squares = self._scale_values(e)
+        if squares < LEAST_SQUARED_NORM:
+            squares = self._enlarge(e.n)
         squares = 1.0 / sqrt(squares) if squares > 0.0 else 0.0
         for i in range(e.n):
             self._values[i] *= squares

@@ -10,7 +10,7 @@ typedef struct {
     uint32_t field;                  /* what tells the n-grams of a field from those of others */
     int alternate_sign, binary;
     uint32_t *indices; /* in the order in which they came */
-    int32_t *counts;
+    int64_t *counts; /* a long text has more n-grams than 32 bits count */
     ptrdiff_t n, indices_capacity, counts_capacity;
     /* A table from index to position among these, of which a part is in use that is as small as the text allows; all of it
        is empty between texts. An entry is (index + 1) << 32 | position; if binary index + 1 alone, in 32 bits. Strangers
@@ -63,8 +63,8 @@ static int sp_reserve_bag(sp_bag *bag, ptrdiff_t more) {
     const ptrdiff_t needed = bag->n + more + 1, before = bag->counts_capacity;
     ptrdiff_t size = (ptrdiff_t)bag->mask + 1, i;
     if (sp_reserve(&bag->indices, &bag->indices_capacity, needed, sizeof(uint32_t)) < 0) return -1;
-    if (sp_reserve(&bag->counts, &bag->counts_capacity, needed, sizeof(int32_t)) < 0) return -1;
-    memset(bag->counts + before, 0, (size_t)(bag->counts_capacity - before) * sizeof(int32_t));
+    if (sp_reserve(&bag->counts, &bag->counts_capacity, needed, sizeof(int64_t)) < 0) return -1;
+    memset(bag->counts + before, 0, (size_t)(bag->counts_capacity - before) * sizeof(int64_t));
     if (needed * 4 <= size) return 0;
     sp_clear_table(bag);
     while (size < needed * 4) size *= 2;
@@ -116,7 +116,7 @@ static void sp_add_each(sp_bag *bag, const uint32_t *hashes, ptrdiff_t n) {
         const uint32_t position = (uint32_t)entry | (n_distinct & (0 - (uint32_t)(entry == 0)));
         b.table[slot] = (uint64_t)(index + 1) << 32 | position;
         b.indices[position] = index;
-        b.counts[position] += 1 - 2 * (int32_t)(b.alternate_sign & hash >> 31);
+        b.counts[position] += 1 - 2 * (int64_t)(b.alternate_sign & hash >> 31);
         n_distinct += entry == 0;
     }
     bag->n = n_distinct;
@@ -132,7 +132,7 @@ static int sp_add(sp_bag *bag, uint32_t *hashes, ptrdiff_t n) {
 
 /* Make it empty. */
 static void sp_empty_bag(sp_bag *bag) {
-    if (!bag->binary && bag->n) memset(bag->counts, 0, (size_t)bag->n * sizeof(int32_t));
+    if (!bag->binary && bag->n) memset(bag->counts, 0, (size_t)bag->n * sizeof(int64_t));
     sp_clear_table(bag);
     sp_set_size(bag, SP_SMALLEST_TABLE);
     bag->n = 0;

@@ -54,6 +54,7 @@ cdef class ColumnLearner(ReductionLearner):
         if self.several:
             raise NotImplementedError
         wait_for(self._guard, self._guard)
+        self.is_negated = not self.is_negated
         self._n_newest[0], self._n_newest[1] = self._n_newest[1], self._n_newest[0]
         for i in range(N_MISTAKES):
             self._sizes[0][i], self._sizes[1][i] = self._sizes[1][i], self._sizes[0][i]
@@ -165,6 +166,10 @@ cdef class ColumnLearner(ReductionLearner):
             self._prior, squares, margins,
         )
         total = (squares[0] + squares[1]) + (squares[2] + squares[3])
+        if total < LEAST_SQUARED_NORM:
+            total, margins[0], margins[1], margins[2], margins[3] = self._enlarge(e.n), 0.0, 0.0, 0.0, 0.0
+            for i in range(e.n):
+                margins[0] += self._values[i] * self._found[i].weight
         self._inverse_norm = 1.0 / sqrt(total) if total > 0.0 else 0.0
         total = self._inverse_norm * ((margins[0] + margins[1]) + (margins[2] + margins[3]))
         self._margins[0] = self._raw[0] = total + self._problem_scaling * self._problems[0].intercept
@@ -172,6 +177,16 @@ cdef class ColumnLearner(ReductionLearner):
             self._meet_vector(e)
             self._predict()
         return 0
+
+    @cython.final
+    cdef double _enlarge(self, Py_ssize_t n) noexcept nogil:
+        """Make values larger, all alike, whose squares are nearly or wholly 0; the sum of their squares."""
+        cdef Py_ssize_t i
+        cdef double squares = 0.0
+        for i in range(n):
+            self._values[i] *= ENLARGED
+            squares += self._values[i] * self._values[i]
+        return squares
 
     @cython.final
     cdef inline void _count_mistake(self, bint sign, double weight) noexcept nogil:

@@ -212,18 +212,24 @@ static void sp_step_dense(sp_dense *block, const double *errors, double variance
         if (errors[i] != 0.0) sp_add_times(block->weights + i * block->d, block->px, (float)(errors[i] * gain), block->d);
 }
 
-/* Write all evidence down as what it counts now; no variance grows beyond that of the prior. */
+/* By which a variance grows: none beyond that of the prior, each by itself, as a number that never varies stays there. */
+static double sp_growth_of(const sp_dense *block, ptrdiff_t i, double factor) {
+    const double variance = block->covariance[i * (i + 1) / 2 + i];
+    return variance * factor <= 1.0 ? factor : variance < 1.0 ? 1.0 / variance : 1.0;
+}
+
+/* Write all evidence down as what it counts now. */
 static void sp_weaken_dense(sp_dense *block, double factor) {
-    double largest = 0.0;
     block->evidence /= factor;
     block->n /= factor;
     for (ptrdiff_t i = 0; i < block->n_classes; i++) block->counts[i] /= factor;
-    for (ptrdiff_t i = 0; i < block->d; i++) {
-        const double variance = block->covariance[i * (i + 1) / 2 + i];
-        largest = variance > largest ? variance : largest;
+    /* Variances last: those of rows to come are still as they were. */
+    for (ptrdiff_t i = block->d - 1; i >= 0; i--) {
+        float *row = block->covariance + i * (i + 1) / 2;
+        const double growth = sp_growth_of(block, i, factor);
+        for (ptrdiff_t j = 0; j < i; j++) row[j] = (float)(row[j] * sqrt(growth * sp_growth_of(block, j, factor)));
+        row[i] = (float)(row[i] * growth);
     }
-    if (1.0 / largest < factor) factor = 1.0 / largest;
-    for (ptrdiff_t i = 0; factor > 1.0 && i < block->d * (block->d + 1) / 2; i++) block->covariance[i] = (float)(block->covariance[i] * factor);
 }
 
 /* Have the next message count so much more than those before. */

@@ -64,6 +64,7 @@ cdef class Learner:
     cdef readonly tuple arguments
     cdef readonly object declaration
     cdef readonly bint several
+    cdef readonly bint is_negated  # whether `negate` was called an odd number of times
     cdef double _slope, _calibration_squares
     cdef double _confidence_intercept, _confidence_slope
     cdef double _confidence_intercept_squares, _confidence_slope_squares
@@ -214,10 +215,13 @@ cdef class Learner:
                 encoder.forget(before)
         return encoder.is_crowded(self._n_held())
 
-    def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None):
+    def predict_learn_many(self, Encoder encoder not None, X, y=None, weights=None, list found=None):
         begin_loop(encoder._guard, self._guard)
         try:
-            return self._predict_learn_many(encoder, X, y, weights)
+            scores = self._predict_learn_many(encoder, X, y, weights)
+            if found is not None:
+                found.append(scores)
+            return scores
         finally:
             encoder._release()
             end_loop(encoder._guard, self._guard)

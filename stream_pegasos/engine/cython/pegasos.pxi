@@ -92,6 +92,7 @@ cdef class PegasosLearner(Learner):
     def negate(self):
         cdef Py_ssize_t i
         self.weights.negate()
+        self.is_negated = not self.is_negated
         for i in range(self._buffer_size):
             self._buffered[i].value = -self._buffered[i].value
 

@@ -499,14 +499,15 @@ cdef class Scanner(Encoder):
         """Turn counts into an example, for which there is room, and leave the bag empty for the next text."""
         cdef sp_bag* bag = &self._scanner.bag
         cdef Py_ssize_t i
-        cdef int64_t count, squares = 0, sizes = 0
+        cdef int64_t count, sizes = 0
+        cdef double squares = 0.0  # exact below 2⁵³, and without a limit
         for i in range(bag.n):
             e.hashes[i] = hash_key(bag.indices[i])
             count = 1 if bag.binary else bag.counts[i]
             e.values[i] = count
-            squares += count * count
+            squares += <double> count * count
             sizes += count if count > 0 else -count
-        self._length = sqrt(<double> squares) if self._l2 else sizes if self._l1 else 1.0
+        self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:
             self._length = 1.0
         e.n, e.factor, e.n_dimensions = bag.n, 1.0 / self._length, 0

@@ -354,6 +354,7 @@ class AdaptiveLearner(ScaledLearner):
     def negate(self) -> None:
         if self.several:
             raise NotImplementedError
+        self.is_negated = not self.is_negated
         if self._dense is not None:
             self._dense.weights = 0.0 - self._dense.weights
         self._mistakes.negate()

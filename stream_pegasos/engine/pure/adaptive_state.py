@@ -40,6 +40,8 @@ RESCALED_AT = 2.0**16
 LARGEST_EXAMPLE = 1e15
 # Smaller sums of squared gradients count as 0, and the weight does not move.
 LEAST_SQUARES = 2.0**-126
+# Values whose squares have a smaller sum are first enlarged, by a power of two, so that nothing is rounded.
+LEAST_SQUARED_NORM, ENLARGED = 2.0**-500, 2.0**600
 ROUNDED_UP = 2.0  # rounding, addition by addition, raises a count by less than this factor
 
 # As many examples as can be counted, each with the largest weight of its own and the largest of its class.

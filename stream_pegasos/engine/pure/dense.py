@@ -190,11 +190,15 @@ class DenseBlock:
         self.information *= share
 
     def _weaken(self, factor: float) -> None:
-        """Write all evidence down as what it counts now. No variance grows beyond that of the prior."""
+        """Write all evidence down as what it counts now. No variance grows beyond that of the prior, each by itself, as
+        that of a number that never varies stays there.
+        """
         self.evidence /= factor
         self.n /= factor
         self.counts /= factor
-        self.covariance *= max(min(factor, 1.0 / float(self.covariance.diagonal().max())), 1.0)
+        variances = self.covariance.diagonal()
+        growth = np.where(variances * factor <= 1.0, factor, 1.0 / np.clip(variances, 1.0 / factor, 1.0))
+        self.covariance *= np.sqrt(np.outer(growth, growth))
 
     def get_state(self) -> State:
         rows, columns = np.tril_indices(len(self.mean))

@@ -16,6 +16,8 @@ from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
 from stream_pegasos.engine.pure.weights import INTERCEPT, NO_VECTOR, Row
 
+Found = tuple[NDArray[np.float64], NDArray[np.float64]]
+
 
 def targets_of(y: list[Any], targets: Mapping[Any, float]) -> NDArray[np.float64] | None:
     """The target of each label of a list, or None if one has none."""
@@ -184,6 +186,7 @@ class Learner:
     def __init__(self) -> None:
         self.calibration = Calibration()
         self._is_busy = False
+        self.is_negated = False  # whether `negate` was called an odd number of times
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -295,10 +298,11 @@ class Learner:
         X: Any,
         y: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        found: list[Found] | None = None,
+    ) -> Found:
         """The margins of each example before it is learned, −inf for classes to come, and what `calibrated_for` gives
         for them. Without y nothing is learned. The call ends early after an example that exceeds `max_features` or
-        crowds the encoder.
+        crowds the encoder. What is returned is first added to `found`, so that an interruption does not lose it.
         """
         n_columns = self._n_columns_for(y) if self.several else 2
         margins: list[list[float]] = []
@@ -307,9 +311,9 @@ class Learner:
         with self._alone():
             for i, row in enumerate(rows):
                 met = self._met(encoder, row)
-                found = self._of_classes(met)
-                calibrated.append(self.calibrated_for(found))
-                margins.append([*found, *[-math.inf] * (n_columns - len(found))])
+                of_classes = self._of_classes(met)
+                calibrated.append(self.calibrated_for(of_classes))
+                margins.append([*of_classes, *[-math.inf] * (n_columns - len(of_classes))])
                 if y is None:
                     if self.meets_unknown:
                         encoder.forget_newest()
@@ -318,10 +322,13 @@ class Learner:
                 if 0 < self.max_features < len(self) or encoder.is_crowded(self.n_held):
                     break
         n = len(margins)
-        return (
+        scores = (
             np.array(margins, np.float64).reshape(n, n_columns),
             np.array(calibrated, np.float64).reshape(n, 3 if self.several else 1),
         )
+        if found is not None:
+            found.append(scores)
+        return scores
 
     def _met(self, encoder: Encoder, row: Row) -> ScoredExample:
         """The scored example; if the rule fails, the encoder forgets the example's new names."""

@@ -156,6 +156,7 @@ class PegasosLearner(Learner):
         self._columns.append(column)
 
     def negate(self) -> None:
+        self.is_negated = not self.is_negated
         for column in self._columns:
             column.negate()
             column.buffer = [(key, -x) for key, x in column.buffer]

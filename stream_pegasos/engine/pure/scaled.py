@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.engine.pure.adaptive_state import Floats
+from stream_pegasos.engine.pure.adaptive_state import ENLARGED, LEAST_SQUARED_NORM, Floats
 from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import Learner, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder
@@ -56,7 +56,11 @@ class ScaledLearner(Learner, is_rule=False):
         """The scaled values, divided by their norm, and the weights that they meet."""
         scales, weights = self._scales_and_weights(row.keys)
         values = scales * np.array(row.values, np.float64)
-        norm = math.sqrt(float((values * values).sum()))
+        squares = float((values * values).sum())
+        if squares < LEAST_SQUARED_NORM:  # so that no squares vanish
+            values = values * ENLARGED
+            squares = float((values * values).sum())
+        norm = math.sqrt(squares)
         return (values / norm if norm else np.zeros(len(values))), weights
 
 

@@ -1,0 +1,212 @@
+"""What a classifier does with many examples: it learns them in turn, and what an interruption leaves is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
+from stream_pegasos.engine import Encoder
+from stream_pegasos.features.frames import n_rows, some_rows
+from stream_pegasos.learners.class_weights import plain_weight, without_idle
+from stream_pegasos.learners.labels import (
+    Labels,
+    SignedLabels,
+    are_exchanged,
+    distinct,
+    label_list,
+    n_of_two,
+    targets_many,
+    told_of_labels,
+)
+from stream_pegasos.learners.merging import Mergeable
+from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, joined_scores, scores_of
+from stream_pegasos.learners.probabilities import Floats
+
+__all__ = ["LearnsRows"]
+
+# Rows that the engine gets in a call once features or names were forgotten; those after the next time are read again.
+READ_AGAIN = 128
+# The margins that learning keeps at a time, where nobody asked for them: a number for each row and class.
+MOST_MARGINS = 1 << 21
+
+
+class LearnsRows(Mergeable):
+    """Adds learning to a classifier, of one row or of many.
+
+    After an exception of any kind, a `KeyboardInterrupt` too, the model is as if exactly the first rows had been
+    learned, as many as `n_learned` says.
+    """
+
+    _is_direct: bool
+    _is_direct_with_weight: bool
+    _told_of_labels: bool = False  # whether it was warned that labels look like no classes
+
+    def learn_all(self, encoder: Encoder, rows: Any, y: Any, w: float | Iterable[float]) -> None:
+        """Learn examples whose scores nobody asks for, so many at a time that these do not fill the memory."""
+        y, n = self._label_list(y), n_rows(rows)
+        known = len(self.classes)
+        # No call brings more classes than rows, or than it has labels.
+        size = n if n * (known + n) <= MOST_MARGINS else MOST_MARGINS // max(2, known + len({*self._each_label(y)}))
+        if n <= size:
+            self.learn_rows(encoder, rows, y, w)
+            return
+        each = list(w) if isinstance(w, Iterable) else None
+        check_lengths("labels", len(y), n)
+        check_lengths("weights", n if each is None else len(each), n)
+        for weight in [w] if each is None else each:
+            plain_weight(weight)
+        self.check_labels(y)
+        encoder.check(rows)  # whatever is wrong has to show before the first is learned
+        before, told, self._told_of_labels = self._labels, self._told_of_labels, True  # which is for the whole call
+        try:
+            self._learn_parts(encoder, rows, y, w if each is None else each, max(1, size))
+        finally:
+            self._told_of_labels = told
+        if self._labels is not before:
+            self._told_of_labels = told or told_of_labels(self._labels, self.n_learned)
+
+    def _learn_parts(self, encoder: Encoder, rows: Any, y: Any, w: Any, size: int) -> None:
+        n = len(y)
+        for begin in range(0, n, size):
+            end = min(begin + size, n)
+            try:
+                weights = w[begin:end] if isinstance(w, list) else w
+                self.learn_rows(encoder, some_rows(rows, begin, end), y[begin:end], weights)
+            except PartlyLearnedError as error:
+                raise PartlyLearnedError(begin + error.n_learned, error.found, error.args[2]) from error.__cause__
+            except Exception as error:
+                if not begin:
+                    raise
+                raise PartlyLearnedError(begin, self.meet_rows(encoder, some_rows(rows, 0, 0)), error) from error
+
+    def _label_list(self, y: Any) -> Any:
+        """The labels of examples, as a list or an array."""
+        return y if isinstance(y, (list, np.ndarray)) else label_list(y)
+
+    def _each_label(self, y: Any) -> Iterable[Any]:
+        """Labels of examples, at least each once; those that are none may be left out."""
+        return [label for label in distinct(label_list(y)) if isinstance(label, Hashable)]
+
+    # The work on examples.
+
+    def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+        try:
+            target = self._labels.targets.get(y)
+        except TypeError:
+            target = None
+        if not isinstance(w, float) or w != 1.0:
+            check_number("w", w, 0.0, LARGEST_WEIGHT)
+        if target is None or not self._is_direct_with_weight:
+            self.learn_rows(encoder, [x], [y], w)
+            return
+        of_label = self._class_weights.weight
+        weight = 1.0 if w == 1.0 and self._is_direct else of_label(self._labels.of_target(target), w)
+        try:
+            if self._learner.learn(encoder, x, target, weight):
+                self.forget_names()
+            self.forget_least()
+        except BaseException:
+            self.forget_least()
+            raise
+
+    def learn_rows(self, encoder: Encoder, rows: Any, y: Any, w: float | Iterable[float]) -> RawScores:
+        """Learn examples, and return the scores that each had before it was learned."""
+        y = self._label_list(y)
+        w = list(w) if isinstance(w, Iterable) else w
+        check_lengths("labels", len(y), n_rows(rows))
+        teaches = self._class_weights.teaching(y, w)
+        if teaches is not None:
+            self.check_labels(y)
+            y, w = without_idle(self._labels.targets, label_list(y), w, teaches)
+            if not any(teaches) and not self._labels.targets:
+                return self.meet_rows(encoder, rows)
+        labels, targets = targets_many(self._labels, y)
+        if self.has_one_margin and not isinstance(labels, SignedLabels):
+            return self._learn_across(encoder, rows, label_list(y), w)
+        weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
+        before, counts_before, n_before = self._labels, self._class_weights.counts, self.n_learned
+        is_negated = self._learner.is_negated
+        try:
+            if are_exchanged(before, labels):
+                self._learner.negate()
+            found = self._learn_targets(encoder, rows, labels, targets, weights)
+            self._labels, self._class_weights.counts = labels, counts
+        except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
+            those = targets if weights is None else targets[weights > 0.0]
+            learned = [labels.of_target(target) for target in those[: self.n_learned - n_before].tolist()]
+            self._labels, self._class_weights.counts = before.with_labels(learned), counts_before
+            self._class_weights.counts = self._class_weights.counts_with(learned)
+            if (self._learner.is_negated != is_negated) != are_exchanged(before, self._labels):
+                self._learner.negate()
+            self.forget_least()
+            raise
+        if self._labels is not before:
+            self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
+        return found
+
+    def _learn_across(self, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]) -> RawScores:
+        """Learn rows that bring a third label; before it, two labels share one margin."""
+        each = list(w) if isinstance(w, Iterable) else None  # one for all is checked, and read, much faster
+        check_lengths("labels", len(y), n_rows(rows))
+        check_lengths("weights", len(y) if each is None else len(each), len(y))
+        for weight in [w] if each is None else each:
+            plain_weight(weight)
+        n = n_of_two(self._labels, y)
+        encoder.check(rows)  # whatever is wrong has to show before the first is learned
+        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], w if each is None else each[:n])
+        # The row with the third label is still predicted with two.
+        before = joined_scores([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))])
+        of_two, kept = self._labels, dict(self.__dict__)
+        try:
+            self.grow()
+            found = self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], w if each is None else each[n:])
+        except PartlyLearnedError as error:
+            before = before.with_numbers(of_two.known, self._labels.targets)
+            found = joined_scores([before, error.found.without_first()])
+            raise PartlyLearnedError(n + error.n_learned, found, error.args[2]) from error.__cause__
+        except BaseException as error:  # a detector's, at the very example that brings the class, or an interruption
+            if y[n] not in self._labels.targets:
+                self.__dict__.update(kept)
+            if n and isinstance(error, Exception):
+                raise PartlyLearnedError(n, first, error) from error
+            raise
+        return joined_scores([before.with_numbers(of_two.known, self._labels.targets), found.without_first()])
+
+    def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
+        """The scores of each example."""
+        return RawScores(*self._learner.predict_learn_many(encoder, rows))
+
+    def _learn_targets(
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+    ) -> RawScores:
+        """Learn rows with the targets of these labels, which the model does not have yet."""
+        return self._learn_blocks(encoder, rows, targets, weights)
+
+    def _learn_blocks(
+        self,
+        encoder: Encoder,
+        rows: Any,
+        targets: Floats,
+        weights: Floats | None,
+        found: list[tuple[Floats, Floats]] | None = None,
+    ) -> RawScores:
+        """Learn rows, and return the scores that each had before it was learned, −inf for classes to come. The engine
+        adds these to `found`, whatever happens later.
+        """
+        parts = [] if found is None else found
+        done, n = 0, len(targets)
+        end = n  # first all at once, since all are to be checked before any is learned
+        while not parts or done < n:
+            these, block = some_rows(rows, done, end), slice(done, end)
+            block_weights = None if weights is None else weights[block]
+            self._learner.predict_learn_many(encoder, these, targets[block], block_weights, parts)
+            # The engine stops after an example that brings too many features or names.
+            self.forget_least()
+            if encoder.is_crowded(self._learner.n_held):
+                self.forget_names()
+            done += len(parts[-1][0])
+            end = min(done + READ_AGAIN, n)
+        return scores_of(parts)

@@ -1,0 +1,220 @@
+"""After an exception at any moment of learning a model is as if exactly the first messages had been learned."""
+
+import copy
+import pathlib
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from river import drift
+
+import stream_pegasos
+from stream_pegasos import (
+    AdaptiveClassifier,
+    KernelPegasosClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    TextFeatures,
+    load,
+)
+from stream_pegasos.learners.predictions import PartlyLearnedError
+
+FOLDER = str(pathlib.Path(stream_pegasos.__file__).parent / "learners")
+N = 18
+MOMENTS = 8  # of each call
+
+
+def examples(labels):
+    rng = np.random.default_rng(7)
+    y = [labels[i % len(labels)] if i < 12 else labels[int(rng.integers(len(labels)))] for i in range(N)]
+    x = [{f"of {label}": 1.0, f"word {i * i % 11}": 1.0 + i % 3} for i, label in enumerate(y)]
+    return x, y
+
+
+def two():
+    return ["spam"] * 3 + ["ham"] + ["spam", "ham"] * 3
+
+
+CASES = {
+    "two labels": (AdaptiveClassifier, two()),
+    "labels exchanged": (AdaptiveClassifier, [1] * 4 + [2, 1]),
+    "a third label": (AdaptiveClassifier, ["a", "a", "b", "a", "b", "c"]),
+    "named, and a third label": (lambda: AdaptiveClassifier(pos_label="c"), ["a", "a", "b", "a", "c", "d"]),
+    "max_features": (lambda: AdaptiveClassifier(max_features=6), ["a", "b", "c"]),
+    "balanced": (lambda: AdaptiveClassifier(class_weight="balanced"), ["a", "a", "b", "c"]),
+    "weights of classes": (lambda: AdaptiveClassifier(class_weight={"a": 0.5}, max_features=6), ["a", "b"]),
+    "a limit": (lambda: AdaptiveClassifier(pos_label="a", max_false_positive_rate=0.2), ["a", "b"]),
+    "limits by label": (lambda: AdaptiveClassifier(max_false_positive_rate={"a": 0.2, "b": 0.3}), ["a", "b", "c"]),
+    "a limit and a third label": (lambda: AdaptiveClassifier(pos_label="a", max_false_positive_rate=0.2), list("abac")),
+    "drift": (lambda: AdaptiveClassifier(drift_detector=drift.DummyDriftDetector(t_0=5)), ["a", "b", "c"]),
+    "several labels": (MultiLabelClassifier, [{"a"}, {"a", "b"}, set(), {"c"}]),
+    "several labels, a limit": (
+        lambda: MultiLabelClassifier(AdaptiveClassifier(max_false_positive_rate=0.2, max_features=6)),
+        [{"a"}, {"a", "b"}, set(), {"c"}],
+    ),
+    "ordered": (OrdinalClassifier, [2, 1, 3, 5, 4]),
+    "ordered, max_features": (lambda: OrdinalClassifier(AdaptiveClassifier(max_features=6)), [2, 1, 3]),
+    "pegasos": (lambda: PegasosClassifier(max_features=6), ["a", "b", "c"]),
+    "pegasos, batches": (lambda: PegasosClassifier(batch_size=4, fit_intercept=True), ["a", "b", "c"]),
+    "crammer_singer": (lambda: PegasosClassifier(multi_class="crammer_singer"), ["a", "b", "c"]),
+    "kernel": (lambda: KernelPegasosClassifier(l2=0.1), ["a", "b"]),
+}
+
+
+class Interruption(BaseException):
+    pass
+
+
+class Interrupting:
+    """Raises before the k-th line of a learner's file is run; counts all lines if there is no k."""
+
+    def __init__(self, k=None, error=Interruption):
+        self.k, self.n, self.error = k, 0, error
+
+    def _line(self, frame, event, argument):
+        if event == "line":
+            self.n += 1
+            if self.n == self.k:
+                raise self.error
+        return self._line
+
+    def _call(self, frame, event, argument):
+        return self._line if frame.f_code.co_filename.startswith(FOLDER) else None
+
+    def __enter__(self):
+        self._before = sys.gettrace()
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *error):
+        sys.settrace(self._before)
+
+
+def state_of(model):
+    arrays, names, values = model.to_state()
+    return {name: array.tolist() for name, array in arrays.items()}, list(names), values
+
+
+def learned(make, x, y, w, n, one):
+    model = make()
+    if one:
+        for each in range(n):
+            model.learn_one(x[each], y[each], w)
+    elif n:
+        model.learn_many(x[:n], y[:n], w)
+    return model
+
+
+def check(model, make, x, y, w, one, path, goes_on):
+    """Whether it is as if exactly the first examples had been learned, and goes on as such a model does; not where a
+    detector was told of the one that was interrupted.
+    """
+    as_if = learned(make, x, y, w, model.n_learned, one)
+    assert state_of(model) == state_of(as_if)
+    assert model.classes == as_if.classes
+    model.save(path)
+    for each in (load(path), pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model):
+        assert each.predict_many(x).tolist() == as_if.predict_many(x).tolist()
+        each.predict_one(x[0])
+        each.learn_many(x, y)
+        each.learn_one(x[0], y[0])
+        each.predict_proba_one(x[1])
+    after = copy.deepcopy(as_if)
+    after.learn_many(x, y)
+    after.learn_one(x[0], y[0])
+    assert not goes_on or model.predict_many(x).tolist() == after.predict_many(x).tolist()
+
+
+@pytest.mark.parametrize("one", [False, True], ids=["many", "one by one"])
+@pytest.mark.parametrize("case", CASES)
+def test_interruption(case, one, tmp_path):
+    make, labels = CASES[case]
+    x, y = examples(labels)
+    w = 1.0
+
+    def learn(model):
+        if one:
+            for each, label in zip(x, y, strict=True):
+                model.learn_one(each, label, w)
+        else:
+            model.learn_many(x, y, w)
+
+    model = make()
+    with Interrupting() as lines:
+        learn(model)
+    for k in np.unique(np.linspace(1, lines.n, MOMENTS // 2 if one else MOMENTS, dtype=int)).tolist():
+        model = make()
+        with pytest.raises((Interruption, PartlyLearnedError)), Interrupting(k):
+            learn(model)
+        check(model, make, x, y, w, one, tmp_path / "model", goes_on="drift" not in case)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ValueError])
+@pytest.mark.parametrize("case", ["a third label", "drift", "several labels"])
+def test_errors_of_other_kinds(case, error, tmp_path):
+    make, labels = CASES[case]
+    x, y = examples(labels)
+    model = make()
+    with Interrupting() as lines:
+        model.learn_many(x, y)
+    for k in np.linspace(1, lines.n, 5, dtype=int).tolist():
+        model = make()
+        with pytest.raises((error, PartlyLearnedError)), Interrupting(k, error):
+            model.learn_many(x, y)
+        check(model, make, x, y, 1.0, False, tmp_path / "model", goes_on="drift" not in case)
+
+
+class Failing(drift.DummyDriftDetector):
+    """A detector that raises at its n-th update."""
+
+    def __init__(self, n=7, error=KeyboardInterrupt):
+        super().__init__(t_0=1_000)
+        self.n, self.error, self.done = n, error, 0
+
+    def update(self, x):
+        self.done += 1
+        if self.done == self.n:
+            raise self.error
+        super().update(x)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, RuntimeError])
+def test_detectors(error, tmp_path):
+    x, y = examples(["a", "b", "c"])
+    for n in (1, 2, 7, 15):
+        model = AdaptiveClassifier(drift_detector=Failing(n, error))
+        with pytest.raises((error, PartlyLearnedError)):
+            model.learn_many(x, y)
+        as_if = AdaptiveClassifier(drift_detector=Failing(10**9))
+        as_if.learn_many(x[: model.n_learned], y[: model.n_learned])
+        assert model.classes == as_if.classes
+        assert model.predict_many(x).tolist() == as_if.predict_many(x).tolist()
+        model.learn_many(x, y)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, RuntimeError])
+def test_tokenizers(error):
+    def tokenizer(text):
+        if text == "bad":
+            raise error
+        return text.split()
+
+    def made():
+        return TextClassifier(TextFeatures(tokenizer=tokenizer), AdaptiveClassifier(class_weight="balanced"))
+
+    model = made()
+    model.learn_many(["a b", "b c"], ["x", "y"])
+    before = pickle.dumps(model.classifier)
+    for learn in (
+        lambda: model.learn_many(["a", "bad"], ["x", "z"]),
+        lambda: model.learn_one("bad", "z"),
+        lambda: model.predict_learn_many(["a", "bad"], ["x", "z"]),
+    ):
+        with pytest.raises(error):
+            learn()
+        assert pickle.dumps(model.classifier) == before
+    model.learn_many(["a", "c"], ["x", "z"])
+    assert model.classes == ("x", "y", "z")
