@@ -339,8 +339,8 @@ class AdaptiveLearner(ScaledLearner):
         weights[moved] -= rate * gradients[moved] / np.sqrt(squares[moved] / self._evidence + first)
         counts[:, classes] += counted
         totals = np.array([feature.count for feature in features]) + counted
-        known = np.stack([weights, squares, counts], axis=1)
-        self._keep(keys, self._log_ratios(totals, counts, emphasis), totals, known)
+        log_ratios = self._log_ratios(totals, counts, emphasis)
+        self._keep(keys, log_ratios, totals, np.stack([weights, squares, counts], axis=1))
 
     def _keep(self, keys: Iterable[int], log_ratios: Floats, totals: Floats, known: Floats) -> None:
         """Store what is known of features, without columns that are all 0."""
@@ -438,11 +438,8 @@ class AdaptiveLearner(ScaledLearner):
             np.split(np.array([state[name] for name in OF_COLUMN]), ends, axis=1),
             strict=True,
         )
-        of_features = zip(state["log_ratios"].tolist(), state["counts"].tolist(), taught, strict=False)
-        self._features = {
-            key: Feature(ratio, total, classes, known)
-            for key, (ratio, total, (classes, known)) in zip(state["keys"].tolist(), of_features, strict=False)
-        }
+        of_features = zip(*(state[name].tolist() for name in ("keys", "log_ratios", "counts")), taught, strict=False)
+        self._features = {key: Feature(ratio, total, *its) for key, ratio, total, its in of_features}
         self._problems = np.array([state[name] for name in OF_PROBLEM])
         self._class_counts, self._n_examples = state["class_counts"].copy(), state["n_examples"]
         if self._is_ordinal:
