@@ -287,7 +287,8 @@ class Journal:
         try:
             text = orjson.dumps(record)
         except TypeError:  # a lone surrogate, or an int beyond 64 bits
-            text = json.dumps(record).encode()
+            # Escapes would join two lone surrogates that make a pair.
+            text = json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass")
         line = b"%08x %s\n" % (zlib.crc32(text), text)
         try:
             self._file = self._file or self._made()
@@ -343,7 +344,7 @@ class Journal:
                     bad = 0
                 text = line[9:-1]
                 if line.endswith(b"\n") and line[:9] == b"%08x " % zlib.crc32(text):
-                    yield json.loads(text)
+                    yield json.loads(text.decode("utf-8", "surrogatepass"))
                 else:
                     bad = number  # reported unless it is the last line, which may be truncated
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import math
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
@@ -26,6 +27,7 @@ LONGEST_EXPLAINED = 20_000  # characters
 LONGEST_LABEL = LONGEST_ID = 200  # characters
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
 MOST_LABELS = 1_000  # of a message
+DEEPEST = 50  # values within values of a field
 ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time
 ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be long
 
@@ -237,6 +239,8 @@ def batch_of(sent: Any, service: Service) -> Batch:
     if service.mail_field is not None:
         ids = [_id_of_mail(x, service.mail_field) if id is None else id for id, x in zip(ids, X, strict=True)]
     for i, x in enumerate(X):
+        if service.fields:
+            _check_value(x, f"message {i}", DEEPEST)
         if service.mail_field is None and size_of(x) > limits.text:
             raise HTTPException(413, f"message {i}: a text of {size_of(x):,} characters; it may have {limits.text:,}")
         if service.fields:
@@ -260,6 +264,17 @@ def _contents(messages: Sequence[Any], ids: list[Id | None], service: Service, i
             raise HTTPException(422, f"{where}: {reason}")
         X[i] = x
     return X if service.mail_field is None else [_with_mail(x, service.mail_field) for x in X]
+
+
+def _check_value(value: Any, where: str, deepest: int) -> None:
+    """Refuse what JSON cannot give back, as the journal has to: NaN and infinite numbers, and very deep values."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise HTTPException(422, f"{where}: {value} is no number that JSON has")
+    if isinstance(value, (dict, list)):
+        if not deepest:
+            raise HTTPException(422, f"{where}: values within values may be {DEEPEST} deep")
+        for each in value.values() if isinstance(value, dict) else value:
+            _check_value(each, where, deepest - 1)
 
 
 def _with_mail(x: Any, field: str) -> Any:

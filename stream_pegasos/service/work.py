@@ -15,7 +15,7 @@ from typing import Any
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.evaluation.prequential import encode_ahead, predict_block
-from stream_pegasos.features.message import Message, size_of
+from stream_pegasos.features.message import Message, message_of, size_of
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
@@ -260,7 +260,7 @@ class Service:
             As `learn` does; also if a description is no text.
         """
         lessons = self.model.lessons_of(descriptions)
-        await self.learn([(x, y, lessons.w) for x, y in zip(lessons.X, lessons.y, strict=True)])
+        await self.learn([(message_of(x), y, lessons.w) for x, y in zip(lessons.X, lessons.y, strict=True)])
         return {"n_learned": len(lessons.X), "left_out": lessons.left_out}
 
     def _check_runs(self) -> None:
