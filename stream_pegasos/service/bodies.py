@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope
 
-from stream_pegasos.service.limits import Limits
-
 __all__ = ["receive_body"]
 
 
-async def receive_body(scope: Scope, receive: Receive, types: Sequence[str], limits: Limits) -> tuple[str, bytes]:
-    """The content type of a request, in lower case, and its body.
+async def receive_body(
+    scope: Scope, receive: Receive, types: Sequence[str], most: int, seconds: float
+) -> tuple[str, bytes]:
+    """The content type of a request, in lower case, and its body, of `most` bytes that come within so many seconds.
 
     Raises
     ------
@@ -28,25 +28,25 @@ async def receive_body(scope: Scope, receive: Receive, types: Sequence[str], lim
         raise HTTPException(415, f"the content type must be {' or '.join(types)}")
     length = headers.get(b"content-length", b"")
     # Python refuses to read very many digits.
-    if length.isdigit() and (len(length) > 18 or int(length) > limits.body):
-        raise _too_large(limits)
+    if length.isdigit() and (len(length) > 18 or int(length) > most):
+        raise _too_large(most)
     body, more = bytearray(), True
     try:
-        async with asyncio.timeout(limits.seconds):
+        async with asyncio.timeout(seconds):
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise HTTPException(400, "the body did not come to its end")
                 body += message.get("body", b"")
-                if len(body) > limits.body:
-                    raise _too_large(limits)
+                if len(body) > most:
+                    raise _too_large(most)
                 more = message.get("more_body", False)
     except TimeoutError:
         # The connection is closed, as more of the body may come on it.
-        late = f"the body did not come within {limits.seconds:g} seconds"
+        late = f"the body did not come within {seconds:g} seconds"
         raise HTTPException(408, late, {"connection": "close"}) from None
     return type, bytes(body)
 
 
-def _too_large(limits: Limits) -> HTTPException:
-    return HTTPException(413, f"the body is too large; it may have {limits.body:,} bytes")
+def _too_large(most: int) -> HTTPException:
+    return HTTPException(413, f"the body is too large; it may have {most:,} bytes")

@@ -20,13 +20,11 @@ from stream_pegasos.evaluation.tallies import LABELS
 from stream_pegasos.features.mail import Mail, bytes_of
 from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
+from stream_pegasos.service.limits import LONGEST_ID, Allowed
 from stream_pegasos.service.work import Service
 from stream_pegasos.streams.mail_ids import mail_id
 
-LONGEST_EXPLAINED = 20_000  # characters
-LONGEST_LABEL = LONGEST_ID = 200  # characters
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
-MOST_LABELS = 1_000  # of a message
 DEEPEST = 50  # values within values of a field
 ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time
 ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be long
@@ -222,7 +220,7 @@ class Batch(NamedTuple):
     is_list: bool  # or else one by itself
 
 
-def batch_of(sent: Any, service: Service) -> Batch:
+def batch_of(sent: Any, service: Service, limits: Allowed) -> Batch:
     """The messages of a request, of which some are known by their ids.
 
     Raises
@@ -230,10 +228,9 @@ def batch_of(sent: Any, service: Service) -> Batch:
     HTTPException
         If they are beyond a limit, or nothing is known of an id.
     """
-    limits, is_list = service.limits, isinstance(sent, list)
+    is_list = isinstance(sent, list)
     messages = sent if isinstance(sent, list) else [sent]
-    if len(messages) > limits.batch:
-        raise HTTPException(413, f"{len(messages):,} messages; a request may have {limits.batch:,}")
+    _check_number(len(messages), "messages", limits)
     ids = [None if message.id is UNSET else message.id for message in messages]
     X = _contents(messages, ids, service, is_list)
     if service.mail_field is not None:
@@ -241,8 +238,8 @@ def batch_of(sent: Any, service: Service) -> Batch:
     for i, x in enumerate(X):
         if service.fields:
             _check_value(x, f"message {i}", DEEPEST)
-        if service.mail_field is None and size_of(x) > limits.text:
-            raise HTTPException(413, f"message {i}: a text of {size_of(x):,} characters; it may have {limits.text:,}")
+        if service.mail_field is None:  # a mail is as large as its body
+            _check_text(x, f"message {i}", limits)
         if service.fields:
             try:
                 service.model.features.read(x)
@@ -264,6 +261,38 @@ def _contents(messages: Sequence[Any], ids: list[Id | None], service: Service, i
             raise HTTPException(422, f"{where}: {reason}")
         X[i] = x
     return X if service.mail_field is None else [_with_mail(x, service.mail_field) for x in X]
+
+
+def _check_number(n: int, what: str, limits: Allowed) -> None:
+    if n > limits.items:
+        raise HTTPException(413, f"{n:,} {what}; a request may have {limits.items:,}")
+
+
+def _check_text(x: Any, where: str, limits: Allowed) -> None:
+    size = size_of(x)
+    if size > limits.text:
+        raise HTTPException(413, f"{where}: a text of {size:,} characters; it may have {limits.text:,}")
+
+
+def descriptions_of(sent: Mapping[str, Any], meant: LabelsMeant, limits: Allowed) -> dict[Label, Any]:
+    """What labels mean, by the labels that are meant.
+
+    Raises
+    ------
+    HTTPException
+        If a label or a text is beyond a limit, or there are too many.
+    """
+    texts = {name: given if isinstance(given, list) else [given] for name, given in sent.items()}
+    _check_number(sum(map(len, texts.values())), "texts", limits)
+    descriptions: dict[Label, Any] = {}
+    for i, (name, each) in enumerate(texts.items()):
+        label = _learnable(name, f"label {i}", meant, limits)
+        if label in descriptions:
+            raise HTTPException(422, f"label {i}: it is the same as one before it")
+        for text in filter(None, each):
+            _check_text(text, f"label {i}", limits)
+        descriptions[label] = sent[name]
+    return descriptions
 
 
 def _check_value(value: Any, where: str, deepest: int) -> None:
@@ -289,32 +318,32 @@ def _id_of_mail(x: Any, field: str) -> str | None:
     return mail_id(bytes_of(mail)) if isinstance(mail, str) else None
 
 
-def labels_as_read(label: Any, kind: str, i: int, many: bool, meant: LabelsMeant) -> Any:
+def labels_as_read(label: Any, kind: str, i: int, many: bool, meant: LabelsMeant, limits: Allowed) -> Any:
     """What a message is to be learned with: one label or, if it may have several, a tuple of them."""
     where = f"{i}.label" if many else "label"
     if kind != LABELS:
         if isinstance(label, list):
             raise HTTPException(422, f"{where}: it must be one label, not a list; this model tells classes apart")
-        return _learnable(label, where, meant)
+        return _learnable(label, where, meant, limits)
     if not isinstance(label, list):
         raise HTTPException(422, f"{where}: it must be a list of the labels that hold, maybe an empty one")
-    if len(label) > MOST_LABELS:
-        raise HTTPException(413, f"{where}: {len(label):,} labels; a message may have {MOST_LABELS:,}")
-    return tuple(_learnable(each, where, meant) for each in label)
+    if len(label) > limits.labels:
+        raise HTTPException(413, f"{where}: {len(label):,} labels; a message may have {limits.labels:,}")
+    return tuple(_learnable(each, where, meant, limits) for each in label)
 
 
-def label_as_read(label: Label, where: str, meant: LabelsMeant) -> Label:
+def label_as_read(label: Label, where: str, meant: LabelsMeant, limits: Allowed) -> Label:
     """The label that is meant beside those of the model, whose own labels may be of any length."""
     read = meant(label)
     if read is None:
         raise HTTPException(422, f"{where}: it is blank")
-    if isinstance(read, str) and len(read) > LONGEST_LABEL and not meant.knows(read):
-        raise HTTPException(413, f"{where}: a label of {len(read):,} characters; it may have {LONGEST_LABEL:,}")
+    if isinstance(read, str) and len(read) > limits.label and not meant.knows(read):
+        raise HTTPException(413, f"{where}: a label of {len(read):,} characters; it may have {limits.label:,}")
     return read
 
 
-def _learnable(label: Label, where: str, meant: LabelsMeant) -> Label:
-    read = label_as_read(label, where, meant)
+def _learnable(label: Label, where: str, meant: LabelsMeant, limits: Allowed) -> Label:
+    read = label_as_read(label, where, meant, limits)
     if isinstance(read, int) and not -LARGEST - 1 <= read <= LARGEST:
         raise HTTPException(422, f"{where}: an integer may have 64 bits")
     return read
