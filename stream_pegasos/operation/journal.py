@@ -38,7 +38,7 @@ class Journal:
     path
         The file of the checkpoint; `None` to write nothing.
     lock
-        The lock of the model. Hold it to call `learn`, `commit`, `abort`, `given`, `taken_back` or `rotate`.
+        The lock of the model. Hold it to call a method that writes.
     on_event
         Called with a line of text when something goes wrong.
     safe
@@ -172,6 +172,16 @@ class Journal:
         if n > 0:
             self._open, self._n_aborted = (), n
             self._write({})
+
+    def try_again(self) -> None:
+        """See whether records can be written again.
+
+        Raises
+        ------
+        OSError
+            If they cannot.
+        """
+        self._write({})
 
     def given(self, message: Waiting, label: Any) -> None:
         entry = (message.x, label, 1.0, message.origin)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import itertools
 import json
 import math
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 import orjson
@@ -35,11 +36,21 @@ FAULTS = {
     "id": f"it must be a string of up to {LONGEST_ID} characters or an int of 64 bits",
 }
 
+UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$.*)?$", re.DOTALL)
+
 Id = Annotated[str, Meta(max_length=LONGEST_ID)] | Annotated[int, Meta(ge=-LARGEST - 1, le=LARGEST)]
 
 
-class Message(Struct, kw_only=True):
+class Sent(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What comes from outside: a key that is misspelt is not dropped in silence."""
+
+
+class Message(Sent, kw_only=True):
+    """A message, which may be one that is to be learned: its label and its weight are not looked at."""
+
     id: Id | UnsetType = UNSET
+    label: Any = UNSET
+    weight: Any = UNSET
 
 
 class QuestionedMessage(Message, kw_only=True):
@@ -85,7 +96,7 @@ def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
     )
 
 
-class TakenBack(Struct, kw_only=True):
+class TakenBack(Sent, kw_only=True):
     """A message whose label is taken back, by the number that GET /asked has."""
 
     number: int
@@ -148,18 +159,18 @@ class Explanation(Prediction, kw_only=True):
     others: float
 
 
-class ClassesAsked(Struct):
+class ClassesAsked(Sent):
     search: Annotated[str, Meta(max_length=1_000, description="What their labels have in them.")] = ""
     limit: Annotated[int, Meta(ge=1, le=10_000, description="How many to tell of.")] = 20
 
 
-class WordsAsked(Struct):
+class WordsAsked(Sent):
     label: Annotated[
         str, Meta(max_length=10_000, description='As text or, where that would not tell 1 from "1", as JSON.')
     ] = ""
 
 
-class MessagesAsked(Struct):
+class MessagesAsked(Sent):
     limit: Annotated[int, Meta(ge=1, le=100, description="How many.")] = 8
     first: Annotated[Literal["uncertain", "newest", "oldest"], Meta(description="In which order.")] = "uncertain"
     also: Annotated[int | None, Meta(description="The number of a message to send as well while it waits.")] = None
@@ -176,7 +187,7 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
             # Only Python's parser takes a lone surrogate, as a text may have, and NaN in a field that nobody reads.
             return msgspec.convert(json.loads(body.decode()), decoder.type)
     except ValidationError as error:
-        raise HTTPException(422, _fault(error)) from None
+        raise HTTPException(422, _fault(error, decoder.type)) from None
     except json.JSONDecodeError as error:
         raise HTTPException(422, f"the body is no JSON: {error}") from None
     except (ValueError, RecursionError):
@@ -190,11 +201,13 @@ def message_of_mail(mail: bytes, given: Mapping[str, str], field: str, kind: Any
     try:
         return msgspec.convert({**given, field: mail.decode("latin-1")}, kind, strict=False)
     except ValidationError as error:
-        raise HTTPException(422, _fault(error)) from None
+        raise HTTPException(422, _fault(error, kind)) from None
 
 
-def _fault(error: ValidationError) -> str:
-    """What is wrong, with nothing of the input but where."""
+def _fault(error: ValidationError, kind: Any) -> str:
+    """What is wrong, with nothing of the input but where, and an unknown key."""
+    if unknown := UNKNOWN.match(str(error)):
+        return _not_known(unknown[1], kind)
     what, _, place = str(error).partition(" - at `$")
     where = re.findall(r"\w+", place)
     for name, must in FAULTS.items():
@@ -203,12 +216,22 @@ def _fault(error: ValidationError) -> str:
     return f"{'.'.join(where)}: {what}" if where else what
 
 
+def _not_known(key: str, kind: Any) -> str:
+    """That a key is unknown, and the nearest that is known."""
+    kinds = [each for one in (kind, *get_args(kind)) for each in (one, *get_args(one)) if isinstance(each, type)]
+    names = {name: name.lower() for each in kinds for name in getattr(each, "__struct_encode_fields__", ())}
+    (near,) = difflib.get_close_matches(key[:100].lower(), names.values(), 1, 0.0)
+    nearest = next(name for name, lower in names.items() if lower == near)
+    return f"unknown key {key[:50]!r}; the nearest one is {nearest!r}"
+
+
 def parameters(given: Mapping[str, str], kind: type[Struct]) -> Any:
     """What the query of a request says."""
     try:
-        return msgspec.convert(given, kind, strict=False)
-    except ValidationError:
-        raise HTTPException(422, "bad parameters") from None
+        return msgspec.convert({**given}, kind, strict=False)
+    except ValidationError as error:
+        unknown = UNKNOWN.match(str(error))
+        raise HTTPException(422, _not_known(unknown[1], kind) if unknown else "bad parameters") from None
 
 
 class Batch(NamedTuple):

@@ -245,9 +245,15 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         with refusing(unknown=404):
             return as_json(service.words(label_of_query(about.label)))
 
-    @operation("GET /healthz", "Whether it works", answers=dict[str, str])
+    @operation(
+        "GET /healthz",
+        "Whether it works",
+        answers=dict[str, str],
+        refusals={"503": "The journal fails, so nothing can be learned."},
+    )
     async def healthz() -> Response:
-        return as_json({"status": service.health()})
+        status = service.health()
+        return as_json({"status": status}, 200 if service.can_learn else 503)
 
     @operation("GET /metrics", "Metrics for Prometheus")
     async def show_metrics() -> Response:

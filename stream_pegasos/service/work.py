@@ -408,8 +408,16 @@ class Service:
 
     def health(self) -> str:
         """Which of checkpoints and journal fail, or "ok" if neither does."""
+        if not self.can_learn:  # nobody may send anything to learn meanwhile
+            with self._lock, suppress(OSError):
+                self._journal.try_again()
         fails = {"checkpoints fail": self.checkpoints, "the journal fails": self._journal}
         return ", ".join(what for what, store in fails.items() if store and store.error is not None) or "ok"
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether the journal took the newest record."""
+        return self._journal.error is None
 
     def _checkpoint(self) -> dict[str, Any] | None:
         checkpoints = self.checkpoints

@@ -61,7 +61,14 @@ MODELS = {
 
 
 def state_of(service):
-    return bits(service.model), service.monitor.get_state(), service.snapshot().progress["ids"]
+    monitor = service.monitor.get_state()
+    monitor.pop("names", None)  # how many are found depends on the time that is left
+    return (
+        bits(service.model),
+        monitor,
+        service.snapshot().progress["ids"],
+        service.snapshot().progress["labels_of_ids"],
+    )
 
 
 async def send_all(service, requests):
