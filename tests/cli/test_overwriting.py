@@ -8,6 +8,7 @@ from commands import command as process_of
 from commands import environment, reference_of, stream, write_jsonl
 
 from stream_pegasos import load
+from stream_pegasos.common.file_lock import FileLock
 
 # Commands that write over what they read: "messages.jsonl" or "model.jsonl", whose other name is "link.jsonl".
 WRITERS = (
@@ -105,3 +106,29 @@ def test_a_model_an_empty_file_and_a_damaged_model_are_replaced(ok, fails, model
     err = fails("run mail.jsonl --no-follow --checkpoint thesis.txt")
     assert "is no model" in err and "name another file" in err
     assert (here / "thesis.txt").read_text() == "ten years of work"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train mail.jsonl --save m",
+        "train mail.jsonl --load m --save m",
+        "train --load m --save m",
+        "evaluate mail.jsonl --save m",
+        "tune mail.jsonl --save m",
+        "label mail.jsonl --save m",
+        "forget-class m spam --save m",
+        "run mail.jsonl --no-follow --save m",
+        "run mail.jsonl --no-follow --checkpoint m",
+        "serve --checkpoint m",
+    ],
+)
+def test_a_model_that_another_process_writes_is_left_alone(fails, model, here, command):
+    if command.startswith(("label", "serve")):
+        pytest.importorskip("msgspec")
+    before = (here / "m").read_bytes()
+    lock = FileLock("m")
+    lock.claim()
+    assert "m is in use: another process writes it" in fails(command)
+    lock.release()
+    assert (here / "m").read_bytes() == before and not (here / ".m.lock").exists()
