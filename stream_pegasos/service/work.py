@@ -353,15 +353,19 @@ class Service:
     async def learn_given(self, at_once: bool = False) -> None:
         """Learn the labels of people that can no longer be taken back, or `at_once` all of them."""
         async with self.learning_lock:  # no label is learned twice
-            for given in self.active_learning.due(at_once):
-                message = given.message
-                try:
-                    await self._learn_all([(message.x, given.label)], [message.origin], message.number)
-                except OSError:  # of the journal
-                    self.active_learning.hold(given)
-                except (ValueError, TypeError, RuntimeError) as error:
-                    what = "a label that was given is not learned"
-                    print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
+            held = []
+            try:
+                for given in self.active_learning.due(at_once):
+                    message = given.message
+                    try:
+                        await self._learn_all([(message.x, given.label)], [message.origin], message.number)
+                    except OSError:  # of the journal
+                        held.append(given)
+                    except (ValueError, TypeError, RuntimeError) as error:
+                        what = "a label that was given is not learned"
+                        print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
+            finally:
+                self.active_learning.hold(held)
 
     @property
     def labels_meant(self) -> LabelsMeant:

@@ -127,15 +127,7 @@ def reasons_against(
 
 
 def values_of(array: pa.Array) -> tuple[list[Any], set[int]]:
-    """The values of a column, and which of them cannot be read, as Spark's strings may be any bytes: these are `None`.
-
-    >>> import pyarrow as pa
-    >>> from stream_pegasos.spark.parts import values_of
-    >>> column = pa.array([b"caf\xc3\xa9", b"caf\xe9"])
-    >>> values_of(pa.Array.from_buffers(pa.string(), 2, column.buffers()))
-    (['café', None], {1})
-
-    """
+    """The values of a column, and which cannot be read, as Spark's strings may be any bytes; these are `None`."""
     try:
         return array.to_pylist(), set()
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ from commands import environment, reference_of, stream, write_jsonl
 
 from stream_pegasos import load
 from stream_pegasos.common.file_lock import FileLock
+from stream_pegasos.streams.sources import is_same_stream
 
 # Commands that write over what they read: "messages.jsonl" or "model.jsonl", whose other name is "link.jsonl".
 WRITERS = (
@@ -132,3 +133,24 @@ def test_a_model_that_another_process_writes_is_left_alone(fails, model, here, c
     assert "m is in use: another process writes it" in fails(command)
     lock.release()
     assert (here / "m").read_bytes() == before and not (here / ".m.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("read", "written"),
+    [
+        ("redis://h/m?group=a", "redis://user:secret@H:6379/m?maxlen=9"),
+        ("redis://localhost/m", "redis://127.0.0.1/m?db=0"),
+        ("rediss://[::1]:6379/m?db=0", "redis://localhost/m"),
+        ("kafka://a:9092,b:9092/m?group=g", "kafka://b/m"),
+        ("mail.jsonl --label-topic redis://h/labels", "redis://h:6379/labels"),
+        ("- --label-topic kafka://h/labels", "kafka://h/labels"),
+    ],
+)
+def test_a_stream_does_not_feed_itself(fails, here, read, written):
+    reason = fails(f"run {read} --no-follow --output {written}")
+    assert "the command reads it, and would read its own answers" in reason and "secret" not in reason
+
+
+def test_other_streams_are_others():
+    for other in ("redis://h/n", "redis://h/m?db=1", "redis://h:6380/m", "redis://g/m", "kafka://h/m"):
+        assert not is_same_stream("redis://h/m", other)
