@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from stream_pegasos.features.message import size_of
+from stream_pegasos.features.message import grouped, size_of
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Example, RecordError, StreamError, Truth
 from stream_pegasos.streams.options import ReadOptions
@@ -295,15 +295,6 @@ def stdin_hint(path: str, format: str = "NAME") -> str:
 
 def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:
     """Yield examples in batches, each with the position after it; `None` is a record without an example."""
-    examples: list[Example] = []
-    size = n_records = 0
-    for example in records:
-        n_records += 1
-        if example is not None:
-            examples.append(example)
-            size += size_of(example.x)
-        if len(examples) == LARGEST_BATCH or size > _LARGEST_TEXT:
-            yield Batch(examples, position())
-            examples, size, n_records = [], 0, 0
-    if n_records:
-        yield Batch(examples, position())
+    groups = grouped(records, lambda record: 0 if record is None else size_of(record.x), _LARGEST_TEXT, LARGEST_BATCH)
+    for group in groups:
+        yield Batch([example for example in group if example is not None], position())
