@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope
 
 __all__ = ["receive_body"]
+
+MOST_PASSED_OVER, LONGEST_PASSED_OVER = 64 << 20, 5.0  # bytes of a body that is too large, and seconds
 
 
 async def receive_body(
@@ -29,6 +32,8 @@ async def receive_body(
     length = headers.get(b"content-length", b"")
     # Python refuses to read very many digits.
     if length.isdigit() and (len(length) > 18 or int(length) > most):
+        if b"expect" not in headers:  # whoever waits to be told to go on has sent nothing
+            await _pass_over(receive, seconds)
         raise _too_large(most)
     body, more = bytearray(), True
     try:
@@ -39,6 +44,8 @@ async def receive_body(
                     raise HTTPException(400, "the body did not come to its end")
                 body += message.get("body", b"")
                 if len(body) > most:
+                    if message.get("more_body", False):
+                        await _pass_over(receive, seconds)
                     raise _too_large(most)
                 more = message.get("more_body", False)
     except TimeoutError:
@@ -46,6 +53,19 @@ async def receive_body(
         late = f"the body did not come within {seconds:g} seconds"
         raise HTTPException(408, late, {"connection": "close"}) from None
     return type, bytes(body)
+
+
+async def _pass_over(receive: Receive, seconds: float) -> None:
+    """Read on to the end of a body, within limits: a client that still sends when the connection is closed is told of
+    that alone, and never sees the answer.
+    """
+    rest, more = MOST_PASSED_OVER, True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(min(seconds, LONGEST_PASSED_OVER)):
+            while more and rest > 0:
+                message = await receive()
+                rest -= len(message.get("body", b""))
+                more = message.get("more_body", False)
 
 
 def _too_large(most: int) -> HTTPException:

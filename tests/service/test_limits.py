@@ -3,6 +3,8 @@
 import asyncio
 import json
 import tracemalloc
+import urllib.error
+import urllib.request
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +12,7 @@ from kinds import several_classes, several_labels
 from serving import GOOD, begin, learn, ok, part, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.service import Limits, Service, create_app, label_checks
+from stream_pegasos.service import Limits, Service, bodies, create_app, label_checks
 from stream_pegasos.service.micro_batching import MicroBatching
 from stream_pegasos.service.operations import operations_of
 
@@ -119,6 +121,26 @@ def test_a_body_that_does_not_come():
     app = create_app(Service(TextClassifier(), limits=Limits(seconds=0.05)))
     asyncio.run(begin(app, "/learn", [part(b"", more=True)], sent.append))
     assert sent[0]["status"] == 408
+
+
+def test_a_client_that_closes_the_connection_sees_that_its_body_is_too_large(serve):
+    """urllib sends all of it before it reads."""
+    served = serve()
+    for n in 1, 2, 3:
+        asked = urllib.request.Request(f"{served.url}/predict", b" " * (n * (8 << 20) + 1), JSON)
+        with pytest.raises(urllib.error.HTTPError) as refusal:
+            urllib.request.urlopen(asked, timeout=60)
+        assert refusal.value.code == 413
+        refusal.value.close()
+
+
+def test_a_body_that_is_too_large_is_not_read_for_ever(monkeypatch):
+    monkeypatch.setattr(bodies, "MOST_PASSED_OVER", 1_000)
+    for head in ([part(b" " * 100, more=True)], [part(b" " * 11, more=True)]):
+        sent, rest = [], [*head, *[part(b" " * 100, more=True)] * 30]
+        app = create_app(Service(TextClassifier(), limits=Limits(body=10)))
+        asyncio.run(begin(app, "/learn", rest, sent.append))
+        assert sent[0]["status"] == 413
 
 
 @pytest.mark.parametrize("path", ["/predict", "/learn"])
