@@ -64,17 +64,18 @@ def size_of(message: Any) -> int:
 
 
 def grouped(items: Iterable[Any], size: Callable[[Any], int], largest: int, most: int | None = None) -> Iterator[Any]:
-    """Items in lists that end once they have the `largest` size together, or with so many items at `most`. After Ctrl-C
-    what came before it is the last list.
+    """Items in lists that end once they have the `largest` size together, or with so many items at `most`, not
+    counting `None`. After Ctrl-C what came before it is the last list.
     """
     group: list[Any] = []
-    total = 0
+    n = total = 0
     try:
         for item in items:
             group.append(item)
+            n += item is not None
             total += size(item)
-            if total >= largest or len(group) == most:
-                full, group, total = group, [], 0
+            if total >= largest or n == most:
+                full, group, n, total = group, [], 0, 0
                 yield full
     except KeyboardInterrupt:
         if group:

@@ -38,4 +38,4 @@ def test_messages_of_fields_are_as_large_as_what_is_in_them(message):
     assert size_of(message) == 3_000_000
     assert [len(chunk) for chunk in chunks([(message, 1)] * 5)] == [2, 2, 1]
     batches = batched([None, Example(message, 1), None, *[Example("", 1)] * 600], lambda: 0)
-    assert [len(batch.examples) for batch in batches] == [1, 511, 89]
+    assert [len(batch.examples) for batch in batches] == [1, 512, 88]
