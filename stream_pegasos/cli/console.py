@@ -64,7 +64,8 @@ def check_outputs(
 ) -> None:
     """Fail before the work begins if an output cannot be written, would overwrite a file that the command reads, or
     lies in a folder that it reads. A saved model may replace the loaded one, since it is written in one step at the
-    end; any other file that is not empty it replaces only with `force`.
+    end; any other file that is not empty it replaces only with `force`. No other process writes a model that is saved
+    until the command ends.
     """
     read_from = [path for path in inputs if path]
     taken = {file_itself(path) for path in read_from} - {None}
@@ -89,6 +90,12 @@ def check_outputs(
 
         if not begins_as_model(save):
             raise Failure(f"cannot write {save}: it is there, and no model; name another file, or give --force")
+    if save:
+        from stream_pegasos.common.file_lock import FileLock
+
+        lock = FileLock(save, note)
+        lock.claim()
+        click.get_current_context().call_on_close(lock.release)
 
 
 def file_itself(path: Path | str) -> object:

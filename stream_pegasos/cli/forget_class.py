@@ -32,18 +32,12 @@ def forget_class(given: ForgetClassOptions) -> None:
       stream-pegasos forget-class mail.safetensors Spam --save mail.safetensors
     """
     from stream_pegasos.learners.loading import load_with_progress
-    from stream_pegasos.operation.checkpoints import Checkpoints
 
     check_outputs(save=given.save, force=given.force)
-    checkpoints = Checkpoints(given.save)
-    checkpoints.claim()
-    try:
-        learner = load_model(given.model, None, given.vectors)
-        _, progress = load_with_progress(given.model, given.vectors)
-        with naming(given.model):
-            learner.forget_class(chosen_label(learner, given.label, "LABEL"))
-        with writing(given.save):
-            learner.snapshot(progress).write(given.save)
-    finally:
-        checkpoints.release()
+    learner = load_model(given.model, None, given.vectors)
+    _, progress = load_with_progress(given.model, given.vectors)
+    with naming(given.model):
+        learner.forget_class(chosen_label(learner, given.label, "LABEL"))
+    with writing(given.save):
+        learner.snapshot(progress).write(given.save)
     print_lines(f"removed {printable(given.label)}; left are {listed(learner.classes)}; saved {given.save}")

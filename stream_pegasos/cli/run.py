@@ -158,6 +158,14 @@ def _check(given: RunOptions, path: Path | None) -> None:
     if given.kept.path and given.save and file_itself(given.kept.path) == file_itself(given.save):
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
+    if path is None and "://" in given.sink:
+        from stream_pegasos.streams.sources import is_same_stream
+
+        for read in (given.address, given.label_topic):
+            if read is not None and "://" in read and is_same_stream(read, given.sink):
+                raise Failure(
+                    f"cannot write {_shown(given.sink)}: the command reads it, and would read its own answers"
+                )
     check_outputs(
         path,
         save=given.save,
@@ -186,6 +194,12 @@ def _open_sources(given: RunOptions, source: Input, before: dict[str, Any]) -> "
         about = before["sources"][opening] if "sources" in before else None
         raise Failure(f"{given.kept.path} belongs to {about}: {error}" if about else str(error)) from None
     return messages, labels
+
+
+def _shown(address: str) -> str:
+    """An address without what may be a password."""
+    begin, _, rest = address.partition("://")
+    return f"{begin}://{rest.partition('?')[0].rpartition('@')[2]}"
 
 
 def _place(example: "Example") -> str:

@@ -13,6 +13,7 @@ from stream_pegasos.evaluation.curve import Curve
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled, PredictedBlock
 from stream_pegasos.evaluation.scores import kind_of, new_score
 from stream_pegasos.evaluation.tallies import CLASSES, Score
+from stream_pegasos.features.message import grouped, size_of
 from stream_pegasos.learners.labels import PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError
 
@@ -35,7 +36,7 @@ REFUSALS = (ValueError, TypeError)
 
 _FIRST_STEP = 50
 # Long texts make a chunk shorter, so that memory stays constant.
-_CHUNK_SIZE = 1 << 22
+_CHUNK_SIZE = 1 << 22  # characters, as `size_of` counts them
 
 
 class ExampleError(ValueError):
@@ -177,23 +178,8 @@ def evaluate(
 
 
 def chunks(examples: Iterable[Labelled], batch: int = 512) -> Iterator[list[Labelled]]:
-    """Lists of at most `batch` examples, shorter where the texts are long."""
-    chunk: list[Labelled] = []
-    size = 0
-    try:
-        for example in examples:
-            chunk.append(example)
-            size += len(example[0])
-            if len(chunk) == batch or size > _CHUNK_SIZE:
-                full, chunk, size = chunk, [], 0
-                yield full
-    except KeyboardInterrupt:
-        # What was read before Ctrl-C is still evaluated.
-        if chunk:
-            yield chunk
-        raise
-    if chunk:
-        yield chunk
+    """Lists of at most `batch` examples, shorter where the messages are large."""
+    return grouped(examples, lambda example: size_of(example[0]), _CHUNK_SIZE, batch)
 
 
 def _prompt(

@@ -272,19 +272,35 @@ class OrderedScore(PrequentialScore):
     kind = ORDERED
     row_type = OrderedScoreRow
     # Over the predictions made: their number; the sums of |error|, error²; of truths and their squares; of predictions
-    # and theirs.
+    # and theirs. Labels are taken from the first one on, as squares of large ones would cancel.
     n_sums = 7
 
     def __init__(self, window: int = 1_000) -> None:
         super().__init__(window)
         self._positive = None
+        self._first: int | None = None
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "first": self._first}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        first = state.get("first", 0)  # earlier versions took labels as they are
+        self._first = None if first is None else int(first)
+        super().set_state(state)
 
     def _follow_order(self, truths: Integers, predicted: Integers) -> None:
-        labels = np.array(self.tally.labels, float)
+        labels = np.array(self._steps(), float)
         truth, prediction = labels[truths], labels[predicted]
         error = prediction - truth
         columns = [np.ones_like(error), abs(error), error**2, truth, truth**2, prediction, prediction**2]
         self._sums += np.sum(columns, axis=1)
+
+    def _steps(self) -> list[int]:
+        """How far each label met is from the first one."""
+        labels: list[Any] = self.tally.labels
+        if self._first is None and labels:
+            self._first = labels[0]
+        return [label - self._first for label in labels]
 
     @property
     def mean_absolute_error(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -15,6 +15,7 @@ __all__ = [
     "Message",
     "check_field",
     "fields_of",
+    "grouped",
     "identity_of",
     "is_blank",
     "is_nothing",
@@ -60,6 +61,28 @@ def size_of(message: Any) -> int:
     if isinstance(message, dict):
         return sum(map(size_of, message.values()))
     return sum(map(size_of, message)) if isinstance(message, list) else OF_A_NUMBER
+
+
+def grouped(items: Iterable[Any], size: Callable[[Any], int], largest: int, most: int | None = None) -> Iterator[Any]:
+    """Items in lists that end once they have the `largest` size together, or with so many items at `most`, not
+    counting `None`. After Ctrl-C what came before it is the last list.
+    """
+    group: list[Any] = []
+    n = total = 0
+    try:
+        for item in items:
+            group.append(item)
+            n += item is not None
+            total += size(item)
+            if total >= largest or n == most:
+                full, group, n, total = group, [], 0, 0
+                yield full
+    except KeyboardInterrupt:
+        if group:
+            yield group
+        raise
+    if group:
+        yield group
 
 
 def is_blank(message: Message) -> bool:

@@ -120,10 +120,7 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
             return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
 
     def _learn_targets(self, *args: Any, **kwargs: Any) -> RawScores:
-        with self._learner._alone():  # in the middle of a call the learner must not be replaced
-            before, names = copy.copy(self._learner), self._vocabulary.names
-        before._is_busy = False
-        before.calibration, before._columns = copy.copy(before.calibration), {**before._columns}
+        before, names = self._learner.copied(), self._vocabulary.names
         try:
             return super()._learn_targets(*args, **kwargs)
         except BaseException:  # perhaps of the kernel's, which may fail for an example in the middle
@@ -175,6 +172,14 @@ class KernelLearner(Learner, is_rule=False):
         # Where each support vector begins, and the last one ends; columns and values of features, with one of value 0
         # behind all; β = α y, ⟨z, z⟩ and K(z, z), a row each; and dicts for a kernel that is a function.
         self._vectors: Any = np.zeros(1, np.int64), np.full(1, -1), np.zeros(1), np.zeros((3, 0)), []
+
+    def copied(self) -> Self:
+        """This learner as it is now, whatever it learns later."""
+        with self._alone():
+            copied = copy.copy(self)
+        copied._is_busy = False
+        copied.calibration, copied._columns = copy.copy(self.calibration), {**self._columns}
+        return copied
 
     def __len__(self) -> int:
         return len(self._vectors[-1])

@@ -353,9 +353,9 @@ class ActiveLearning:
                 self.store.learned(given.message)
         return due
 
-    def hold(self, given: Given) -> None:
-        """Put back a label that was due and could not be learned."""
-        self._given = {given.message.number: given, **self._given}
+    def hold(self, given: Sequence[Given]) -> None:
+        """Put back labels that were due and could not be learned, before those that were given later."""
+        self._given = {**{each.message.number: each for each in given}, **self._given}
 
     def _close(self, message: Waiting) -> None:
         """Ask for a message no longer."""

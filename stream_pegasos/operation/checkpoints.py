@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -10,11 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # only POSIX has it
-    fcntl = None  # type: ignore[assignment]
-
+from stream_pegasos.common.file_lock import FileLock
 from stream_pegasos.features.vectors import VectorsError
 from stream_pegasos.learners.files import Snapshot, remove_leftovers
 from stream_pegasos.learners.loading import load_with_progress
@@ -96,7 +91,7 @@ class Checkpoints:
         self._last = True  # whether `close` writes a last checkpoint
         self._due = threading.Event()
         self._thread: threading.Thread | None = None
-        self._lock: int | None = None  # the file that keeps other processes off
+        self._lock = FileLock(self.path, self.tell)
 
     def claim(self) -> None:
         """Lock the checkpoints against other processes, until `close`. Where locks are not supported, that is reported.
@@ -104,28 +99,9 @@ class Checkpoints:
         Raises
         ------
         OSError
-            If another process keeps its checkpoints there.
+            If another process writes the file, or the folder cannot be written.
         """
-        if fcntl is None or self._lock is not None:
-            return
-        path = self.path.with_name(f".{self.path.name}.lock")
-        try:
-            lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-        except OSError:  # a folder that is read-only, where nobody writes
-            return
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not os.path.samestat(os.fstat(lock), os.stat(path)):
-                raise BlockingIOError  # the process that released it has just removed it
-        except (BlockingIOError, PermissionError, FileNotFoundError):
-            os.close(lock)
-            raise OSError(f"{self.path} is in use: another process keeps its checkpoints there") from None
-        except OSError as error:  # as on a network file system without locks
-            os.close(lock)
-            reason = error.strerror or error
-            self.tell(f"cannot lock {path} ({reason}): see to it that no other process writes {self.path.name}")
-            return
-        self._lock = lock
+        self._lock.claim()
 
     def resume(self, vectors: Any = None) -> tuple[Any, Any] | None:
         """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all.
@@ -208,11 +184,7 @@ class Checkpoints:
 
     def release(self) -> None:
         """Release the lock, without a last checkpoint."""
-        if self._lock is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path.with_name(f".{self.path.name}.lock"))
-            os.close(self._lock)
-            self._lock = None
+        self._lock.release()
 
     def _run(self) -> None:
         last = False

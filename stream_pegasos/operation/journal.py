@@ -38,7 +38,7 @@ class Journal:
     path
         The file of the checkpoint; `None` to write nothing.
     lock
-        The lock of the model. Hold it to call `learn`, `commit`, `abort`, `given`, `taken_back` or `rotate`.
+        The lock of the model. Hold it to call a method that writes.
     on_event
         Called with a line of text when something goes wrong.
     safe
@@ -173,6 +173,16 @@ class Journal:
             self._open, self._n_aborted = (), n
             self._write({})
 
+    def try_again(self) -> None:
+        """See whether records can be written again.
+
+        Raises
+        ------
+        OSError
+            If they cannot.
+        """
+        self._write({})
+
     def given(self, message: Waiting, label: Any) -> None:
         entry = (message.x, label, 1.0, message.origin)
         self._write({"labels": [(message.number, entry)]})
@@ -287,7 +297,8 @@ class Journal:
         try:
             text = orjson.dumps(record)
         except TypeError:  # a lone surrogate, or an int beyond 64 bits
-            text = json.dumps(record).encode()
+            # Escapes would join two lone surrogates that make a pair.
+            text = json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass")
         line = b"%08x %s\n" % (zlib.crc32(text), text)
         try:
             self._file = self._file or self._made()
@@ -343,7 +354,7 @@ class Journal:
                     bad = 0
                 text = line[9:-1]
                 if line.endswith(b"\n") and line[:9] == b"%08x " % zlib.crc32(text):
-                    yield json.loads(text)
+                    yield json.loads(text.decode("utf-8", "surrogatepass"))
                 else:
                     bad = number  # reported unless it is the last line, which may be truncated
 

@@ -3,8 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
-__all__ = ["Limits"]
+from stream_pegasos.learners.label_meaning import LONGEST_LABEL
+
+__all__ = ["LONGEST_ID", "Allowed", "Limits"]
+
+LONGEST_EXPLAINED = 20_000  # characters
+LONGEST_ID = 200  # characters
+MOST_LABELS = 1_000  # of a message
+
+
+class Allowed(NamedTuple):
+    """What one request may have."""
+
+    body: int  # bytes
+    items: int  # messages, or texts that describe labels
+    text: int  # characters of each
+    label: int  # characters of a label that the model does not know
+    labels: int  # of a message
 
 
 @dataclass(frozen=True)
@@ -34,3 +52,17 @@ class Limits:
     connections: int = 1024
     seconds: float = 30.0
     classes: int = 10_000
+
+    @cached_property
+    def of(self) -> dict[str, Allowed]:
+        """What a request may have, by the path of each operation that takes a body."""
+        many = Allowed(self.body, self.batch, self.text, LONGEST_LABEL, MOST_LABELS)
+        one = many._replace(items=1)
+        return {
+            "/predict": many,
+            "/learn": many,
+            "/describe": many,
+            "/explain": one._replace(text=min(self.text, LONGEST_EXPLAINED)),
+            "/teach": one,
+            "/take-back": one,
+        }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import itertools
 import json
+import math
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 import orjson
@@ -18,14 +20,13 @@ from starlette.responses import Response, StreamingResponse
 from stream_pegasos.evaluation.tallies import LABELS
 from stream_pegasos.features.mail import Mail, bytes_of
 from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
-from stream_pegasos.learners.label_meaning import LONGEST_LABEL, Label, LabelsMeant
+from stream_pegasos.learners.label_meaning import Label, LabelsMeant
+from stream_pegasos.service.limits import LONGEST_ID, Allowed
 from stream_pegasos.service.work import Service
 from stream_pegasos.streams.mail_ids import mail_id
 
-LONGEST_EXPLAINED = 20_000  # characters
-LONGEST_ID = 200  # characters
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
-MOST_LABELS = 1_000  # of a message
+DEEPEST = 50  # values within values of a field
 ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time
 ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be long
 
@@ -35,11 +36,21 @@ FAULTS = {
     "id": f"it must be a string of up to {LONGEST_ID} characters or an int of 64 bits",
 }
 
+UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$.*)?$", re.DOTALL)
+
 Id = Annotated[str, Meta(max_length=LONGEST_ID)] | Annotated[int, Meta(ge=-LARGEST - 1, le=LARGEST)]
 
 
-class Message(Struct, kw_only=True):
+class Sent(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What comes from outside: a key that is misspelt is not dropped in silence."""
+
+
+class Message(Sent, kw_only=True):
+    """A message, which may be one that is to be learned: its label and its weight are not looked at."""
+
     id: Id | UnsetType = UNSET
+    label: Any = UNSET
+    weight: Any = UNSET
 
 
 class QuestionedMessage(Message, kw_only=True):
@@ -85,7 +96,7 @@ def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
     )
 
 
-class TakenBack(Struct, kw_only=True):
+class TakenBack(Sent, kw_only=True):
     """A message whose label is taken back, by the number that GET /asked has."""
 
     number: int
@@ -148,18 +159,18 @@ class Explanation(Prediction, kw_only=True):
     others: float
 
 
-class ClassesAsked(Struct):
+class ClassesAsked(Sent):
     search: Annotated[str, Meta(max_length=1_000, description="What their labels have in them.")] = ""
     limit: Annotated[int, Meta(ge=1, le=10_000, description="How many to tell of.")] = 20
 
 
-class WordsAsked(Struct):
+class WordsAsked(Sent):
     label: Annotated[
         str, Meta(max_length=10_000, description='As text or, where that would not tell 1 from "1", as JSON.')
     ] = ""
 
 
-class MessagesAsked(Struct):
+class MessagesAsked(Sent):
     limit: Annotated[int, Meta(ge=1, le=100, description="How many.")] = 8
     first: Annotated[Literal["uncertain", "newest", "oldest"], Meta(description="In which order.")] = "uncertain"
     also: Annotated[int | None, Meta(description="The number of a message to send as well while it waits.")] = None
@@ -176,7 +187,7 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
             # Only Python's parser takes a lone surrogate, as a text may have, and NaN in a field that nobody reads.
             return msgspec.convert(json.loads(body.decode()), decoder.type)
     except ValidationError as error:
-        raise HTTPException(422, _fault(error)) from None
+        raise HTTPException(422, _fault(error, decoder.type)) from None
     except json.JSONDecodeError as error:
         raise HTTPException(422, f"the body is no JSON: {error}") from None
     except (ValueError, RecursionError):
@@ -190,11 +201,13 @@ def message_of_mail(mail: bytes, given: Mapping[str, str], field: str, kind: Any
     try:
         return msgspec.convert({**given, field: mail.decode("latin-1")}, kind, strict=False)
     except ValidationError as error:
-        raise HTTPException(422, _fault(error)) from None
+        raise HTTPException(422, _fault(error, kind)) from None
 
 
-def _fault(error: ValidationError) -> str:
-    """What is wrong, with nothing of the input but where."""
+def _fault(error: ValidationError, kind: Any) -> str:
+    """What is wrong, with nothing of the input but where, and an unknown key."""
+    if unknown := UNKNOWN.match(str(error)):
+        return _not_known(unknown[1], kind)
     what, _, place = str(error).partition(" - at `$")
     where = re.findall(r"\w+", place)
     for name, must in FAULTS.items():
@@ -203,12 +216,22 @@ def _fault(error: ValidationError) -> str:
     return f"{'.'.join(where)}: {what}" if where else what
 
 
+def _not_known(key: str, kind: Any) -> str:
+    """That a key is unknown, and the nearest that is known."""
+    kinds = [each for one in (kind, *get_args(kind)) for each in (one, *get_args(one)) if isinstance(each, type)]
+    names = {name: name.lower() for each in kinds for name in getattr(each, "__struct_encode_fields__", ())}
+    (near,) = difflib.get_close_matches(key[:100].lower(), names.values(), 1, 0.0)
+    nearest = next(name for name, lower in names.items() if lower == near)
+    return f"unknown key {key[:50]!r}; the nearest one is {nearest!r}"
+
+
 def parameters(given: Mapping[str, str], kind: type[Struct]) -> Any:
     """What the query of a request says."""
     try:
-        return msgspec.convert(given, kind, strict=False)
-    except ValidationError:
-        raise HTTPException(422, "bad parameters") from None
+        return msgspec.convert({**given}, kind, strict=False)
+    except ValidationError as error:
+        unknown = UNKNOWN.match(str(error))
+        raise HTTPException(422, _not_known(unknown[1], kind) if unknown else "bad parameters") from None
 
 
 class Batch(NamedTuple):
@@ -220,7 +243,7 @@ class Batch(NamedTuple):
     is_list: bool  # or else one by itself
 
 
-def batch_of(sent: Any, service: Service) -> Batch:
+def batch_of(sent: Any, service: Service, limits: Allowed) -> Batch:
     """The messages of a request, of which some are known by their ids.
 
     Raises
@@ -228,17 +251,18 @@ def batch_of(sent: Any, service: Service) -> Batch:
     HTTPException
         If they are beyond a limit, or nothing is known of an id.
     """
-    limits, is_list = service.limits, isinstance(sent, list)
+    is_list = isinstance(sent, list)
     messages = sent if isinstance(sent, list) else [sent]
-    if len(messages) > limits.batch:
-        raise HTTPException(413, f"{len(messages):,} messages; a request may have {limits.batch:,}")
+    _check_number(len(messages), "messages", limits)
     ids = [None if message.id is UNSET else message.id for message in messages]
     X = _contents(messages, ids, service, is_list)
     if service.mail_field is not None:
         ids = [_id_of_mail(x, service.mail_field) if id is None else id for id, x in zip(ids, X, strict=True)]
     for i, x in enumerate(X):
-        if service.mail_field is None and size_of(x) > limits.text:
-            raise HTTPException(413, f"message {i}: a text of {size_of(x):,} characters; it may have {limits.text:,}")
+        if service.fields:
+            _check_value(x, f"message {i}", DEEPEST)
+        if service.mail_field is None:  # a mail is as large as its body
+            _check_text(x, f"message {i}", limits)
         if service.fields:
             try:
                 service.model.features.read(x)
@@ -262,6 +286,49 @@ def _contents(messages: Sequence[Any], ids: list[Id | None], service: Service, i
     return X if service.mail_field is None else [_with_mail(x, service.mail_field) for x in X]
 
 
+def _check_number(n: int, what: str, limits: Allowed) -> None:
+    if n > limits.items:
+        raise HTTPException(413, f"{n:,} {what}; a request may have {limits.items:,}")
+
+
+def _check_text(x: Any, where: str, limits: Allowed) -> None:
+    size = size_of(x)
+    if size > limits.text:
+        raise HTTPException(413, f"{where}: a text of {size:,} characters; it may have {limits.text:,}")
+
+
+def descriptions_of(sent: Mapping[str, Any], meant: LabelsMeant, limits: Allowed) -> dict[Label, Any]:
+    """What labels mean, by the labels that are meant.
+
+    Raises
+    ------
+    HTTPException
+        If a label or a text is beyond a limit, or there are too many.
+    """
+    texts = {name: given if isinstance(given, list) else [given] for name, given in sent.items()}
+    _check_number(sum(map(len, texts.values())), "texts", limits)
+    descriptions: dict[Label, Any] = {}
+    for i, (name, each) in enumerate(texts.items()):
+        label = _learnable(name, f"label {i}", meant, limits)
+        if label in descriptions:
+            raise HTTPException(422, f"label {i}: it is the same as one before it")
+        for text in filter(None, each):
+            _check_text(text, f"label {i}", limits)
+        descriptions[label] = sent[name]
+    return descriptions
+
+
+def _check_value(value: Any, where: str, deepest: int) -> None:
+    """Refuse what JSON cannot give back, as the journal has to: NaN and infinite numbers, and very deep values."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise HTTPException(422, f"{where}: {value} is no number that JSON has")
+    if isinstance(value, (dict, list)):
+        if not deepest:
+            raise HTTPException(422, f"{where}: values within values may be {DEEPEST} deep")
+        for each in value.values() if isinstance(value, dict) else value:
+            _check_value(each, where, deepest - 1)
+
+
 def _with_mail(x: Any, field: str) -> Any:
     """A message whose mail is taken apart only once, however often the model is asked."""
     if isinstance(x, str):
@@ -274,32 +341,32 @@ def _id_of_mail(x: Any, field: str) -> str | None:
     return mail_id(bytes_of(mail)) if isinstance(mail, str) else None
 
 
-def labels_as_read(label: Any, kind: str, i: int, many: bool, meant: LabelsMeant) -> Any:
+def labels_as_read(label: Any, kind: str, i: int, many: bool, meant: LabelsMeant, limits: Allowed) -> Any:
     """What a message is to be learned with: one label or, if it may have several, a tuple of them."""
     where = f"{i}.label" if many else "label"
     if kind != LABELS:
         if isinstance(label, list):
             raise HTTPException(422, f"{where}: it must be one label, not a list; this model tells classes apart")
-        return _learnable(label, where, meant)
+        return _learnable(label, where, meant, limits)
     if not isinstance(label, list):
         raise HTTPException(422, f"{where}: it must be a list of the labels that hold, maybe an empty one")
-    if len(label) > MOST_LABELS:
-        raise HTTPException(413, f"{where}: {len(label):,} labels; a message may have {MOST_LABELS:,}")
-    return tuple(_learnable(each, where, meant) for each in label)
+    if len(label) > limits.labels:
+        raise HTTPException(413, f"{where}: {len(label):,} labels; a message may have {limits.labels:,}")
+    return tuple(_learnable(each, where, meant, limits) for each in label)
 
 
-def label_as_read(label: Label, where: str, meant: LabelsMeant) -> Label:
+def label_as_read(label: Label, where: str, meant: LabelsMeant, limits: Allowed) -> Label:
     """The label that is meant beside those of the model, whose own labels may be of any length."""
     read = meant(label)
     if read is None:
         raise HTTPException(422, f"{where}: it is blank")
-    if isinstance(read, str) and len(read) > LONGEST_LABEL and not meant.knows(read):
-        raise HTTPException(413, f"{where}: a label of {len(read):,} characters; it may have {LONGEST_LABEL:,}")
+    if isinstance(read, str) and len(read) > limits.label and not meant.knows(read):
+        raise HTTPException(413, f"{where}: a label of {len(read):,} characters; it may have {limits.label:,}")
     return read
 
 
-def _learnable(label: Label, where: str, meant: LabelsMeant) -> Label:
-    read = label_as_read(label, where, meant)
+def _learnable(label: Label, where: str, meant: LabelsMeant, limits: Allowed) -> Label:
+    read = label_as_read(label, where, meant, limits)
     if isinstance(read, int) and not -LARGEST - 1 <= read <= LARGEST:
         raise HTTPException(422, f"{where}: an integer may have 64 bits")
     return read

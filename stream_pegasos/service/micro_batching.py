@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from stream_pegasos.features.message import grouped
+
 __all__ = ["A_MESSAGE", "SLICE", "MicroBatching", "give_way", "slices"]
 
 SLICE = 50_000  # characters of a slice, about
@@ -82,13 +84,4 @@ async def give_way() -> None:
 
 def slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
     """The items in slices of about `SLICE` characters."""
-    part: list[Any] = []
-    size = 0
-    for item in items:
-        part.append(item)
-        size += A_MESSAGE + size_of(item)
-        if size >= SLICE:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
+    return grouped(items, lambda item: A_MESSAGE + size_of(item), SLICE)

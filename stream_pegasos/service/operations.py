@@ -12,10 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from stream_pegasos.evaluation.predicted import Labelled
-from stream_pegasos.features.message import size_of
 from stream_pegasos.service.labelling import Labelling
 from stream_pegasos.service.messages import (
-    LONGEST_EXPLAINED,
     ClassesAsked,
     Described,
     Descriptions,
@@ -32,6 +30,7 @@ from stream_pegasos.service.messages import (
     answer_with,
     as_json,
     batch_of,
+    descriptions_of,
     label_as_read,
     label_of_query,
     labels_as_read,
@@ -45,7 +44,7 @@ LONGEST_FAULT = 500  # characters
 
 OF_BODIES = {
     "401": "The bearer token is missing or wrong.",
-    "413": "The body, a text, a label or the number of messages is beyond its limit.",
+    "413": "The body, a text, a label or the number of messages, of texts or of labels is beyond its limit.",
     "415": "The content type is not application/json.",
     "422": "The body is not as it must be, the model does not take a label, or there are too many messages for a model "
     "of many labels a message.",
@@ -86,7 +85,7 @@ def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
 
 def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     """All operations of a service, the most frequent first."""
-    operations, labelling = list[Operation](), Labelling(service)
+    operations, labelling, limits = list[Operation](), Labelling(service), service.limits.of
 
     def one_or_many(kind: type[Message]) -> Any:
         one = with_content(kind, service.fields)
@@ -111,7 +110,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def predict(sent: Any) -> Response:
-        batch = batch_of(sent, service)
+        batch = batch_of(sent, service, limits["/predict"])
         try:  # not by `refusing`, which takes a hundredth of the time of this, the most frequent operation
             service.labels.check_size(len(batch.X))
             answers = await service.predict(batch.X, batch.ids)
@@ -129,10 +128,11 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def learn(sent: Any) -> Response:
-        batch = batch_of(sent, service)
+        allowed = limits["/learn"]
+        batch = batch_of(sent, service, allowed)
         meant = service.labels_meant
         examples: list[Labelled] = [
-            (x, labels_as_read(message.label, service.kind, i, batch.is_list, meant), message.weight)
+            (x, labels_as_read(message.label, service.kind, i, batch.is_list, meant, allowed), message.weight)
             for i, (x, message) in enumerate(zip(batch.X, batch.messages, strict=True))
         ]
         with refusing(kept="what is learned cannot be kept"):
@@ -149,11 +149,10 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def explain(message: Any) -> Response:
-        (x,) = batch_of(message, service).X
-        if service.mail_field is None and size_of(x) > LONGEST_EXPLAINED:
-            raise HTTPException(413, f"only texts of up to {LONGEST_EXPLAINED:,} characters are explained")
+        allowed = limits["/explain"]
+        (x,) = batch_of(message, service, allowed).X
         meant = service.labels_meant
-        label = None if message.label is UNSET else label_as_read(message.label, "label", meant)
+        label = None if message.label is UNSET else label_as_read(message.label, "label", meant, allowed)
         with refusing(unknown=422):
             return as_json(await service.explain(x, label))
 
@@ -166,8 +165,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def describe(sent: Any) -> Response:
-        meant = service.labels_meant
-        descriptions = {meant(name): description for name, description in sent.items()}
+        descriptions = descriptions_of(sent, service.labels_meant, limits["/describe"])
         with refusing(kept="what is learned cannot be kept"):
             return as_json(await service.describe_labels(descriptions))
 
@@ -191,7 +189,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     async def teach(sent: Taught) -> Response:
         label = sent.label
         if label is not None:
-            label = labels_as_read(label, service.kind, 0, many=False, meant=service.labels_meant)
+            label = labels_as_read(label, service.kind, 0, False, service.labels_meant, limits["/teach"])
         with refusing(unknown=404, kept="the label cannot be kept"):
             await labelling.teach(sent.number, label)
         return as_json({"n_given": service.active_learning.n_given})
@@ -247,9 +245,15 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         with refusing(unknown=404):
             return as_json(service.words(label_of_query(about.label)))
 
-    @operation("GET /healthz", "Whether it works", answers=dict[str, str])
+    @operation(
+        "GET /healthz",
+        "Whether it works",
+        answers=dict[str, str],
+        refusals={"503": "The journal fails, so nothing can be learned."},
+    )
     async def healthz() -> Response:
-        return as_json({"status": service.health()})
+        status = service.health()
+        return as_json({"status": status}, 200 if service.can_learn else 503)
 
     @operation("GET /metrics", "Metrics for Prometheus")
     async def show_metrics() -> Response:

@@ -15,7 +15,7 @@ from typing import Any
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.evaluation.prequential import encode_ahead, predict_block
-from stream_pegasos.features.message import Message, size_of
+from stream_pegasos.features.message import Message, message_of, size_of
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
@@ -260,7 +260,7 @@ class Service:
             As `learn` does; also if a description is no text.
         """
         lessons = self.model.lessons_of(descriptions)
-        await self.learn([(x, y, lessons.w) for x, y in zip(lessons.X, lessons.y, strict=True)])
+        await self.learn([(message_of(x), y, lessons.w) for x, y in zip(lessons.X, lessons.y, strict=True)])
         return {"n_learned": len(lessons.X), "left_out": lessons.left_out}
 
     def _check_runs(self) -> None:
@@ -353,15 +353,19 @@ class Service:
     async def learn_given(self, at_once: bool = False) -> None:
         """Learn the labels of people that can no longer be taken back, or `at_once` all of them."""
         async with self.learning_lock:  # no label is learned twice
-            for given in self.active_learning.due(at_once):
-                message = given.message
-                try:
-                    await self._learn_all([(message.x, given.label)], [message.origin], message.number)
-                except OSError:  # of the journal
-                    self.active_learning.hold(given)
-                except (ValueError, TypeError, RuntimeError) as error:
-                    what = "a label that was given is not learned"
-                    print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
+            held = []
+            try:
+                for given in self.active_learning.due(at_once):
+                    message = given.message
+                    try:
+                        await self._learn_all([(message.x, given.label)], [message.origin], message.number)
+                    except OSError:  # of the journal
+                        held.append(given)
+                    except (ValueError, TypeError, RuntimeError) as error:
+                        what = "a label that was given is not learned"
+                        print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
+            finally:
+                self.active_learning.hold(held)
 
     @property
     def labels_meant(self) -> LabelsMeant:
@@ -408,8 +412,16 @@ class Service:
 
     def health(self) -> str:
         """Which of checkpoints and journal fail, or "ok" if neither does."""
+        if not self.can_learn:  # nobody may send anything to learn meanwhile
+            with self._lock, suppress(OSError):
+                self._journal.try_again()
         fails = {"checkpoints fail": self.checkpoints, "the journal fails": self._journal}
         return ", ".join(what for what, store in fails.items() if store and store.error is not None) or "ok"
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether the journal took the newest record."""
+        return self._journal.error is None
 
     def _checkpoint(self) -> dict[str, Any] | None:
         checkpoints = self.checkpoints

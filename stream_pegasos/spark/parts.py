@@ -19,7 +19,7 @@ from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import changes, model_of, snapshot_of
 from stream_pegasos.spark.sharing import packed, unpacked
 
-__all__ = ["Learned", "Part", "learned_part", "parts_of", "unread_messages"]
+__all__ = ["Learned", "Part", "learned_part", "parts_of", "unread_messages", "values_of"]
 
 TEXT, LABEL, WEIGHT, PART = "_text", "_label", "_weight", "_part"
 # A worker sends its report in pieces, in columns of their own.
@@ -28,6 +28,7 @@ TYPES_OF_PIECES = (pa.int32(), pa.int32(), pa.binary())
 PIECES = f"{PART} int, {PIECE} int, {CONTENT} binary"
 LARGEST_PIECE = 32 << 20  # bytes
 NO_LABEL, NO_TEXT = "the label is null", "the text is null"
+LABEL_NOT_UTF8, TEXT_NOT_UTF8 = "the label is not UTF-8", "the text is not UTF-8"
 MOST_REASONS, OTHERS = 20, "other reasons"
 
 
@@ -89,9 +90,14 @@ def learned_part(
     try:
         for batch in batches:
             part.number = batch[PART][0].as_py()
-            columns = [batch[name].to_pylist() for name in (TEXT, LABEL, WEIGHT)]
-            columns[1] = [tuple(map(meant, y)) if isinstance(y, list) else meant(y) for y in columns[1]]
+            (texts, of_texts), (labels, of_labels) = values_of(batch[TEXT]), values_of(batch[LABEL])
+            labels = [tuple(map(meant, y)) if isinstance(y, list) else meant(y) for y in labels]
+            columns = [texts, labels, batch[WEIGHT].to_pylist()]
             reasons = reasons_against(model, *columns)
+            for row in of_labels:
+                reasons[row] = LABEL_NOT_UTF8
+            for row in of_texts:
+                reasons[row] = TEXT_NOT_UTF8
             is_good = [reason is None for reason in reasons]
             model.learn_many(*([*itertools.compress(each, is_good)] for each in columns))
             refused = Counter(reason for reason in reasons if reason is not None)
@@ -118,6 +124,22 @@ def reasons_against(
         else:
             reasons.append(refused.get(label))
     return reasons
+
+
+def values_of(array: pa.Array) -> tuple[list[Any], set[int]]:
+    """The values of a column, and which cannot be read, as Spark's strings may be any bytes; these are `None`."""
+    try:
+        return array.to_pylist(), set()
+    except UnicodeDecodeError:
+        pass
+    values, unread = list[Any](), set[int]()
+    for row, value in enumerate(array):
+        try:
+            values.append(value.as_py())
+        except UnicodeDecodeError:
+            values.append(None)
+            unread.add(row)
+    return values, unread
 
 
 def unread_messages(model: Any, messages: Sequence[Any]) -> list[str | None]:

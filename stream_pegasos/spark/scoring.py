@@ -15,7 +15,7 @@ from stream_pegasos.evaluation.prequential import REFUSALS
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import arrow_of_answers, check_messages, check_new, column, label_type
-from stream_pegasos.spark.parts import NO_TEXT, unread_messages
+from stream_pegasos.spark.parts import NO_TEXT, TEXT_NOT_UTF8, unread_messages, values_of
 from stream_pegasos.spark.sharing import ModelFile, context_of
 
 __all__ = ["score"]
@@ -43,7 +43,7 @@ def score(
         workers can read, which each process loads once.
     text
         The column of texts; of structs with the fields, where the features of the model read several. The answers are
-        null if it is null or the message cannot be read, such as one with a number or a time that is none.
+        null if it is null or the message cannot be read, as where it is not UTF-8, or a number or a time is none.
     prediction
         The name of the new column of labels: strings, or booleans or integers if all labels of the model are; arrays of
         these if a text may have several.
@@ -100,13 +100,15 @@ def score(
 
     def said(texts: pa.Array) -> pa.Array:
         model = shared.value if path is None else shared.value.model
-        messages = texts.to_pylist()
+        messages, unread = values_of(texts)
         faults = [NO_TEXT if message is None else None for message in messages]
         try:
-            found = model.predictions(texts.drop_null().to_pylist() if texts.null_count else messages)
+            found = model.predictions([x for x in messages if x is not None] if any(faults) else messages)
         except REFUSALS:
             faults = unread_messages(model, messages)
             found = model.predictions([x for x, fault in zip(messages, faults, strict=True) if fault is None])
+        for row in unread:
+            faults[row] = TEXT_NOT_UTF8
         whole = found.probabilities if probabilities is not None else found.probabilities[:, :0]
         classes = found.classes[: whole.shape[1]]
         answers = arrow_of_answers(found.labels.tolist(), classes, whole, of_label, several)

@@ -54,6 +54,8 @@ class FollowedFile:
         self._offset = self._line = 0  # after the last line handed out
         self._rest: list[bytes] = []  # pieces of a line that has not ended yet
         self._n_rest = 0
+        self._seen: tuple[int, ...] = ()  # the open file, as it was at the last look for its successor
+        self._seen_at = 0.0  # since when it is so
 
     def batches(self) -> Iterator[Batch]:
         try:
@@ -250,11 +252,15 @@ class FollowedFile:
         return (self.name, current) if current is not None and current.st_size else None
 
     def _is_done(self) -> bool:
-        """Whether the open file was read to its end, and nothing was written to it for a while."""
+        """Whether the open file was read to its end, and nothing was seen to be written to it for a while. The times of
+        files tell nothing of that, as clocks are set and files come from other machines.
+        """
         assert self._file is not None
-        status = os.fstat(self._file.fileno())
-        is_silent = not 0.0 <= time.time() - status.st_mtime < _GRACE
-        return is_silent and status.st_size == self._offset + self._n_rest
+        status, now = os.fstat(self._file.fileno()), time.monotonic()
+        state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if state != self._seen:
+            self._seen, self._seen_at = state, now
+        return now - self._seen_at >= _GRACE and status.st_size == self._offset + self._n_rest
 
     def _move_to(self, successor: tuple[str, os.stat_result]) -> bool:
         path, status = successor

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from stream_pegasos.features.message import size_of
+from stream_pegasos.features.message import grouped, size_of
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Example, RecordError, StreamError, Truth
 from stream_pegasos.streams.options import ReadOptions
@@ -164,6 +164,43 @@ class Address(NamedTuple):
         return int(value)
 
 
+LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
+PORTS = {"kafka": "9092", "redis": "6379", "rediss": "6379"}
+
+
+def is_same_stream(address: str, other: str) -> bool:
+    """Whether two addresses name one topic or stream, however they spell its server.
+
+    Raises
+    ------
+    StreamError
+        If one of them is no address of a server.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.streams.sources import is_same_stream
+    >>> is_same_stream("redis://localhost/m?group=a", "redis://:secret@127.0.0.1:6379/m?db=0")
+    True
+    >>> is_same_stream("kafka://a,b/m", "kafka://b:9092,c/m"), is_same_stream("kafka://a/m", "kafka://a/n")
+    (True, False)
+
+    """
+    one, two = parse_address(address), parse_address(other)
+    kinds = {PORTS[each.scheme] for each in (one, two)}
+    places = [(each.path, each.integer("db", 0) if "db" in each.options else 0) for each in (one, two)]
+    return len(kinds) == 1 and places[0] == places[1] and not _servers(one).isdisjoint(_servers(two))
+
+
+def _servers(address: Address) -> set[tuple[str, str]]:
+    """The host and the port of each server."""
+    found = set()
+    for server in address.server.rpartition("@")[2].lower().split(","):
+        host, _, port = server.rpartition(":") if re.search(r":\d*$", server) else (server, "", "")
+        found.add(("localhost" if host in LOOPBACK else host, port or PORTS[address.scheme]))
+    return found
+
+
 def parse_address(address: str) -> Address:
     # Error messages leave out what may be a password.
     try:
@@ -258,15 +295,6 @@ def stdin_hint(path: str, format: str = "NAME") -> str:
 
 def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:
     """Yield examples in batches, each with the position after it; `None` is a record without an example."""
-    examples: list[Example] = []
-    size = n_records = 0
-    for example in records:
-        n_records += 1
-        if example is not None:
-            examples.append(example)
-            size += size_of(example.x)
-        if len(examples) == LARGEST_BATCH or size > _LARGEST_TEXT:
-            yield Batch(examples, position())
-            examples, size, n_records = [], 0, 0
-    if n_records:
-        yield Batch(examples, position())
+    groups = grouped(records, lambda record: 0 if record is None else size_of(record.x), _LARGEST_TEXT, LARGEST_BATCH)
+    for group in groups:
+        yield Batch([example for example in group if example is not None], position())

@@ -8,6 +8,8 @@ from commands import command as process_of
 from commands import environment, reference_of, stream, write_jsonl
 
 from stream_pegasos import load
+from stream_pegasos.common.file_lock import FileLock
+from stream_pegasos.streams.sources import is_same_stream
 
 # Commands that write over what they read: "messages.jsonl" or "model.jsonl", whose other name is "link.jsonl".
 WRITERS = (
@@ -105,3 +107,50 @@ def test_a_model_an_empty_file_and_a_damaged_model_are_replaced(ok, fails, model
     err = fails("run mail.jsonl --no-follow --checkpoint thesis.txt")
     assert "is no model" in err and "name another file" in err
     assert (here / "thesis.txt").read_text() == "ten years of work"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train mail.jsonl --save m",
+        "train mail.jsonl --load m --save m",
+        "train --load m --save m",
+        "evaluate mail.jsonl --save m",
+        "tune mail.jsonl --save m",
+        "label mail.jsonl --save m",
+        "forget-class m spam --save m",
+        "run mail.jsonl --no-follow --save m",
+        "run mail.jsonl --no-follow --checkpoint m",
+        "serve --checkpoint m",
+    ],
+)
+def test_a_model_that_another_process_writes_is_left_alone(fails, model, here, command):
+    if command.startswith(("label", "serve")):
+        pytest.importorskip("msgspec")
+    before = (here / "m").read_bytes()
+    lock = FileLock("m")
+    lock.claim()
+    assert "m is in use: another process writes it" in fails(command)
+    lock.release()
+    assert (here / "m").read_bytes() == before and not (here / ".m.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("read", "written"),
+    [
+        ("redis://h/m?group=a", "redis://user:secret@H:6379/m?maxlen=9"),
+        ("redis://localhost/m", "redis://127.0.0.1/m?db=0"),
+        ("rediss://[::1]:6379/m?db=0", "redis://localhost/m"),
+        ("kafka://a:9092,b:9092/m?group=g", "kafka://b/m"),
+        ("mail.jsonl --label-topic redis://h/labels", "redis://h:6379/labels"),
+        ("- --label-topic kafka://h/labels", "kafka://h/labels"),
+    ],
+)
+def test_a_stream_does_not_feed_itself(fails, here, read, written):
+    reason = fails(f"run {read} --no-follow --output {written}")
+    assert "the command reads it, and would read its own answers" in reason and "secret" not in reason
+
+
+def test_other_streams_are_others():
+    for other in ("redis://h/n", "redis://h/m?db=1", "redis://h:6380/m", "redis://g/m", "kafka://h/m"):
+        assert not is_same_stream("redis://h/m", other)

@@ -294,3 +294,17 @@ def test_empty_scores():
         assert (score.of_classes(), score.others(3), score.confused(3)) == ([], None, [])
         with pytest.raises(ValueError, match="window is 0"):
             make(0)
+
+
+@pytest.mark.parametrize("first", [0, 10**8, -(10**12), 2**62])
+def test_quadratic_kappa_of_large_labels_is_that_of_small_ones(first):
+    steps = np.random.default_rng(3).integers(0, 5, (2, 300))
+    truths, predicted = steps[0], np.where(steps[1] > 1, steps[0], steps[1])
+    score = OrderedScore()
+    for part in np.array_split(np.arange(300), 3):
+        labels = [[first + int(label) for label in each[part]] for each in (truths, predicted)]
+        score.update(Outcomes(*labels, [0.5] * len(part), [0.5] * len(part)))
+        state, score = score.get_state(), OrderedScore()
+        score.set_state(orjson.loads(orjson.dumps(state)))
+    wanted = metrics.cohen_kappa_score(truths, predicted, weights="quadratic")
+    assert score.quadratic_kappa == pytest.approx(wanted, rel=1e-12)

@@ -2,7 +2,12 @@
 
 import json
 
+import pytest
+
+from stream_pegasos.evaluation.prequential import chunks
 from stream_pegasos.features.message import Fields, is_blank, message_of, shown_message, size_of
+from stream_pegasos.streams.example import Example
+from stream_pegasos.streams.sources import batched
 
 MAIL = Fields({"subject": "free", "n": 7, "to": ["ann", 1], "route": {"by": "a.b"}, "none": None})
 
@@ -24,3 +29,13 @@ def test_what_a_person_reads_of_it():
     assert shown_message(MAIL) == "subject: free\nn: 7\nto: ['ann', 1]\nroute: {'by': 'a.b'}"
     blank = "", " \n", Fields({"a": "", "b": None, "c": "\t"})
     assert [is_blank(x) for x in (*blank, "x", MAIL, Fields({"n": 0}))] == [True] * 3 + [False] * 3
+
+
+@pytest.mark.parametrize(
+    "message", ["x" * 3_000_000, Fields(body="x" * 3_000_000), Fields(tags=["x" * 1_500_000, {"a": "x" * 1_500_000}])]
+)
+def test_messages_of_fields_are_as_large_as_what_is_in_them(message):
+    assert size_of(message) == 3_000_000
+    assert [len(chunk) for chunk in chunks([(message, 1)] * 5)] == [2, 2, 1]
+    batches = batched([None, Example(message, 1), None, *[Example("", 1)] * 600], lambda: 0)
+    assert [len(batch.examples) for batch in batches] == [1, 512, 88]

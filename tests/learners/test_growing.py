@@ -253,32 +253,3 @@ def test_which_models_forget_no_class():
     together.learn_many([{"a": 1.0}, {"b": 1.0}] * 9, [["x", "y"], ["y", "z"]] * 9)
     together.forget_class("x")
     assert together.predict_one({"b": 1.0}).keys() == {"y", "z"}
-
-
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-@pytest.mark.parametrize("labels", [["ham", "spam", "eggs"], [1, 7, 1], ["ham", "spam", "ham"]])
-def test_an_interruption_leaves_the_labels_and_counts_of_what_was_learned(labels, class_weight, tmp_path, monkeypatch):
-    """The engine gives control back after an example; then a signal comes."""
-    X, y = [{f"f{i}": 1.0, f"of {i % 3}": 1.0} for i in range(12)], labels * 4
-    for n in range(12):
-        model, expected = (AdaptiveClassifier(class_weight=class_weight) for _ in range(2))
-        learn, left = model._learn_blocks, n
-
-        def interrupted(encoder, rows, targets, weights, learn=learn):
-            nonlocal left
-            here, left = min(left, len(targets)), left - min(left, len(targets))
-            found = learn(encoder, rows[:here], targets[:here], None if weights is None else weights[:here])
-            if here < len(targets):
-                raise KeyboardInterrupt
-            return found
-
-        monkeypatch.setattr(model, "_learn_blocks", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            model.learn_many(X, y)
-        monkeypatch.undo()
-        expected.learn_many(X[:n], y[:n])
-        assert model.predict_many(X).tolist() == expected.predict_many(X).tolist()
-        assert model.to_state()[2].get("label_counts") == expected.to_state()[2].get("label_counts")
-        model.save(tmp_path / "m.st")
-        again = load(tmp_path / "m.st")
-        again.learn_many(X, y)

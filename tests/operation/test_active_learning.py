@@ -213,6 +213,17 @@ def test_what_others_tell_wins_over_a_label_that_could_be_taken_back():
     assert [given.message.x for given in active_learning.due(at_once=True)] == ["a"]
 
 
+def test_labels_that_could_not_be_learned_keep_their_order():
+    active_learning = ActiveLearning()
+    active_learning.add(["a", "b", "c", "d"])
+    for number in (2, 1, 3):
+        active_learning.give(number, "x")
+    due = active_learning.due(at_once=True)
+    active_learning.give(4, "x")
+    active_learning.hold([due[0], due[2]])
+    assert [given.message.x for given in active_learning.due(at_once=True)] == ["b", "c", "d"]
+
+
 def test_bad_input_is_refused():
     for options in ({"size": -1}, {"size": 1.5}, {"seconds": -1.0}):
         with pytest.raises((TypeError, ValueError)):

@@ -381,3 +381,27 @@ def test_where_nothing_can_be_locked_it_goes_on_and_says_why_unless_another_proc
     run.start().learn_and_wait()
     run.checkpoints.close()
     assert load_with_progress(path)[1] == {"n": 1}
+
+
+@needs_posix
+def test_a_folder_that_cannot_be_written_is_refused_at_the_start(path, monkeypatch):
+    """As a second process could begin there once it can be written."""
+    with monkeypatch.context() as patch:
+        patch.setattr("stream_pegasos.common.file_lock.os.open", read_only)
+        with pytest.raises(OSError, match=r"cannot write .*, nor a lock beside it: Permission denied"):
+            Checkpoints(path).claim()
+    with pytest.raises(OSError, match="No such file or directory"):
+        Checkpoints(path.parent / "nowhere" / "model").claim()
+
+
+@needs_posix
+def test_a_file_with_the_longest_name_is_locked(tmp_path):
+    first, second = (Checkpoints(tmp_path / ("m" * 255)) for _ in range(2))
+    first.claim()
+    with pytest.raises(OSError, match="is in use"):
+        second.claim()
+    first.close()
+
+
+def test_a_device_needs_no_lock():
+    Checkpoints(os.devnull).claim()

@@ -88,3 +88,23 @@ def test_only_labels_that_may_be_learned_are_described():
     with serving(Service(TextClassifier(), labels=["spam", "ham"])) as client:
         refused(send(client, "/describe", {"refund": None}), 422, "'refund' is none of")
         ok(send(client, "/describe", {"spam": "win a prize"}))
+
+
+def test_those_that_wait_are_woken_whatever_an_encoder_raises():
+    begun, go_on = threading.Event(), threading.Event()
+
+    def encode(X):
+        begun.set()
+        assert go_on.wait(30)
+        raise LookupError("wrong")
+
+    async def ask():
+        encoding = Encoding(encode)
+        first = asyncio.create_task(encoding.encode(["a"]))
+        await asyncio.to_thread(begun.wait, 30)
+        second = asyncio.create_task(encoding.encode(["b"]))  # which waits for the end of the first one
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.wait_for(asyncio.gather(first, second), 30)
+
+    asyncio.run(ask())

@@ -19,7 +19,7 @@ def test_fields_come_by_their_names():
     alone, service = model(), Service(model(), active_learning=ActiveLearning(seconds=0))
     alone.learn_many([SPAM, HAM] * 5, ["spam", "ham"] * 5)
     with serving(service) as client:
-        learn(client, [{**SPAM, "label": "spam", "size": 7}, {**HAM, "label": "ham"}] * 5)
+        learn(client, [{**SPAM, "label": "spam"}, {**HAM, "label": "ham"}] * 5)
         question = {"subject": "free prize", "id": 7}
         answer = predict(client, question)
         assert answer["margin"] == alone.decision_function_one({"subject": "free prize"}) and answer["id"] == 7
@@ -35,12 +35,14 @@ def test_fields_come_by_their_names():
         newest = ok(client.get("/monitor"))["newest"][0]
         assert newest["text"] == "subject: free prize"
         schemas = ok(client.get("/openapi.json"))["components"]["schemas"]
-        assert {"subject", "body", "id"} == schemas["Message"]["properties"].keys()
+        assert {"subject", "body", "id", "label", "weight"} == schemas["Message"]["properties"].keys()
 
 
 def test_what_is_refused():
     with serving(Service(model())) as client:
-        refused(send(client, "/predict", {"text": "free"}), 422, "subject, body: there is none, and no id")
+        refused(send(client, "/predict", {"id": 7}), 422, "subject, body: nothing is kept of a message with this id")
+        refused(send(client, "/predict", {}), 422, "subject, body: there is none, and no id")
+        refused(send(client, "/predict", [SPAM, {**SPAM, "Body": ""}]), 422, "'Body'; the nearest one is 'body'")
         fault = "message 1: field 'subject': a text must be a str, not int"
         refused(send(client, "/predict", [SPAM, {"subject": 7}]), 422, fault)
         refused(send(client, "/learn", [{**SPAM, "label": "x"}, {"body": [], "label": "x"}]), 422, "message 1")

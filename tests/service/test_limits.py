@@ -3,14 +3,18 @@
 import asyncio
 import json
 import tracemalloc
+import urllib.error
+import urllib.request
+from types import SimpleNamespace
 
 import pytest
 from kinds import several_classes, several_labels
 from serving import GOOD, begin, learn, ok, part, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.service import Limits, Service, create_app, label_checks
+from stream_pegasos.service import Limits, Service, bodies, create_app, label_checks
 from stream_pegasos.service.micro_batching import MicroBatching
+from stream_pegasos.service.operations import operations_of
 
 httpx = pytest.importorskip("httpx")
 JSON = {"content-type": "application/json"}
@@ -26,6 +30,67 @@ def test_limits():
         in_parts = client.post("/learn", content=iter([b" " * 400] * 3), headers=JSON)  # with no length told
         refused(in_parts, 413, "too large")
         assert ok(client.get("/monitor"))["n"] == 0
+
+
+MOST = Limits(body=200_000, text=20_500, batch=3)
+# For each limit of each operation what is as large as may be; one more is refused. `n` is the limit.
+AT_LIMITS = {
+    "/predict": {
+        "items": lambda n: [{"text": "x"}] * n,
+        "text": lambda n: [{"text": "x" * n}],
+    },
+    "/learn": {
+        "items": lambda n: [GOOD] * n,
+        "text": lambda n: [{**GOOD, "text": "x" * n}],
+        "label": lambda n: {**GOOD, "label": "x" * n},
+        "labels": lambda n: {**GOOD, "label": [f"{i}" for i in range(n)]},
+    },
+    "/describe": {
+        "items": lambda n: {"a": None, "b": ["x"] * (n - 1)},
+        "text": lambda n: {"a": ["x", "x" * n]},
+        "label": lambda n: {"x" * n: None},
+    },
+    "/explain": {
+        "text": lambda n: {"text": "x" * n},
+        "label": lambda n: {"text": "x", "label": "x" * n},
+    },
+    "/teach": {
+        "label": lambda n: {"number": 1, "label": "x" * n},
+        "labels": lambda n: {"number": 1, "label": [f"{i}" for i in range(n)]},
+    },
+    "/take-back": {},
+}
+
+
+def test_each_limit_of_each_operation():
+    operations = operations_of(Service(TextClassifier(), limits=MOST), SimpleNamespace())
+    assert {one.path for one in operations if one.takes is not None} == {*MOST.of} == {*AT_LIMITS}
+    for path, limits in MOST.of.items():
+        for name, at_limit in AT_LIMITS[path].items():
+            make = several_labels if name == "labels" else TextClassifier
+            for more in 0, 1:
+                service = Service(make(), limits=MOST)
+                with serving(service) as client:
+                    response = send(client, path, at_limit(getattr(limits, name) + more))
+                    if more:
+                        refused(response, 413, f"may have {getattr(limits, name):,}")
+                        assert service.model.n_learned == 0
+                    else:  # no message waits for its label, and nothing is known of a label that is explained
+                        assert response.status_code in {"/teach": [404], "/explain": [200, 422]}.get(path, [200])
+        with serving(Service(TextClassifier(), limits=MOST)) as client:
+            refused(client.post(path, content=b" " * (limits.body + 1), headers=JSON), 413, "it may have 200,000 bytes")
+            assert client.post(path, content=b" " * limits.body, headers=JSON).status_code == 422
+
+
+def test_the_limits_of_parameters(client):
+    for path, schema in ok(client.get("/openapi.json"))["paths"].items():
+        for parameter in schema.get("get", {}).get("parameters", []):
+            most, name = parameter["schema"], parameter["name"]
+            largest = most.get("maximum") or "x" * most.get("maxLength", 0)
+            if largest:
+                beyond = largest + 1 if "maximum" in most else largest + "x"
+                assert client.get(path, params={name: largest}).status_code in (200, 404)
+                refused(client.get(path, params={name: beyond}), 422, "")
 
 
 def test_labels_do_not_become_too_many():
@@ -56,6 +121,26 @@ def test_a_body_that_does_not_come():
     app = create_app(Service(TextClassifier(), limits=Limits(seconds=0.05)))
     asyncio.run(begin(app, "/learn", [part(b"", more=True)], sent.append))
     assert sent[0]["status"] == 408
+
+
+def test_a_client_that_closes_the_connection_sees_that_its_body_is_too_large(serve):
+    """urllib sends all of it before it reads."""
+    served = serve()
+    for n in 1, 2, 3:
+        asked = urllib.request.Request(f"{served.url}/predict", b" " * (n * (8 << 20) + 1), JSON)
+        with pytest.raises(urllib.error.HTTPError) as refusal:
+            urllib.request.urlopen(asked, timeout=60)
+        assert refusal.value.code == 413
+        refusal.value.close()
+
+
+def test_a_body_that_is_too_large_is_not_read_for_ever(monkeypatch):
+    monkeypatch.setattr(bodies, "MOST_PASSED_OVER", 1_000)
+    for head in ([part(b" " * 100, more=True)], [part(b" " * 11, more=True)]):
+        sent, rest = [], [*head, *[part(b" " * 100, more=True)] * 30]
+        app = create_app(Service(TextClassifier(), limits=Limits(body=10)))
+        asyncio.run(begin(app, "/learn", rest, sent.append))
+        assert sent[0]["status"] == 413
 
 
 @pytest.mark.parametrize("path", ["/predict", "/learn"])

@@ -87,9 +87,29 @@ def test_which_label_is_positive_must_be_said_where_a_decision_rests_on_it():
         learn(client, [{"text": "a", "label": True}, {"text": "b", "label": False}])
 
 
-@pytest.mark.parametrize("field", ["NaN", '"\\ud800"', "1e400", '{"text": 3}'])
-def test_a_field_that_nobody_reads_may_be_anything(client, field):
-    ok(client.post("/predict", content=f'{{"text": "a", "x": {field}}}', headers={"content-type": "application/json"}))
+@pytest.mark.parametrize(
+    ("path", "key", "nearest"),
+    [
+        ("/predict", "ID", "id"),
+        ("/learn", "wieght", "weight"),
+        ("/learn", "Label", "label"),
+        ("/explain", "txt", "text"),
+        ("/teach", "nubmer", "number"),
+        ("/take-back", "n`r", "number"),
+        ("/learn", "x" * 1_000, "text"),
+    ],
+)
+def test_a_key_that_is_misspelt_is_refused(client, path, key, nearest):
+    sent = {"number": 1, "label": "a"} if path == "/teach" else {"number": 1} if path == "/take-back" else GOOD
+    told = f"unknown key {key[:50]!r}; the nearest one is {nearest!r}"
+    for value in (1, float("nan"), "\ud800"):
+        refused(send(client, path, {**sent, key: value}), 422, told)
+    if path in ("/predict", "/learn"):
+        refused(send(client, path, [sent, {**sent, key: 1}]), 422, told)
+
+
+def test_a_parameter_that_is_misspelt_is_refused(client):
+    refused(client.get("/classes", params={"serach": "a"}), 422, "'serach'; the nearest one is 'search'")
 
 
 def test_paths_that_are_none(client):

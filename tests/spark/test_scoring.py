@@ -53,6 +53,32 @@ def test_answers_are_those_of_the_model(spark, tmp_path, name):
     assert [tuple(row.prediction) if several else row.prediction for row in said[:-1]] == wanted.labels.tolist()
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_a_text_that_is_not_utf8_has_no_answer_and_an_error(spark, several):
+    """As `spark.read.text` gives them of a file in Latin-1."""
+    from pyspark.sql import functions as f
+
+    from stream_pegasos.spark import learn, score
+
+    model = TextClassifier(features=TextFeatures(on="body") + Category(on="tag")) if several else TextClassifier()
+    wrap = (lambda text: {"body": text, "tag": text}) if several else (lambda text: text)
+    model.learn_many([*map(wrap, TEXTS[:300])], LABELS[:300])
+    rows = [(i, text.encode(), label.encode()) for i, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))]
+    rows[350:350] = [(1_000, "café".encode("latin-1"), b"spam"), (1_001, b"cafe", b"sp\xe4m"), (1_002, None, b"ham")]
+    frame = spark.createDataFrame(rows, "i long, text binary, label binary").coalesce(1)
+    frame = frame.select("i", *(f.col(name).cast("string").alias(name) for name in ("text", "label")))
+    if several:
+        fields = [f.col("text").alias(name) for name in ("body", "tag")]
+        frame = frame.select("i", f.struct(*fields).alias("text"), "label")
+    found = {row.i: row for row in score(frame.drop("label"), model).drop("text").collect()}
+    assert (found[1_000].prediction, found[1_000].error) == (None, "the text is not UTF-8")
+    assert [found[i].prediction for i in range(400)] == [model.predict_one(wrap(text)) for text in TEXTS]
+    learned = learn(frame, model, order="i", parts=1)
+    assert learned.refused == {"the text is not UTF-8": 1, "the label is not UTF-8": 1} | (
+        {} if several else {"the text is null": 1}
+    )
+
+
 def test_messages_of_fields_come_as_structs(spark):
     from pyspark.sql import functions as f
 

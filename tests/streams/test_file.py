@@ -3,7 +3,9 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -183,6 +185,31 @@ def test_a_writer_that_goes_on_in_the_rotated_file(mail, follow, monkeypatch):
     following.wait_for("a", "b")
     append(mail, "c")
     following.wait_for("a", "b", "c")
+
+
+@pytest.mark.parametrize("seconds", [-3600, 3600])
+def test_no_clock_tells_when_a_rotated_file_is_complete(mail, follow, monkeypatch, seconds):
+    """As where the file comes from a machine whose clock is ahead, or behind."""
+    append(mail, "a")
+    following = follow(mail)
+    following.wait_for("a")
+    now, looks, find = [0.0], [], file.FollowedFile._successor
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=time.sleep, time=time.time)
+    monkeypatch.setattr(file, "time", clock)
+    monkeypatch.setattr(file.FollowedFile, "_successor", lambda source: looks.append(1) or find(source))
+    with mail.open("a") as writer:
+        rename(mail)
+        old(f"{mail}.1", seconds)
+        append(mail, "c")
+        begun = len(looks)
+        following.wait(lambda: len(looks) > begun + 3 or "rotated" in str(following.events))
+        writer.write(line("late"))
+    old(f"{mail}.1", seconds)
+    following.wait_for("a", "late")
+    begun = len(looks)
+    following.wait(lambda: len(looks) > begun + 2)
+    now[0] = 1.0
+    following.wait_for("a", "late", "c")
 
 
 @pytest.mark.parametrize("again", [False, True])

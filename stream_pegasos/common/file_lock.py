@@ -1,0 +1,74 @@
+"""The lock of a model file: whoever writes one holds it, from before it is read until it is written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # only POSIX has it
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["FileLock"]
+
+LONGEST_NAME = 255  # bytes
+
+
+class FileLock:
+    """Keeps other processes from writing a file, by a lock on a file beside it. Devices and pipes need none.
+
+    Parameters
+    ----------
+    path
+        The file that will be written.
+    tell
+        Called with a line of text where the file system has no locks, as some that are mounted from a network.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], tell: Callable[[str], None] = lambda text: None) -> None:
+        self.path = Path(os.path.realpath(path))
+        name = f".{self.path.name}.lock"
+        if len(os.fsencode(name)) > LONGEST_NAME:
+            name = f".{zlib.crc32(os.fsencode(self.path.name)):08x}.lock"
+        self._at, self._tell = self.path.with_name(name), tell
+        self._file: int | None = None
+
+    def claim(self) -> None:
+        """Take the lock, until `release`; nothing happens if it is taken.
+
+        Raises
+        ------
+        OSError
+            If another process has it, or the folder cannot be written.
+        """
+        if fcntl is None or self._file is not None or (self.path.exists() and not self.path.is_file()):
+            return
+        try:
+            file = os.open(self._at, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:  # nor could the file be written; a second process must not begin beside this one
+            raise OSError(f"cannot write {self.path}, nor a lock beside it: {error.strerror or error}") from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(file), os.stat(self._at)):
+                raise BlockingIOError  # the process that released it has just removed it
+        except (BlockingIOError, PermissionError, FileNotFoundError):
+            os.close(file)
+            raise OSError(f"{self.path} is in use: another process writes it") from None
+        except OSError as error:
+            os.close(file)
+            reason = error.strerror or error
+            self._tell(f"cannot lock {self._at} ({reason}): see to it that no other process writes {self.path.name}")
+            return
+        self._file = file
+
+    def release(self) -> None:
+        """Let other processes have it."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._at)
+            os.close(self._file)
+            self._file = None
