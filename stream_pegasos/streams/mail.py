@@ -126,5 +126,9 @@ def read_mails(file: BinaryIO, parse: Callable[[bytes], Parsed]) -> Iterator[Exa
         if mail is None:
             yield unreadable(ValueError(f"the mail is {TOO_LONG}"), number)
             continue
-        x, y, w, id = parse(unwrapped(mail))
-        yield Example(x, y, w, number, id)
+        try:
+            x, y, w, id = parse(unwrapped(mail))
+        except ValueError as error:
+            yield unreadable(error, number)
+        else:
+            yield Example(x, y, w, number, id)

@@ -42,6 +42,7 @@ LINES = {
     "jsonl": '{{"label": "{}", "text": "cheap pills"}}\n',
     "jsonl of several": '{{"label": ["a", "{}"], "text": "cheap pills"}}\n',
     "fasttext": "__label__{} cheap pills\n",
+    "mail": "From me Fri Jan  3 10:00:00 2020\nLabel: {}\n\nhello\n",
 }
 
 
