@@ -313,27 +313,41 @@ def _pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
 
 
 def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
-    done = 0
+    rest = chunk
     # With two classes, the margin tells the predicted label only if both are known.
-    while done < len(chunk) and None in model.classes:
-        yield _predict_learn_one(model, chunk[done])
-        done += 1
-    if done == len(chunk):
-        return
-    X, y, w = columns_of(chunk[done:])
+    while rest and None in model.classes:
+        n = _n_of_only(model, rest)
+        if n:
+            yield from _predict_learn_together(model, rest[:n], threads)
+        else:
+            yield _predict_learn_one(model, rest[0])
+        rest = rest[max(n, 1) :]
+    if rest:
+        yield from _predict_learn_together(model, rest, threads)
+
+
+def _n_of_only(model: Any, chunk: list[Labelled]) -> int:
+    """How many of the first examples have the only label that is known."""
+    known = [label for label in model.classes if label is not None] if model.n_learned else []
+    others = (i for i, (_, y, *_) in enumerate(chunk) if len(known) != 1 or (type(y), y) != (type(known[0]), known[0]))
+    return next(others, len(chunk))
+
+
+def _predict_learn_together(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
+    X, y, w = columns_of(chunk)
     try:
         predictions = model.predict_learn_many(X, y, w, threads=threads)
-        yield PredictedBlock(predictions, model.classes, y, chunk[done:])
+        yield PredictedBlock(predictions, model.classes, y, chunk)
     except PartlyLearnedError as error:
         assert error.predictions is not None
         n = error.n_learned
-        yield PredictedBlock(error.predictions, model.classes, y[:n], chunk[done : done + n])
+        yield PredictedBlock(error.predictions, model.classes, y[:n], chunk[:n])
         if not isinstance(error.__cause__, REFUSALS):
             raise
-        raise ExampleError(str(error.__cause__), chunk[done + n]) from error
+        raise ExampleError(str(error.__cause__), chunk[n]) from error
     except REFUSALS:
         # Nothing was learned: one by one, the refused example is found.
-        for example in chunk[done:]:
+        for example in chunk:
             yield _predict_learn_one(model, example)
 
 

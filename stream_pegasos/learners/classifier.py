@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
+import numpy as np
 from river import base
 
 from stream_pegasos.common.checks import check_integer
@@ -156,8 +157,7 @@ class Classifier(LearnsRows, OneByOne, base.Estimator):
     ) -> Predictions:
         """Prequential evaluation in one call: predict each example, then learn it.
 
-        The classes of the result are those known at the end; a class that was not yet known has a score of −inf. While
-        only one label is known, its probability counts all examples of the call.
+        The classes of the result are those known at the end; a class that was not yet known has a score of −inf.
 
         Parameters
         ----------
@@ -165,13 +165,16 @@ class Classifier(LearnsRows, OneByOne, base.Estimator):
             As for `learn_many`, and raising as it does.
         """
         encoder, rows = self._encode_many(X, threads)
+        w = list(w) if isinstance(w, Iterable) else w
         with self.lock:
+            core, n_before = self._core, self._core.n_learned
             try:
-                said = self._core.predictions_of(self._core.learn_rows(encoder, rows, y, w))
+                found = core.learn_rows(encoder, rows, y, w)
                 self._name_features(rows)
-                return said
+                return core.predictions_of(found, core.n_before_each(n_before, len(found.margins), w))
             except PartlyLearnedError as error:
-                error.predictions = self._core.predictions_of(error.found)
+                n_before_each = core.n_before_each(n_before, len(error.found.margins), w)
+                error.predictions = core.predictions_of(error.found, n_before_each)
                 raise
 
     def predictions(self, X: Any, threads: int = 1) -> Predictions:
@@ -300,8 +303,16 @@ class Classifier(LearnsRows, OneByOne, base.Estimator):
         encoder, rows = self.encode_many(X, int(threads))
         return encoder.with_threads(int(threads)), rows
 
-    def predictions_of(self, found: RawScores) -> Predictions:
-        labels, n_learned = self._labels, self.n_learned
+    def n_before_each(self, n_before: int, n: int, w: Any) -> Any:
+        """How many examples were learned before each of n, which a call learned with weights w."""
+        if self.n_learned == n_before:
+            return n_before
+        teaches = np.array(w[:n] if isinstance(w, list) else [w] * n, np.float64) > 0.0
+        return n_before + np.cumsum(teaches) - teaches
+
+    def predictions_of(self, found: RawScores, n_learned: Any = None) -> Predictions:
+        """The predictions that raw scores make; `n_learned` is how many examples were learned before each of them."""
+        labels, n_learned = self._labels, self.n_learned if n_learned is None else n_learned
         return Predictions(
             found.margins[:, 1] if self.has_one_margin else found.margins,
             lambda: labels.labels_many(found.margins, found.decided),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import targets_of
 from stream_pegasos.learners.label_meaning import TRUTHS, Label, truth_of, written_like
-from stream_pegasos.learners.probabilities import Floats, of_classes, of_example, of_only, same_for_all
+from stream_pegasos.learners.probabilities import Floats, for_each, of_classes, of_example, of_only
 
 Margins = Any  # of one example by class: a list, or an array where each class has a column
 
@@ -68,7 +68,7 @@ class Labels:
         found: NDArray[Any] = label_array(choices)[numbers]
         return found
 
-    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         """The probability of each label."""
         if len(margins) == 1:
             return of_only(self.of_target(0), n_learned)
@@ -76,11 +76,11 @@ class Labels:
         return dict(zip(self.known, of_example(margins, calibrated), strict=False))
 
     def probabilities_many(
-        self, margins: Floats, calibrated: Floats, n_learned: int
+        self, margins: Floats, calibrated: Floats, n_learned: Any
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probabilities of each example."""
         if margins.shape[1] == 1:
-            return same_for_all(of_only(self.of_target(0), n_learned), len(margins))
+            return for_each(of_only(self.of_target(0), n_learned), len(margins))
         return self.known[: margins.shape[1]], of_classes(margins, calibrated)
 
     def get_state(self) -> Any:
@@ -149,7 +149,7 @@ class SignedLabels(Labels):
         found: NDArray[Any] = label_array(self.choices[:2])[numbers]
         return found
 
-    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         first, second, _ = self.choices
         if first != second:
             return {first: 1.0 - calibrated[0], second: calibrated[0]}
@@ -157,11 +157,11 @@ class SignedLabels(Labels):
         return {} if only is None else of_only(only, n_learned)
 
     def probabilities_many(
-        self, margins: Floats, calibrated: Floats, n_learned: int
+        self, margins: Floats, calibrated: Floats, n_learned: Any
     ) -> tuple[tuple[Label | None, ...], Floats]:
         if self.choices[0] != self.choices[1]:
             return self.choices[:2], of_classes(margins, calibrated)
-        return same_for_all(self.probabilities(margins, (), n_learned), len(margins))
+        return for_each(self.probabilities(margins, (), n_learned), len(margins))
 
     def get_state(self) -> Any:
         negative, positive = map(pack, self.known)

@@ -62,12 +62,12 @@ class LabelSets(Labels):
         return found
 
     def probabilities_many(
-        self, margins: Floats, calibrated: Floats, n_learned: int
+        self, margins: Floats, calibrated: Floats, n_learned: Any
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probability that each holds; 0 for those yet to come."""
         return self.known[: margins.shape[1]], np.where(np.isfinite(margins), of_each(margins, calibrated), 0.0)
 
-    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         """The probability that each label holds, and that it does not."""
         each = of_each(margins, np.array(calibrated)).tolist()
         pairs = [*zip(self.known, each, strict=False), *((label, 0.0) for label in self.never)]

@@ -60,14 +60,14 @@ class OrderedLabels(Labels):
         return medians
 
     def probabilities_many(
-        self, margins: Floats, calibrated: Floats, n_learned: int
+        self, margins: Floats, calibrated: Floats, n_learned: Any
     ) -> tuple[tuple[Label | None, ...], Floats]:
         order = self.order_of(margins)
         if len(order) == 1:
             return super().probabilities_many(margins, calibrated, n_learned)
         return tuple(self.known[number] for number in order.tolist()), np.exp(margins[:, order])
 
-    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: int) -> dict[Any, Any]:
+    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         classes, found = self.probabilities_many(margins[np.newaxis], np.array([calibrated]), n_learned)
         return dict(zip(classes, found[0].tolist(), strict=True))
 
@@ -204,8 +204,8 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
             )
         return explain(self._learner, encoder, x, [(0, 1.0)], with_intercept=False)
 
-    def predictions_of(self, found: RawScores) -> Predictions:
-        said = super().predictions_of(found)
+    def predictions_of(self, found: RawScores, n_learned: Any = None) -> Predictions:
+        said = super().predictions_of(found, n_learned)
         said.scores = found.margins[:, self._labels.order_of(found.margins)]
         return said
 

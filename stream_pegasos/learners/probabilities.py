@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.driver import AS_LIKELY, LARGEST_LOG_ODDS
 
-__all__ = ["of_classes", "of_each", "of_example", "of_only", "same_for_all"]
+__all__ = ["for_each", "of_classes", "of_each", "of_example", "of_only"]
 
 Floats = NDArray[np.float64]
 
@@ -85,15 +85,20 @@ def of_each(margins: Floats, calibrated: Floats) -> Floats:
     return np.where(margins > 0.0, np.maximum(probabilities, 0.5 + 2.0**-53), probabilities)
 
 
-def of_only(label: Any, n_learned: int) -> dict[Any, float]:
-    """The probabilities after n examples of one label, by Laplace's rule of succession; `None` is any other label."""
+def of_only(label: Any, n_learned: Any) -> dict[Any, Any]:
+    """The probabilities after n examples of one label, by Laplace's rule of succession; `None` is any other label. For
+    an array of n, arrays.
+    """
     probability = (n_learned + 1) / (n_learned + 2)
     return {label: probability, None: 1.0 - probability}
 
 
-def same_for_all(probabilities: Mapping[Any, float], n: int) -> tuple[tuple[Any, ...], Floats]:
-    """The labels, and their probabilities, which are the same for each of n examples."""
-    return tuple(probabilities), np.full((n, len(probabilities)), list(probabilities.values()))
+def for_each(probabilities: Mapping[Any, Any], n: int) -> tuple[tuple[Any, ...], Floats]:
+    """The labels, and their probabilities, a row for each of n examples; a number is the same for all."""
+    found = np.empty((n, len(probabilities)))
+    for column, values in enumerate(probabilities.values()):
+        found[:, column] = values
+    return tuple(probabilities), found
 
 
 def sigmoid(log_odds: Floats) -> Floats:

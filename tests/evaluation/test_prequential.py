@@ -380,3 +380,23 @@ def test_ordered_classes_have_a_margin():
         ((label, probability, margin),) = predictions_of(model, [text])
         others = [p for other, p in model.predict_proba_one(text).items() if other != label]
         assert margin == pytest.approx(np.log(probability) - np.log(max(others)), abs=1e-9)
+
+
+@pytest.mark.parametrize("make", [TextClassifier, lambda: TextClassifier(classifier=PegasosClassifier())])
+@pytest.mark.parametrize("weights", [[1.0] * 9, [1.0, 0.0, 2.0] * 3, [0.0] * 9])
+def test_examples_of_the_only_label_are_learned_together_as_one_by_one(make, weights):
+    chunk = [(f"word {i}", "b" if i == 7 else "a", weights[i]) for i in range(9)]
+    together, apart = make(), make()
+    blocks = [*predict_learn(together, chunk)]
+    assert len(blocks) < len(chunk) or not any(weights)
+    labels, found = [], []
+    for block in blocks:
+        labels += block.predictions.labels.tolist()
+        found += [
+            dict(zip(block.predictions.classes, row, strict=True)) for row in block.predictions.probabilities.tolist()
+        ]
+    for (x, y, w), label, probabilities in zip(chunk, labels, found, strict=True):
+        assert label == apart.predict_one(x)
+        expected = apart.predict_proba_one(x)
+        assert {name: value for name, value in probabilities.items() if value} == pytest.approx(expected)
+        apart.learn_one(x, y, w)
