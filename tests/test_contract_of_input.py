@@ -25,7 +25,7 @@ class Weird:
 
 BAD_VALUES = [math.nan, math.inf, -math.inf, 1e300, -1.1e45, None, "1", "", b"1", [1.0], {}, 1j, object(), Weird()]
 BAD_VALUES += [np.array([1.0, 2.0]), np.float64("nan"), np.str_("1"), 10**400, pd.NA, pd.NaT]
-BAD_VALUES += [np.datetime64("NaT"), np.float32("nan")]
+BAD_VALUES += [np.datetime64("NaT", "ns"), np.float32("nan")]
 BAD_NAMES = [1.5, None, (1, 2.5), ("a", None), b"a", frozenset(), math.nan, np.float64(1.5), (("a",), 1j)]
 BAD_WEIGHTS = [-1.0, -1e-300, math.nan, math.inf, 1.1e30, None, "1", [1.0], np.array([1.0, 1.0]), {}, 1j]
 BAD_EXAMPLES = [None, 5, "text", b"text", [("a", 1.0)], [1.0, 2.0], ("a",), {"a"}, np.ones(3), pd.Series({"a": 1.0})]
