@@ -296,3 +296,49 @@ def test_a_text_of_words_that_crowd_hangs_nobody(classifier, multiplier, shift, 
     code = HANGS.format(classifier=classifier, multiplier=multiplier, shift=shift, binary=binary)
     n, right, predicted = run(code, timeout=300)
     assert n > 400_000 and right and predicted is False
+
+
+@pytest.mark.parametrize(
+    "make, rows_of_a_call",
+    [
+        ("AdaptiveClassifier()", 1),
+        ("PegasosClassifier(average=True)", 1),
+        ("PegasosClassifier(average=True)", 60),
+        ("PegasosClassifier(batch_size=3)", 1),
+    ],
+)
+def test_where_memory_ends_no_step_is_left_half_taken(make, rows_of_a_call):
+    """In a process with ever more memory: after each failure the model is one that learned the first examples."""
+    pytest.importorskip("resource", reason="memory is limited the POSIX way")
+    printed = run(
+        f"""
+        import json, resource
+        import numpy as np
+        from scipy import sparse
+        from stream_pegasos import AdaptiveClassifier, PegasosClassifier
+
+        n, width, at_a_time = 60, 8_000, {rows_of_a_call}  # features that are new in each row
+        X = sparse.csr_matrix((np.ones(n * width), np.arange(n * width), np.arange(0, n * width + 1, width)))
+        y = [i % 2 == 0 for i in range(n)]
+        (model, other), (_, hard) = ({make}, {make}), resource.getrlimit(resource.RLIMIT_AS)
+        failures, alike = set(), []
+        for more in range(0, 60, 3):
+            calls = [(X[i : i + at_a_time], y[i : i + at_a_time]) for i in range(model.n_learned, n, at_a_time)]
+            with open("/proc/self/statm") as file:
+                used = int(file.read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + (more << 20), hard))
+            try:
+                for rows, labels in calls:
+                    model.learn_many(rows, labels)
+            except MemoryError:
+                failures.add(model.n_learned)
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+            while other.n_learned < model.n_learned:
+                other.learn_many(X[other.n_learned], y[other.n_learned : other.n_learned + 1])
+            (arrays, *rest), (expected, *its) = model.to_state(), other.to_state()
+            alike.append(rest == its and all(np.array_equal(arrays[name], expected[name]) for name in expected))
+        print(json.dumps([model.n_learned == n, bool(failures), all(alike)]))
+        """
+    )
+    assert printed == [True, True, True]

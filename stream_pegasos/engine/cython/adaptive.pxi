@@ -238,6 +238,8 @@ cdef class AdaptiveLearner(ColumnLearner):
         cdef bint near
         cdef double rate = 0.0
         weight = min(weight, LARGEST_EXAMPLE)
+        if make_room_for(&self._table, e) < 0:  # before anything changes
+            return NO_MEMORY
         if self._reduction == MULTILABEL:
             if not 0 <= one < self._set_starts.shape[0] - 1:
                 return NO_CLASS

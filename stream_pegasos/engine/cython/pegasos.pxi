@@ -245,6 +245,8 @@ cdef class PegasosLearner(Learner):
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         cdef Steps* its = self._steps
         cdef bint violated
+        if self.weights._spread == NULL and self._reserve(e) < 0:
+            return NO_MEMORY
         if self.several:
             return self._learn_columns(e, <Py_ssize_t> y, weight)
         self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_LESSON))
@@ -376,6 +378,15 @@ cdef class PegasosLearner(Learner):
         cdef Py_ssize_t n = self._steps[c].n_iterations
         if 0 < self._average_from <= n:
             self.weights._accumulate(c, <double> n if self._average_by_t else 1.0)
+
+    cdef int _reserve(self, const Row* e) noexcept nogil:
+        """Have room for what learning an example may add, before anything changes."""
+        cdef Py_ssize_t n_columns = self.weights.n_columns + 1 if self.several else 1
+        if self._batch_size == 1:
+            return make_room_for(&self.weights._table, e)
+        if self._reserve_buffer(self._buffer_size + n_columns * e.n) < 0:
+            return -1
+        return make_room(&self.weights._table, self._buffer_size + e.n)
 
     # The mini-batch buffer
 

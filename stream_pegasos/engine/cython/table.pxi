@@ -164,6 +164,13 @@ cdef int make_room(Table* table, Py_ssize_t n) noexcept nogil:
     return 0
 
 
+cdef inline int make_room_for(Table* table, const Row* e) noexcept nogil:
+    """For a record of each feature of an example, before anything changes; -1 if there is no memory."""
+    if table.n + e.n < table.room and not is_crowded(table, table.n + e.n):
+        return 0
+    return make_room(table, e.n)
+
+
 cdef inline Py_ssize_t place_for(Table* table, uint64_t h) noexcept nogil:
     """Where the record of `h` stands, one of zeros if there was none; -1 if there is no memory."""
     cdef Py_ssize_t position = find(table, h)

@@ -320,8 +320,8 @@ cdef class WeightDict:
         cdef int64_t key
         self._spread = <double*> calloc(n_columns + 1, sizeof(double))
         self._spread_sums = <double*> calloc(n_columns + 1 if self.average else 1, sizeof(double))
-        if self._spread == NULL or self._spread_sums == NULL:
-            self._drop_spread()
+        if self._spread == NULL or self._spread_sums == NULL or make_room(&self._table, n_columns + 1) < 0:
+            self._drop_spread()  # without room for what is gathered in at the end
             return -1
         self._n_spread = n_columns
         for i in range(1, self._table.n + 1):
