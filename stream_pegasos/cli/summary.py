@@ -60,7 +60,7 @@ def _name(metric: str, score: "Score") -> str:
 
     if metric == "f1":
         return f"F1 of {printable(getattr(score, 'positive', None))}"
-    newest = f" of newest {min(score.n - score.n_unanswered, score.window):,}" if metric.startswith("window_") else ""
+    newest = f" of newest {min(score.n_answered, score.window):,}" if metric.startswith("window_") else ""
     return spelled(metric) + newest
 
 

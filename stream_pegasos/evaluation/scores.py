@@ -192,7 +192,7 @@ class PrequentialScore(Score):
 
     @property
     def accuracy(self) -> float:
-        return ratio(self.tally.right.sum(), self.n - self.n_unanswered)
+        return ratio(self.tally.right.sum(), self.n_answered)
 
     @property
     def positive(self) -> Label | None:

@@ -113,8 +113,8 @@ class Score(ABC):
         "classes", "ordered" or "several labels".
     window
         How many of the newest examples `window_accuracy` counts.
-    n, n_unanswered
-        The number of examples; and of those to which the model had no answer yet, which no metric counts.
+    n, n_unanswered, n_answered
+        The number of examples; of those that had no answer yet, which no metric counts; and of the others.
     accuracy, window_accuracy
         The share of right predictions; if an example may have several labels, of those with every label right.
     log_loss
@@ -149,6 +149,10 @@ class Score(ABC):
         self._sums: Floats = np.zeros(self.n_sums)
 
     @property
+    def n_answered(self) -> int:
+        return self.n - self.n_unanswered
+
+    @property
     @abstractmethod
     def accuracy(self) -> float: ...
 
@@ -158,7 +162,7 @@ class Score(ABC):
 
     @property
     def log_loss(self) -> float:
-        return ratio(self._log_loss, self.n - self.n_unanswered)
+        return ratio(self._log_loss, self.n_answered)
 
     @property
     def reliability(self) -> Floats:

@@ -23,10 +23,7 @@ from stream_pegasos.features.frames import (
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
 from stream_pegasos.learners.decisions import PerLabel, none_if_empty
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import (
-    Labels,
-    check_label,
-)
+from stream_pegasos.learners.labels import Labels, check_label
 from stream_pegasos.learners.learning import LearnsRows
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores
 

@@ -53,28 +53,27 @@ class LearnsRows(Mergeable):
         if n <= size:
             self.learn_rows(encoder, rows, y, w)
             return
-        each = list(w) if isinstance(w, Iterable) else None
-        check_lengths("labels", len(y), n)
-        check_lengths("weights", n if each is None else len(each), n)
-        for weight in [w] if each is None else each:
-            plain_weight(weight)
+        w = _checked_weights(rows, y, w)
         self.check_labels(y)
         encoder.check(rows)  # whatever is wrong has to show before the first is learned
         before, told, self._told_of_labels = self._labels, self._told_of_labels, True  # which is for the whole call
         try:
-            self._learn_parts(encoder, rows, y, w if each is None else each, max(1, size))
+            self._learn_parts(encoder, rows, y, w, max(1, size))
         finally:
             self._told_of_labels = told
         if self._labels is not before:
-            self._told_of_labels = told or told_of_labels(self._labels, self.n_learned)
+            self._tell_of_labels()
+
+    def _tell_of_labels(self) -> None:
+        """Warn once if labels look like no classes."""
+        self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
 
     def _learn_parts(self, encoder: Encoder, rows: Any, y: Any, w: Any, size: int) -> None:
         n = len(y)
         for begin in range(0, n, size):
             end = min(begin + size, n)
             try:
-                weights = w[begin:end] if isinstance(w, list) else w
-                self.learn_rows(encoder, some_rows(rows, begin, end), y[begin:end], weights)
+                self.learn_rows(encoder, some_rows(rows, begin, end), y[begin:end], _some_weights(w, begin, end))
             except PartlyLearnedError as error:
                 raise PartlyLearnedError(begin + error.n_learned, error.found, error.args[2]) from error.__cause__
             except Exception as error:
@@ -144,25 +143,21 @@ class LearnsRows(Mergeable):
             self.forget_least()
             raise
         if self._labels is not before:
-            self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
+            self._tell_of_labels()
         return found
 
     def _learn_across(self, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]) -> RawScores:
         """Learn rows that bring a third label; before it, two labels share one margin."""
-        each = list(w) if isinstance(w, Iterable) else None  # one for all is checked, and read, much faster
-        check_lengths("labels", len(y), n_rows(rows))
-        check_lengths("weights", len(y) if each is None else len(each), len(y))
-        for weight in [w] if each is None else each:
-            plain_weight(weight)
+        w = _checked_weights(rows, y, w)
         n = n_of_two(self._labels, y)
         encoder.check(rows)  # whatever is wrong has to show before the first is learned
-        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], w if each is None else each[:n])
+        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], _some_weights(w, 0, n))
         # The row with the third label is still predicted with two.
         before = joined_scores([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))])
         of_two, kept = self._labels, dict(self.__dict__)
         try:
             self.grow()
-            found = self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], w if each is None else each[n:])
+            found = self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], _some_weights(w, n, len(y)))
         except PartlyLearnedError as error:
             before = before.with_numbers(of_two.known, self._labels.targets)
             found = joined_scores([before, error.found.without_first()])
@@ -210,3 +205,17 @@ class LearnsRows(Mergeable):
             done += len(parts[-1][0])
             end = min(done + READ_AGAIN, n)
         return scores_of(parts)
+
+
+def _checked_weights(rows: Any, y: Any, w: float | Iterable[float]) -> float | list[float]:
+    """The weights of rows that are learned in parts: one for all, or a list."""
+    each = list(w) if isinstance(w, Iterable) else None  # one for all is checked, and read, much faster
+    check_lengths("labels", len(y), n_rows(rows))
+    check_lengths("weights", len(y) if each is None else len(each), len(y))
+    for weight in [w] if each is None else each:
+        plain_weight(weight)
+    return w if each is None else each  # type: ignore[return-value]
+
+
+def _some_weights(w: float | list[float], begin: int, end: int) -> float | list[float]:
+    return w[begin:end] if isinstance(w, list) else w

@@ -29,7 +29,7 @@ from stream_pegasos.learners.decisions import (
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, Margins, check_label, told_of_labels, unknown_label
+from stream_pegasos.learners.labels import Labels, Margins, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
 from stream_pegasos.learners.probabilities import Floats, of_each
 from stream_pegasos.learners.watched import WatchedClassifier
@@ -203,7 +203,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             self.forget_least()
             raise
         if labels.known != before.known:
-            self._told_of_labels = self._told_of_labels or told_of_labels(labels, self.n_learned)
+            self._tell_of_labels()
         return found
 
     def _label_list(self, y: Any) -> Any:

@@ -140,7 +140,6 @@ class Monitor:
         commonest classes; `classes` and `words` have all.
         """
         score, n, model = self.score, self.score.n, self.model
-        n_answered = n - score.n_unanswered
         points = self._curve.rows
         if not points or points[-1][0] != n:
             points = [*points, self._curve_point()]
@@ -164,15 +163,15 @@ class Monitor:
                 "has_weights": self._has_weights,
             },
             **metrics,
-            "window": {"size": score.window, "n": min(n_answered, score.window), **window},
+            "window": {"size": score.window, "n": min(score.n_answered, score.window), **window},
             "curve": {
                 name: [_known(point[i]) for point in points if point[0]]
                 for i, name in enumerate(("n", *OVER_TIME[self.kind]))
             },
             "drifts": self._drifts,
             "reliability": [[int(n), _known(p), _known(share)] for n, p, share in score.reliability.tolist()],
-            "classes": [{"label": shown(row.label), **_rates(row, n_answered)} for row in shown_rows],
-            "others": None if others is None else {"n_classes": others.n_classes, **_rates(others, n_answered)},
+            "classes": [{"label": shown(row.label), **_rates(row, score.n_answered)} for row in shown_rows],
+            "others": None if others is None else {"n_classes": others.n_classes, **_rates(others, score.n_answered)},
             "confused": [
                 {
                     "truth": shown(row.truth),
@@ -196,8 +195,7 @@ class Monitor:
         new = (label for label in self.model.classes if label is not None and label not in met)
         rows += [ClassRow(label, math.nan, math.nan, math.nan, 0) for label in new]
         found = [row for row in rows if part in str(row.label).casefold()]
-        n_answered = score.n - score.n_unanswered
-        rates = [{"label": shown(row.label), **_rates(row, n_answered)} for row in found[:limit]]
+        rates = [{"label": shown(row.label), **_rates(row, score.n_answered)} for row in found[:limit]]
         return {"n": len(found), "classes": rates}
 
     def get_state(self) -> dict[str, Any]:

@@ -215,8 +215,9 @@ class AdaptiveLearner(ScaledLearner):
         is_near = signs * margins < shares * self.largest_margin
         weight = min(weight, LARGEST_EXAMPLE)
         gradients = np.where(is_near, -signs * self._slopes(signs * margins) * weight, 0.0)
-        slope = min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE) if self.several else 0.5
-        rate = self.learning_rate * math.sqrt(2.0 * slope)
+        rate = self.learning_rate
+        if self.several:
+            rate *= math.sqrt(2.0 * min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE))
         confidence_in = self._learn_vector(met.row.vector, margins, holds, n_known, weight)
         self._calibrate(margins, holds, classes, min(weight, LARGEST_LESSON), confidence_in)
         if is_near.any():
@@ -233,8 +234,8 @@ class AdaptiveLearner(ScaledLearner):
     def _classes_of(self, y: float) -> list[int]:
         if self.reduction != "multilabel":
             return [int(y if self.several else y > 0.0)]
-        begin, end = self.sets[0][int(y) :][:2]
-        return self.sets[1][begin:end].tolist()  # type: ignore[no-any-return]
+        starts, numbers = self.sets
+        return numbers[starts[int(y)] : starts[int(y) + 1]].tolist()  # type: ignore[no-any-return]
 
     def _add_class(self, number: int, margins: Floats) -> Floats:
         """Add a class, and return the margins with one for its problem."""
