@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from email.message import Message
+from collections.abc import Callable, Iterator, Sequence
 from email.utils import mktime_tz, parsedate_tz
-from itertools import islice
 from typing import NamedTuple
 
 __all__ = ["Headers", "read_headers", "shape_of", "site_of"]
@@ -127,15 +125,15 @@ class Headers(NamedTuple):
     tokens: list[str]
 
 
-def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> Headers:
+def read_headers(found: Sequence[tuple[str, str]], subject: str, decode: Callable[[str], str]) -> Headers:
     """Read the headers of a mail.
 
     Parameters
     ----------
-    mail
-        The mail, with header fields as they stand.
+    found
+        Names and values of the fields, as they stand.
     subject
-        Its subject, decoded.
+        The subject, decoded.
     decode
         What decodes a header field.
     """
@@ -144,7 +142,7 @@ def read_headers(mail: Message, subject: str, decode: Callable[[str], str]) -> H
     lines: list[str] = []
     of_program: list[str] = []
     tokens: list[str] = []
-    for name, value in islice(mail.raw_items(), MAX_FIELDS):
+    for name, value in found[:MAX_FIELDS]:
         lower = name.lower()
         if lower == "received":
             hops.append(value)

@@ -6,61 +6,32 @@ proportional to its length. (selectolax took 0.7 s for a tag of 20,000 attribute
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from stream_pegasos.common.extras import missing
+from stream_pegasos.features.mail_sheets import Element, Sheet
+from stream_pegasos.features.mail_styles import INLINE, Declaration, Style, declarations_of, styled
 
 __all__ = ["MAX_TAGS", "Page", "read_html"]
 
 MAX_TAGS = 4_000  # tags of a mail that are read
+NO_CLASSES: frozenset[str] = frozenset()
 
-# Tags that may stand within a word; any other tag ends the word.
-INLINE = frozenset(
-    """
-    a abbr acronym b bdo big cite code del dfn em font i ins kbd label mark nobr o:p q s samp small span strike
-    strong sub sup tt u var wbr
-    """.split()  # noqa: SIM905
-)
 VOID = frozenset(
     "area base bgsound br col embed frame hr img input link meta param source track wbr".split()  # noqa: SIM905
 )
 UNSEEN = frozenset(
-    "head script style title template noscript object applet select textarea".split()  # noqa: SIM905
+    """
+    head script style title template noscript object applet select textarea iframe noframes noembed audio video canvas
+    datalist
+    """.split()  # noqa: SIM905
 )
 
-HIDING_STYLE = re.compile(
-    r"display:none|visibility:(?:hidden|collapse)|font-size:(?:0|1)(?:\.\d+)?(?:px|pt|em|%|;|$)(?<!1em)|"
-    r"(?:max-height|max-width|opacity|line-height|height|width):0(?:\.0+)?(?:px|pt|em|%)?(?:!important)?(?:;|$)|"
-    r"mso-hide:all|text-indent:-\d{3}|left:-\d{3}"
-)
-STYLE_COLOR = re.compile(r"(?:^|;)color:([^;]{1,30})")
-STYLE_BACKGROUND = re.compile(r"(?:^|;)background(?:-color)?:([^;]{1,30})")
-NAMED_COLORS = {"white": "ffffff", "black": "000000", "red": "ff0000", "yellow": "ffff00", "blue": "0000ff"}
-RGB = re.compile(r"rgb\((\d{1,3}),(\d{1,3}),(\d{1,3})\)")
-
-
-def color_of(value: str) -> str:
-    """A colour in six hexadecimal digits, as far as it is written in a common way."""
-    value = value.strip().lower().removeprefix("#")
-    if numbers := RGB.match(value):
-        return "".join(f"{min(int(number), 255):02x}" for number in numbers.groups())
-    if len(value) == 3:
-        value = "".join(digit * 2 for digit in value)
-    return NAMED_COLORS.get(value, value)
-
-
-def is_close(color: str, background: str) -> bool:
-    """Whether text of that colour is invisible on its background."""
-    if color == background:
-        return True
-    try:
-        pairs = [(int(color[i : i + 2], 16), int(background[i : i + 2], 16)) for i in (0, 2, 4)]
-    except ValueError:
-        return False
-    return max(abs(one - other) for one, other in pairs) < 12
+MAX_AROUND = 50  # elements around one that selectors may ask about
+MAX_STYLE = 1_000  # characters of an element's style that are read
+MAX_STYLES = 40_000  # characters of different styles of a mail
 
 
 class Page:
@@ -80,52 +51,73 @@ class Page:
         How text is hidden, and other marks of the page.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sheet: Sheet) -> None:
         self.seen: list[str] = []
         self.hidden: list[str] = []
         self.links: list[tuple[str, str]] = []
         self.images: list[tuple[str, bool]] = []
         self.tags: dict[str, int] = {}
         self.traits: set[str] = set()
+        self._sheet = sheet
+        self._has_type = False
+        self._read_styles: set[str] = set()
+        self._left_of_styles = MAX_STYLES
         self._href = ""
         self._label: list[str] = []
-        self._open: list[tuple[str, str, str]] = []  # tags, each with `_why` and `_background` from before it
-        self._why, self._background = "", "ffffff"  # why text is hidden here, "" if it is not, and the colour behind it
+        self._open: list[
+            tuple[Style, bool]
+        ] = []  # of each open element the style around it, and whether it ends a line
+        self._around: list[Element] = []  # what selectors may ask of them
+        self._style = Style(is_known=sheet.is_known)
+        self._hides = ""  # why text is hidden here; "" if it is not
 
     # What lxml calls.
 
+    def doctype(self, name: str, *_: str | None) -> None:
+        self._has_type = True
+
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.tags[tag] = self.tags.get(tag, 0) + 1
-        if tag not in INLINE:
-            self._pieces().append("\n" if tag != "td" and tag != "th" else " ")
-        why, background = self._why, self._background
-        if tag in UNSEEN:
-            why = "unseen"
-        elif attributes:
-            why, background = self._hides(tag, attributes)
+        around = self._style
+        style, element, display = self._styled(tag, attributes)
+        ends_line = display == "block" if display else tag not in INLINE
+        if ends_line:
+            self._break(style, "\n" if tag != "td" and tag != "th" else " ")
         if tag == "a" and (href := attributes.get("href")):
             self._end_link()
             self._href = href[:2_000]
         elif tag == "img":
-            self._image(attributes, bool(why))
+            self._image(attributes, style)
         elif tag == "meta" and attributes.get("http-equiv", "").lower() == "refresh":
             self.traits.add("refresh")
         if tag not in VOID:
-            self._open.append((tag, self._why, self._background))
-            self._why, self._background = why, background
+            self._open.append((around, ends_line))
+            self._around.append(element)
+            self._style, self._hides = style, style.hides
 
     def end(self, tag: str) -> None:
-        if self._open and self._open[-1][0] == tag:
-            _, self._why, self._background = self._open.pop()
+        if self._around and self._around[-1].tag == tag:
+            within = self._style
+            self._around.pop()
+            self._style, ends_line = self._open.pop()
+            self._hides = self._style.hides
+            if ends_line:
+                self._break(within, "\n")
         if tag == "a":
             self._end_link()
-        elif tag not in INLINE:
-            self._pieces().append("\n")
 
     def data(self, text: str) -> None:
-        self._pieces().append(text)
-        if self._href and not self._why:
-            self._label.append(text[:200])
+        why = self._hides
+        if why == "unseen":
+            return
+        if why:
+            self.hidden.append(text)
+        else:
+            self.seen.append(text)
+            if self._href:
+                self._label.append(text[:200])
+        if (why or self._style.may_hide) and text.strip():
+            self.traits.add(f"hides-by-{why}" if why else f"may-hide-by-{self._style.may_hide}")
 
     def comment(self, text: str) -> None:
         self.tags["#comment"] = self.tags.get("#comment", 0) + 1
@@ -136,45 +128,52 @@ class Page:
         self._end_link()
         return self
 
-    def _pieces(self) -> list[str]:
-        """Where text goes at this point; that of `UNSEEN` tags is dropped."""
-        if self._why == "unseen":
-            return []
-        return self.hidden if self._why else self.seen
+    def _styled(self, tag: str, attributes: Mapping[str, str]) -> tuple[Style, Element, str]:
+        """The style of an element within those that are open, what selectors may ask of it, and its `display`."""
+        if tag in UNSEEN:
+            return self._style._replace(closed="unseen"), Element(tag, "", NO_CLASSES), ""
+        sheet = self._sheet
+        if not sheet.rules and not attributes and tag != "table" and tag != "button":
+            return self._style, Element(tag, "", NO_CLASSES), ""
+        classes = frozenset(attributes.get("class", "")[:MAX_STYLE].split()[:20])
+        element = Element(tag, attributes.get("id", "").strip(), classes)
+        found: list[Declaration] = []
+        if sheet.rules:
+            found = sheet.declarations_for(element, self._around[-MAX_AROUND:])
+        if text := attributes.get("style"):
+            found += self._declarations(text[:MAX_STYLE])
+        display = ""
+        for _, name, value in found:
+            if name == "display":
+                display = "inline" if value.startswith("inline") or value == "contents" else "block"
+        return styled(self._style, tag, attributes, found, not self._has_type), element, display
+
+    def _declarations(self, style: str) -> tuple[Declaration, ...]:
+        if style not in self._read_styles:
+            self._read_styles.add(style)
+            self._left_of_styles -= len(style)
+        if self._left_of_styles < 0:
+            self.traits.add("styles-left-out")
+            return ()
+        return declarations_of(style)
+
+    def _break(self, style: Style, sign: str) -> None:
+        """A line or a cell begins or ends; one that is closed leaves those around it as they are."""
+        self.hidden.append(sign)
+        if not style.closed:
+            self.seen.append(sign)
 
     def _end_link(self) -> None:
         if self._href:
             self.links.append((self._href, " ".join("".join(self._label).split())[:200]))
         self._href, self._label = "", []
 
-    def _hides(self, tag: str, attributes: Mapping[str, str]) -> tuple[str, str]:
-        """`_why` and `_background` within this tag."""
-        why = self._why
-        style = "".join(attributes.get("style", "")[:1_000].lower().split())
-        background = attributes.get("bgcolor", "")
-        if found := STYLE_BACKGROUND.search(style):
-            background = found[1]
-        background = color_of(background) if background else self._background
-        color = attributes.get("color", "") or (attributes.get("text", "") if tag == "body" else "")
-        if found := STYLE_COLOR.search(style):
-            color = found[1]
-        if style and (hiding := HIDING_STYLE.search(style)):
-            why = why or hiding[0].partition(":")[0]
-        elif "hidden" in attributes:
-            why = why or "hidden"
-        elif color and is_close(color_of(color), background):
-            why = why or "color"
-        elif tag == "font" and attributes.get("size", "").startswith(("-5", "-6", "-7")):
-            why = why or "font-size"
-        if why and why != "unseen" and not self._why:
-            self.traits.add(f"hides-by-{why}")
-        return why, background
-
-    def _image(self, attributes: Mapping[str, str], is_hidden: bool) -> None:
+    def _image(self, attributes: Mapping[str, str], style: Style) -> None:
         sizes = {attributes.get(name, "").strip().removesuffix("px") for name in ("width", "height")}
+        is_hidden = bool(style.closed) or not style.visible
         self.images.append((attributes.get("src", "")[:2_000], is_hidden or bool(sizes & {"0", "1"})))
-        if alt := attributes.get("alt"):
-            self._pieces().append(f" {alt[:200]} ")
+        if (alt := attributes.get("alt")) and style.closed != "unseen":
+            (self.hidden if style.hides else self.seen).append(f" {alt[:200]} ")
 
 
 @cache
@@ -214,9 +213,9 @@ def read_html(markup: str, max_tags: int = MAX_TAGS) -> tuple[Page, int]:
     """
     pieces = markup.split("<", max_tags + 1)
     left_out = len(pieces[-1]) + 1 if len(pieces) > max_tags + 1 else 0
-    page = Page()
-    parser = etree().HTMLParser(target=page, encoding="utf-8")
     read = markup[: len(markup) - left_out].replace("\0", "")
+    page = Page(Sheet(read))
+    parser = etree().HTMLParser(target=page, encoding="utf-8")
     try:
         parser.feed(read.encode("utf-8", "replace"))
         parser.close()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from urllib.parse import unquote
 
 from stream_pegasos.features.mail_headers import shape_of, site_of
 from stream_pegasos.features.mail_html import Page
 
-__all__ = ["attachment_tokens", "link_tokens", "page_tokens", "text_tokens"]
+__all__ = ["attachment_tokens", "link_tokens", "other_tokens", "page_tokens", "text_tokens"]
 
 MAX_LINKS = 40
 MAX_HIDDEN = 60  # words
+MAX_OTHER = 5_000  # characters
 
 # https?://, ftp:// or www. after no letter. It begins by a set and in its own cases, since that is searched fast.
 LINK = re.compile(
@@ -111,6 +113,14 @@ def page_tokens(page: Page, length: int) -> Iterator[str]:
     yield f"html:images:{bin_of(len(page.images))}"
     if page.images and n_seen < 200:
         yield "html:images-only"
+
+
+def other_tokens(shown: str, others: Sequence[str]) -> Iterator[str]:
+    """The words of other forms of a text that the form that is shown has not."""
+    known = set(WORD.findall(shown.lower()))
+    words = dict.fromkeys(WORD.findall("\n".join(others)[:MAX_OTHER].lower()))
+    for word in islice((word for word in words if word not in known), MAX_HIDDEN):
+        yield f"other:{word}"
 
 
 def attachment_tokens(name: str, kind: str, disposition: str, size: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from hashlib import blake2b
 
-from stream_pegasos.features.mail_parts import MAX_BODY
+from stream_pegasos.features.mail_mime import MAX_BODY
 from stream_pegasos.streams.mail import end_of_headers
 
 __all__ = ["mail_id"]

@@ -108,7 +108,7 @@ def test_what_is_shown_is_not_hidden(tag):
 
 
 def test_hiding_ends_with_its_tag():
-    page, _ = read_html('a<div style="display:none">b<i>c</i></div>d')
+    page, _ = read_html('a <div style="display:none">b<i>c</i></div> d')
     assert "".join(page.seen).split() == ["a", "d"] and "".join(page.hidden).split() == ["bc"]
 
 

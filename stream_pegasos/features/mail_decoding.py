@@ -1,0 +1,223 @@
+"""From the bytes of a mail to text: encodings of the transfer, character sets, encoded words of headers."""
+
+from __future__ import annotations
+
+import binascii
+import codecs
+import functools
+import re
+
+from stream_pegasos.common.extras import missing
+
+__all__ = ["charset_in_page", "decode_bytes", "decode_field", "decode_transfer", "files_in"]
+
+MAX_HEAD = 4_000  # bytes of a page in which its charset is looked for
+
+PADDED = re.compile(rb"[^=]+")
+IS_BASE64 = re.compile(rb"[A-Za-z0-9+/\s]*")
+NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
+# A language may follow the charset (RFC 2231). Space between two encoded words is no part of the text.
+ENCODED_WORD = re.compile(
+    r"=\?([^?*\s]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?(.*?)\?=(?:\s+(?==\?[^?\s]{1,120}\?[bBqQ]\?))?"
+)
+IN_PAGE = re.compile(rb"<meta\b[^>]{0,300}?charset\s*=\s*[\"']?\s*([\w:.-]+)", re.IGNORECASE)
+UU = re.compile(
+    rb"^begin(-base64)? [0-7]{3,4} +([^\r\n]{1,200})\r?\n(.*?)(?:^(?:end|====)[ \t]*\r?$|\Z)", re.MULTILINE | re.DOTALL
+)
+YENC = re.compile(
+    rb"^=ybegin [^\r\n]{0,200}?name=([^\r\n]{1,200})\r?\n(?:=ypart [^\r\n]*\r?\n)?(.*?)(?:^=yend\b[^\r\n]*\r?$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+YENC_ESCAPE = re.compile(rb"=(.)", re.DOTALL)
+YENC_SHIFT = bytes((code - 42) % 256 for code in range(256))
+UU_ENCODINGS = ("x-uuencode", "uuencode", "x-uue", "uue")
+
+BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+# Codecs that are no charset of a mail, or whose time grows with the square of the length.
+NO_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem")
+# Codecs that have all characters of another, by whose name they often go.
+WIDER = {"gbk": "gb18030", "gb2312": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs"}
+WIDER |= {"iso2022_jp": "iso2022_jp_ext", "ascii": "cp1252", "iso8859-1": "cp1252"}
+SHIFTING = ("iso2022", "utf-16", "utf-32", "utf-7", "hz")  # codecs in which bytes of ASCII may stand for other letters
+OFTEN_WRONG = ("", "cp1252", "utf-8")  # what mails say whose text is in another charset
+IN_UTF7 = re.compile(rb"\+([A-Za-z0-9+/]*)-?")
+
+
+@functools.lru_cache(500)
+def codec_of(charset: str) -> str:
+    """The codec of what a mail calls a charset, by the table of the WHATWG[^1] as browsers have it, or else by Python's
+    names; `""` if it is unknown.
+
+    References
+    ----------
+    [^1]: [Encoding Standard](https://encoding.spec.whatwg.org/#names-and-labels).
+    """
+    try:
+        import webencodings
+    except ImportError as error:
+        raise missing("a mail with a charset", "mail", error) from error
+    label = charset.strip(" \t\"'").lower()
+    found = webencodings.lookup(label)
+    if found is not None and found.name not in ("replacement", "x-user-defined"):
+        return WIDER.get(found.codec_info.name, found.codec_info.name)
+    for name in (label, label.replace("windows-", "cp"), label.replace("cp-", "cp"), label.removeprefix("x-")):
+        if name.replace("-", "_").startswith(NO_CHARSETS):
+            continue
+        try:
+            b"a".decode(name)
+        except (LookupError, ValueError):
+            continue
+        codec = codecs.lookup(name).name
+        return WIDER.get(codec, codec)
+    return ""
+
+
+def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
+    """The text of bytes whose charset may be missing, unknown or wrong.
+
+    Parameters
+    ----------
+    data
+        The bytes.
+    charset
+        What the mail calls their charset.
+    otherwise
+        The charset that they have if none is named, and they are not UTF-8.
+    """
+    codec = codec_of(charset) if charset else ""
+    if data.isascii() and not codec.startswith(SHIFTING):
+        return data.decode("ascii")
+    for mark, name in BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(name, "replace")
+    if codec in OFTEN_WRONG:
+        try:
+            return data.decode("utf-8")  # other charsets hardly ever look like it
+        except UnicodeDecodeError:
+            codec = "utf-8" if codec == "utf-8" else codec_of(otherwise) or "cp1252"
+    if codec == "utf-7":
+        return IN_UTF7.sub(of_utf7, data).decode("utf-8", "replace")
+    return data.decode(codec, "replace")
+
+
+def of_utf7(found: re.Match[bytes]) -> bytes:
+    """Letters of UTF-7 in UTF-8."""
+    if not found[1]:
+        return b"+"
+    return decode_base64(found[1]).decode("utf-16-be", "ignore").encode("utf-8", "replace")
+
+
+def charset_in_page(page: bytes) -> str:
+    """The charset that an HTML page names itself; `""` if it names none."""
+    found = IN_PAGE.search(page[:MAX_HEAD])
+    named = found[1].decode("ascii", "replace") if found else ""
+    return "utf-8" if named.lower().startswith("utf-16") else named  # whose bytes would not have been found
+
+
+def decode_base64(data: bytes) -> bytes:
+    """What base64 stands for: also of pieces one after the other, each with its own `=`. Characters that are none of
+    base64 are left out, and so is a text after the end, such as lists add."""
+    if b"=" not in data.rstrip(b"=\r\n\t "):
+        try:
+            return binascii.a2b_base64(data)
+        except ValueError:
+            return decode_piece(data)
+    first, *others = PADDED.findall(data)
+    decoded = [decode_piece(first)]
+    for piece in others:
+        if not IS_BASE64.fullmatch(piece):
+            break
+        decoded.append(decode_piece(piece))
+    return b"".join(decoded)
+
+
+def decode_piece(piece: bytes) -> bytes:
+    clean = NOT_BASE64.sub(b"", piece)
+    if len(clean) % 4 == 1:
+        clean = clean[:-1]
+    return binascii.a2b_base64(clean + b"=" * (-len(clean) % 4))
+
+
+def decode_transfer(data: bytes, encoding: str) -> bytes:
+    """The bytes of a part, of which some may be broken.
+
+    Parameters
+    ----------
+    data
+        The part as it was sent.
+    encoding
+        The word of its Content-Transfer-Encoding, in small letters.
+    """
+    if encoding == "quoted-printable":
+        return binascii.a2b_qp(data)
+    if encoding == "base64":
+        return decode_base64(data)
+    if encoding in UU_ENCODINGS:
+        found = UU.search(data)
+        return decode_uu(found[3] if found else data)
+    return data
+
+
+def decode_uu(lines: bytes) -> bytes:
+    decoded = []
+    for line in lines.splitlines():
+        n = ((line[0] - 32) & 63) if line else 0  # bytes, three of which are four characters
+        try:
+            decoded.append(binascii.a2b_uu(line[: 1 + (n + 2) // 3 * 4]))  # some programs add a character
+        except ValueError:
+            continue
+    return b"".join(decoded)
+
+
+def files_in(text: bytes) -> list[tuple[str, bytes, tuple[int, int]]]:
+    """Files that stand within a text, by uuencode or yEnc: the name, the content and the place of each."""
+    files = []
+    if b"begin" in text:
+        for found in UU.finditer(text):
+            content = decode_base64(found[3]) if found[1] else decode_uu(found[3])
+            if content:
+                files.append((decode_bytes(found[2]).strip(), content, found.span()))
+    if b"=ybegin " in text:
+        for found in YENC.finditer(text):
+            escaped = found[2].replace(b"\r", b"").replace(b"\n", b"")
+            plain = YENC_ESCAPE.sub(lambda pair: bytes([(pair[1][0] - 64) % 256]), escaped).translate(YENC_SHIFT)
+            files.append((decode_bytes(found[1]).strip(), plain, found.span()))
+    return files
+
+
+def decode_field(value: str, charset: str = "") -> str:
+    """A header field with its encoded words (RFC 2047) and any raw bytes decoded.
+
+    Parameters
+    ----------
+    value
+        The field; each character beyond ASCII stands for a byte (Latin-1).
+    charset
+        The charset that raw bytes have if they are not UTF-8, such as that of the mail's text.
+
+    Examples
+    --------
+
+    >>> decode_field("=?utf-8?q?Gr=C3=BC?= =?utf-8?q?=C3=9Fe?= to you")
+    'Grüße to you'
+
+    """
+    pieces: list[tuple[bytes, str]] = []
+    end = 0
+    for found in ENCODED_WORD.finditer(value) if "=?" in value else ():
+        named, how, encoded = found.groups()
+        data = encoded.encode("latin-1", "replace")
+        data = binascii.a2b_qp(data, header=True) if how in "qQ" else decode_base64(data)
+        if encoded and not data:  # it is broken, and stays as it is
+            continue
+        pieces.append((value[end : found.start()].encode("latin-1", "replace"), ""))
+        pieces.append((data, named))
+        end = found.end()
+    pieces.append((value[end:].encode("latin-1", "replace"), ""))
+    joined: list[tuple[bytes, str]] = []
+    for data, named in pieces:
+        if joined and data and named == joined[-1][1]:  # letters may be cut between two words
+            joined[-1] = joined[-1][0] + data, named
+        elif data:
+            joined.append((data, named))
+    return " ".join("".join([decode_bytes(data, named, charset) for data, named in joined]).split())

@@ -1,0 +1,236 @@
+"""A mail's header fields and its parts within parts (RFC 5322, MIME), however broken.
+
+The email package finds no text in parts whose boundary is missing or wrong, and its time grows with the square of the
+depth, so parts are split here. What cannot be split is one part, a text.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from email.message import Message
+from itertools import islice
+
+from stream_pegasos.features.mail_decoding import decode_field, decode_transfer
+
+__all__ = ["MAX_BODY", "Part", "read_mail"]
+
+MAX_HEADERS = 64_000  # bytes of the headers of a mail, or of a mail in it
+MAX_VALUE = 2_000  # characters of one of them
+MAX_BODY = 400_000  # bytes of a mail's body
+MAX_PARTS = 100  # parts of a mail
+MAX_DEPTH = 16  # parts around a part
+
+NAME = re.compile(r"([!-9;-~]+)[ \t]*:")
+FIELD = re.compile(rb"[!-9;-~]+[ \t]*:")
+KNOWN_FIELD = re.compile(
+    rb"(?:received|return-path|delivered-to|from|to|cc|date|subject|message-id|mime-version|reply-to|sender|list-[\w-]+|"
+    rb"content-[\w-]+|x-[\w-]+|dkim-signature|authentication-results|arc-[\w-]+|status)[ \t]*:",
+    re.IGNORECASE,
+)
+BLANK_LINE = re.compile(rb"(?:\A|\r?\n)\r?\n|\r\r")
+LINE_FEED = ord("\n")
+MAX_SPACE = 100  # characters after a delimiter in its line
+# What programs for mailboxes write before a mail.
+BEFORE = re.compile(rb"(?:\xef\xbb\xbf)?(?:>?From [^\r\n]*\r?\n)*")
+BLANK = re.compile(rb"[ \t\r\n]+")
+KIND = re.compile(r"[\s\"]*([\w.+-]+/[\w.+-]+)")
+WORD = re.compile(r"[\s\"]*([\w-]+)")
+BOUNDARY = re.compile(r"\bboundary\s*=\s*(?:\"([^\"]{1,300})|([^\s;\"]{1,300}))", re.IGNORECASE)
+# Lines that look like delimiters: fields of a part follow, or it is the last one.
+BEFORE_PART = re.compile(rb"^--([^\r\n]{1,200}?)[ \t]*\r?\ncontent-[a-z-]+[ \t]*:", re.IGNORECASE | re.MULTILINE)
+AFTER_PARTS = re.compile(rb"^--([^\r\n]{1,200}?)--[ \t]*\r?$", re.MULTILINE)
+MAX_TRIED = 5  # boundaries of each kind
+# Messages that are none: parts of reports.
+REPORTS = ("message/delivery-status", "message/disposition-notification", "message/feedback-report")
+# What the email package raises where a parameter (RFC 2231) names a codec such as idna, or is numbered wrongly.
+BAD_PARAMETER = (LookupError, TypeError, ValueError)
+
+
+class Part:
+    """A part of a mail, or the whole.
+
+    Attributes
+    ----------
+    fields
+        Names and values of the header fields, in their order; each character of a value stands for a byte (Latin-1).
+    body
+        What follows the fields, as it was sent.
+    kind
+        Its type, as in `"text/plain"`.
+    parts
+        The parts of a multipart, or the mail that is in this one; empty if it is a single part.
+    """
+
+    def __init__(self, fields: list[tuple[str, str]], body: bytes, kind: str) -> None:
+        self.fields, self.body, self.kind = fields, body, kind
+        self.parts: list[Part] = []
+
+    @functools.cached_property
+    def _first(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, value in self.fields:
+            found.setdefault(name.lower(), value)
+        return found
+
+    def get(self, name: str) -> str:
+        """The first field of that name, which is given in small letters; `""` if there is none."""
+        return self._first.get(name, "")
+
+    @property
+    def encoding(self) -> str:
+        """How the body is encoded for the transfer, in small letters."""
+        found = WORD.match(self.get("content-transfer-encoding"))
+        return found[1].lower() if found else ""
+
+    @functools.cached_property
+    def content(self) -> bytes:
+        """The body decoded."""
+        return decode_transfer(self.body, self.encoding)
+
+    def parameter(self, field: str, name: str) -> str:
+        """A parameter of a field (RFC 2231); `""` if there is none."""
+        if name not in self.get(field).lower():
+            return ""
+        message = Message()
+        message[field] = self.get(field)
+        try:
+            given = message.get_param(name, header=field)
+        except BAD_PARAMETER:
+            return ""
+        return given if isinstance(given, str) else given[2] if given else ""
+
+    @property
+    def file_name(self) -> str:
+        named = self.parameter("content-disposition", "filename") or self.parameter("content-type", "name")
+        return decode_field(named)
+
+
+def read_mail(message: bytes, left_out: Counter[str]) -> Part:
+    """Split a mail into its parts.
+
+    Parameters
+    ----------
+    message
+        The mail as it was received.
+    left_out
+        Where what is beyond a bound is counted: `"bytes"`, `"characters"` and `"parts"`.
+
+    Examples
+    --------
+
+    >>> mail = b"Content-Type: multipart/mixed; boundary=a\\n\\n--a\\n\\nHi!\\n--a\\nContent-Type: image/png\\n\\n"
+    >>> [(part.kind, part.content) for part in read_mail(mail, Counter()).parts]
+    [('text/plain', b'Hi!'), ('image/png', b'')]
+
+    """
+    return MailSplitter(left_out).read_mail(message, 0)
+
+
+class MailSplitter:
+    def __init__(self, left_out: Counter[str]) -> None:
+        self.left_out = left_out
+        self.n_left = MAX_PARTS
+
+    def read_mail(self, message: bytes, depth: int) -> Part:
+        if b"\n" not in message:
+            message = message.replace(b"\r", b"\n")
+        found = BEFORE.match(message)
+        start = found.end() if found else 0
+        if (blank := BLANK.match(message, start)) and KNOWN_FIELD.match(message, blank.end()):
+            start = blank.end()
+        return self._read_part(message[start:] if start else message, "text/plain", depth)
+
+    def _read_part(self, data: bytes, default: str, depth: int) -> Part:
+        fields, body = self._read_fields(data)
+        if len(body) > MAX_BODY:
+            self.left_out["bytes"] += len(body) - MAX_BODY
+            body = body[:MAX_BODY]
+        contents = [value for name, value in fields if name.lower() == "content-type"]
+        kinds = [found[1].lower() if (found := KIND.match(content)) else default for content in contents] or [default]
+        multiparts = [kind for kind in kinds if kind.startswith("multipart/")]
+        single = next((kind for kind in kinds if kind not in multiparts), "")
+        part = Part(fields, body, single or kinds[0])
+        is_mail = single.startswith("message/") and single not in REPORTS
+        if (multiparts or is_mail) and depth == MAX_DEPTH:
+            self.left_out["parts"] += 1
+            part.body = b""
+        elif pieces := self._pieces(part, contents) if multiparts else []:
+            part.kind = multiparts[0]
+            inner = "message/rfc822" if part.kind == "multipart/digest" else "text/plain"
+            part.parts = [self._read_part(piece, inner, depth + 1) for piece in pieces]
+        elif is_mail:
+            is_plain = FIELD.match(body.lstrip()[:100]) is not None
+            part.parts = [self.read_mail(body if is_plain else part.content, depth + 1)]
+        return part
+
+    def _read_fields(self, data: bytes) -> tuple[list[tuple[str, str]], bytes]:
+        """The fields at the beginning of a part, and its body."""
+        ended = BLANK_LINE.search(data)
+        head, body = (data[: ended.start()], data[ended.end() :]) if ended else (data, b"")
+        if len(head) > MAX_HEADERS:
+            self.left_out["bytes"] += len(head) - MAX_HEADERS
+            head = head[:MAX_HEADERS]
+        lines = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("latin-1").split("\n")
+        found: list[tuple[str, list[str]]] = []
+        for i, line in enumerate(lines):
+            if name := NAME.match(line):
+                found.append((name[1], [line[name.end() :]]))
+            elif found and line[:1] in (" ", "\t"):
+                found[-1][1].append(line)
+            elif not line.startswith((">From ", "From ")) and not KNOWN_FIELD.match(
+                "".join(lines[i + 1 : i + 2]).encode("latin-1")
+            ):
+                body = b"\n\n".join(["\n".join(lines[i:]).encode("latin-1"), *([body] if ended else [])])
+                break
+        return [(name[:MAX_VALUE], self._value(name, "".join(pieces))) for name, pieces in found], body
+
+    def _value(self, name: str, value: str) -> str:
+        self.left_out["characters"] += max(0, len(value) - MAX_VALUE)
+        # A boundary may stand behind many other parameters.
+        return (value if name.lower() == "content-type" else value[:MAX_VALUE]).strip(" \t")
+
+    def _pieces(self, part: Part, contents: list[str]) -> list[bytes]:
+        """What a multipart is split into; nothing if it cannot be split."""
+        named = [found[1] or found[2] for content in contents for found in BOUNDARY.finditer(content)]
+        named.append(part.parameter("content-type", "boundary"))
+        boundaries = [name.strip().encode("latin-1", "replace") for name in named[:MAX_TRIED] if name.strip()]
+        for body in dict.fromkeys((part.body, part.content)):
+            for boundary in boundaries:
+                if pieces := self._split(body, boundary):
+                    return pieces
+            for pattern in (BEFORE_PART, AFTER_PARTS):
+                for found in islice(pattern.finditer(body), MAX_TRIED):
+                    if pieces := self._split(body, found[1]):
+                        return pieces
+        return []
+
+    def _split(self, body: bytes, boundary: bytes) -> list[bytes]:
+        """The pieces between the lines of a boundary."""
+        mark = b"--" + boundary
+        pieces: list[bytes] = []
+        begin = -1  # of the piece, after the first delimiter
+        at = body.find(mark)
+        while at >= 0:
+            end = at + len(mark)
+            stop = body.find(b"\n", end, end + MAX_SPACE)
+            if stop < 0 and len(body) - end < MAX_SPACE:
+                stop = len(body)
+            rest = body[end:stop].strip() if stop >= 0 else b"no delimiter"
+            if rest in (b"", b"--") and (at == 0 or body[at - 1] == LINE_FEED):
+                if begin >= 0:
+                    pieces.append(body[begin : max(begin, at - 1)].removesuffix(b"\r"))
+                begin = stop + 1
+                if rest:
+                    begin = -1
+                    break
+                if len(pieces) == self.n_left:
+                    self.left_out["parts"] += body.count(mark, end)
+                    begin = -1
+                    break
+            at = body.find(mark, end)
+        if 0 <= begin < len(body):  # it is never closed
+            pieces.append(body[begin:])
+        self.n_left -= len(pieces)
+        return pieces

@@ -1,0 +1,166 @@
+"""The style sheets of a mail: which rules are for which element."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from stream_pegasos.features.mail_styles import WINDOW, Declaration, declarations_in, tinycss2
+
+__all__ = ["Element", "Sheet"]
+
+MAX_SHEET = 40_000  # characters of a mail's sheets that are read
+MAX_TRIED = 50_000  # how often a rule is tried on an element
+
+# Whatever comes first: a comment has no sheets, and a sheet no comments of HTML.
+SHEET = re.compile(r"<!--.*?(?:-->|\Z)|<style\b([^>]{0,500})>(.*?)(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
+MEDIA = re.compile(r"\bmedia\s*=\s*(?:\"([^\"]*)|'([^']*)|([^\s\"'>]+))", re.IGNORECASE)
+COMPOUND = re.compile(r"(\*|[\w-]+)?((?:[#.][\w-]+)*)(?::link)?")
+NAMES = re.compile(r"[#.][\w-]+")
+# States that an element of a mail is not in as it is opened, and boxes that are not its own.
+NOT_NOW = re.compile(r":(?:hover|active|focus|visited|checked|target|before|after|:)", re.IGNORECASE)
+QUERY = re.compile(r"(?:only)?(?:all|screen)?(?:and)?(?:\((?:min|max)-width:\d+(?:\.\d+)?(?:px)?\)(?:and)?)*")
+WIDTH = re.compile(r"(min|max)-width:(\d+)")
+
+
+class Element(NamedTuple):
+    """What a selector may ask of an element."""
+
+    tag: str
+    id: str
+    classes: frozenset[str]
+
+
+class Compound(NamedTuple):
+    """The part of a selector that is about one element."""
+
+    tag: str
+    id: str
+    classes: frozenset[str]
+    is_child: bool  # of the element that the next part is about; or else that one is anywhere around it
+
+    def suits(self, element: Element) -> bool:
+        return (
+            (not self.tag or self.tag == element.tag)
+            and (not self.id or self.id == element.id)
+            and self.classes <= element.classes
+        )
+
+
+class Rule(NamedTuple):
+    """Declarations, and the selector of the elements that they are for, from the inside out."""
+
+    specificity: tuple[int, int, int]
+    place: int  # among all rules
+    compounds: tuple[Compound, ...]
+    declarations: tuple[Declaration, ...]
+
+    def suits(self, element: Element, around: Sequence[Element]) -> bool:
+        """Whether the rule is for an element that is within these, of which the last is its parent."""
+        inner, *outer = self.compounds
+        if not inner.suits(element):
+            return False
+        at = len(around)
+        for compound in outer:
+            at -= 1
+            while at >= 0 and not compound.suits(around[at]):
+                at = -1 if inner.is_child else at - 1
+            if at < 0:
+                return False
+            inner = compound
+        return True
+
+
+class Sheet:
+    """The rules in all sheets of a mail, wherever they stand in it.
+
+    Selectors may have tags, classes and ids, and say what is around an element. `is_known` is False if a rule of
+    another kind was left out that may have set a background.
+    """
+
+    def __init__(self, markup: str) -> None:
+        self.rules: dict[str, list[Rule]] = {}
+        self.is_known = True
+        self._n_rules = self._n_tried = 0
+        left = MAX_SHEET
+        for found in SHEET.finditer(markup) if "<style" in markup.lower() else ():
+            css = found[2]
+            media = MEDIA.search(found[1] or "")
+            if css is None or (media and not is_shown(next(filter(None, media.groups()), ""))):
+                continue
+            self.is_known &= len(css) <= left
+            try:
+                self._add(tinycss2().parse_stylesheet(css[:left], skip_comments=True, skip_whitespace=True))
+            except RecursionError:  # of brackets within brackets
+                self.is_known = False
+            left -= min(left, len(css))
+
+    def _add(self, nodes: Sequence[Any]) -> None:
+        for node in nodes:
+            if node.type == "qualified-rule":
+                if declarations := tuple(declarations_in(node.content)):
+                    for selector in tinycss2().serialize(node.prelude).split(","):
+                        self._add_rule(selector, declarations)
+            elif node.type == "at-rule" and node.lower_at_keyword == "media" and node.content is not None:
+                if is_shown(tinycss2().serialize(node.prelude)):
+                    self._add(tinycss2().parse_rule_list(node.content, skip_comments=True, skip_whitespace=True))
+
+    def _add_rule(self, selector: str, declarations: tuple[Declaration, ...]) -> None:
+        compounds = compounds_of(selector)
+        if not compounds:
+            sets_background = any(name.startswith("background") for _, name, _ in declarations)
+            self.is_known &= not sets_background or NOT_NOW.search(selector) is not None
+            return
+        n_ids, n_classes, n_tags = (
+            sum(map(bool, [compound.id for compound in compounds])),
+            sum([len(compound.classes) for compound in compounds]),
+            sum(map(bool, [compound.tag for compound in compounds])),
+        )
+        own = compounds[0]
+        key = f"#{own.id}" if own.id else f".{min(own.classes)}" if own.classes else own.tag
+        rule = Rule((n_ids, n_classes, n_tags), self._n_rules, compounds, declarations)
+        self.rules.setdefault(key, []).append(rule)
+        self._n_rules += 1
+
+    def declarations_for(self, element: Element, around: Sequence[Element]) -> list[Declaration]:
+        """The declarations for an element within others, the weakest first."""
+        keys = ["", element.tag, *([f"#{element.id}"] if element.id else ()), *(f".{name}" for name in element.classes)]
+        tried = [rule for key in keys for rule in self.rules.get(key, ())]
+        self._n_tried += len(tried)
+        if self._n_tried > MAX_TRIED:
+            self.is_known = False
+            return []
+        suiting = sorted([rule for rule in tried if rule.suits(element, around)], key=lambda rule: rule[:2])
+        return [declaration for rule in suiting for declaration in rule.declarations]
+
+
+def compounds_of(selector: str) -> tuple[Compound, ...]:
+    """The parts of a selector from the inside out; none of one that has others than tags, classes and ids."""
+    compounds: list[Compound] = []
+    is_child = False
+    for word in reversed(selector.replace(">", " > ").split()):
+        if word == ">":
+            is_child = True
+            continue
+        found = COMPOUND.fullmatch(word)
+        names = NAMES.findall(found[2]) if found else []
+        ids = [name[1:] for name in names if name[0] == "#"]
+        if found is None or len(ids) > 1:
+            return ()
+        if is_child and compounds:
+            compounds[-1] = compounds[-1]._replace(is_child=True)
+        tag = "" if found[1] == "*" else (found[1] or "").lower()
+        compounds.append(Compound(tag, "".join(ids), frozenset(name[1:] for name in names if name[0] == "."), False))
+        is_child = False
+    return tuple(compounds)
+
+
+def is_shown(media: str) -> bool:
+    """Whether one of several media queries is true of a window on a screen."""
+    queries = ["".join(query.split()) for query in media.lower().split(",")]
+    return any(QUERY.fullmatch(query) and all(map(fits, WIDTH.findall(query))) for query in queries)
+
+
+def fits(bound: tuple[str, str]) -> bool:
+    return int(bound[1]) <= WINDOW if bound[0] == "min" else int(bound[1]) >= WINDOW

@@ -1,0 +1,391 @@
+"""Whether the text of an element is seen, computed from styles as a browser does, in small.
+
+What inherits, such as the size of letters and the colour, is computed from element to element; what closes an element,
+such as `display: none`, closes all within it. Where it cannot be known whether a text is seen, it is taken as seen, and
+the doubt is noted. tinycss2 parses the styles.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from stream_pegasos.common.extras import missing
+
+__all__ = ["INLINE", "WINDOW", "Declaration", "Style", "declarations_in", "declarations_of", "styled", "tinycss2"]
+
+WINDOW = 1_000  # the width of the window, in CSS pixels
+TINY, SMALL = 2.0, 4.0  # sizes of letters in CSS pixels, below which nobody sees them, and below which few do
+FAR = -500.0  # CSS pixels beyond the left or the upper edge, where a text is out of sight
+ALIKE = 12 / 255  # colours that differ by less in red, in green and in blue look the same
+
+Color = tuple[float, float, float, float]  # red, green, blue and alpha, each from 0 to 1
+Length = tuple[float, str]  # a number of "px", of "em" (sizes of letters) or of "%" (hundreds of per cent)
+Declaration = tuple[bool, str, Any]  # whether it is important, the property, its value
+
+WHITE, BLACK, OF_LINKS = (1.0, 1.0, 1.0, 1.0), (0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.93, 1.0)
+CLEAR = (0.0, 0.0, 0.0, 0.0)
+UNITS = {"px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "q": 0.945, "rem": 16.0}
+UNITS |= dict.fromkeys(("vw", "vh", "vmin", "vmax"), WINDOW / 100)
+SIZES: dict[str, Length] = {"xx-small": (9, "px"), "x-small": (10, "px"), "small": (13, "px"), "medium": (16, "px")}
+SIZES |= {"large": (18, "px"), "x-large": (24, "px"), "xx-large": (32, "px"), "initial": (16, "px")}
+SIZES |= {"smaller": (0.83, "em"), "larger": (1.2, "em"), "inherit": (1, "em"), "unset": (1, "em")}
+GLOBAL = ("inherit", "initial", "unset")  # words that any property may have
+OF_FONT_SIZE = (10, 10, 13, 16, 18, 24, 32, 48)  # CSS pixels of <font size="0"> to "7"
+
+# Elements within a line: they have no width and no height of their own, and may stand within a word.
+INLINE = frozenset(
+    """
+    a abbr acronym b bdo big cite code del dfn em font i ins kbd label mark nobr o:p q s samp small span strike
+    strong sub sup tt u var wbr
+    """.split()  # noqa: SIM905
+)
+OF_TABLES = frozenset("table tbody thead tfoot tr td th".split())  # noqa: SIM905 (they grow with what is in them)
+
+
+@functools.cache
+def tinycss2() -> Any:
+    """The parser of styles, imported when the first style comes."""
+    try:
+        import tinycss2.color4
+    except ImportError as error:
+        raise missing("a mail in HTML", "mail", error) from error
+    return tinycss2
+
+
+class Style(NamedTuple):
+    """What is computed for an element.
+
+    Attributes
+    ----------
+    closed
+        Why nothing within the element is seen; `""` if it may be.
+    size
+        The size of letters, in CSS pixels.
+    line_height
+        0 if lines have no height, or else 1.
+    indent
+        How far the first line is moved, in CSS pixels.
+    visible
+        What `visibility` says.
+    color, background
+        The colour of text, and that of the nearest background that has one.
+    is_known
+        Whether that background is what lies behind the text.
+    doubt
+        Why text may be hidden, though it is taken as seen.
+    """
+
+    closed: str = ""
+    size: float = 16.0
+    line_height: float = 1.0
+    indent: float = 0.0
+    visible: bool = True
+    color: Color = BLACK
+    background: Color = WHITE
+    is_known: bool = True
+    doubt: str = ""
+
+    @property
+    def hides(self) -> str:
+        """Why text of this element is not seen; `""` if it is."""
+        if self.closed:
+            return self.closed
+        if not self.visible:
+            return "visibility"
+        if self.size < TINY:
+            return "font-size"
+        if not self.line_height:
+            return "line-height"
+        if self.indent <= FAR:
+            return "text-indent"
+        return "color" if self.color[3] < 0.05 or (self.is_known and self._looks_alike()) else ""
+
+    @property
+    def may_hide(self) -> str:
+        """Why text of this element may be hidden, if it is taken as seen."""
+        if self.size < SMALL:
+            return "font-size"
+        return self.doubt or ("color" if not self.is_known and self._looks_alike() else "")
+
+    def _looks_alike(self) -> bool:
+        *color, alpha = self.color
+        return all(alpha * abs(one - other) < ALIKE for one, other in zip(color, self.background, strict=False))
+
+
+# What reads the value of a property takes its parts, without spaces, and returns None for what a browser leaves out.
+
+
+def keyword(parts: Sequence[Any]) -> str | None:
+    return parts[0].lower_value if parts[0].type == "ident" else None
+
+
+def length(parts: Sequence[Any]) -> Length | None:
+    part = parts[0]
+    if len(parts) > 1 or part.type not in ("dimension", "percentage", "number"):
+        return None
+    if part.type == "percentage":
+        return part.value / 100, "%"
+    unit = part.lower_unit if part.type == "dimension" else "px"
+    if unit in UNITS:
+        return part.value * UNITS[unit], "px"
+    return (part.value * (1.0 if unit == "em" else 0.5), "em") if unit in ("em", "ex", "ch") else None
+
+
+def font_size(parts: Sequence[Any]) -> Length | None:
+    word = keyword(parts)
+    return length(parts) if word is None else SIZES.get(word)
+
+
+def line_height(parts: Sequence[Any]) -> float | None:
+    if (word := keyword(parts)) is not None:
+        return None if word in GLOBAL else 1.0
+    height = length(parts)
+    return None if height is None else float(height[0] > 0)
+
+
+def color(parts: Sequence[Any]) -> Color | None:
+    if len(parts) > 1:
+        return None
+    if parts[0].type in ("number", "dimension", "ident"):
+        return color_named(parts[0].serialize())
+    return color_of(parts[0])
+
+
+@functools.lru_cache(1_000)
+def color_named(value: str) -> Color | None:
+    """A colour as attributes have it: its name, or digits with or without `#`."""
+    value = value.strip().lower()
+    is_hex = len(value) in (3, 6) and all(digit in "0123456789abcdef" for digit in value)
+    return color_of(f"#{value}" if is_hex else value)
+
+
+def color_of(value: Any) -> Color | None:
+    try:
+        found = tinycss2().color4.parse_color(value)
+        if found is None or isinstance(found, str):
+            return None
+        red, green, blue, alpha = found.to("srgb")
+    except (ArithmeticError, NotImplementedError, TypeError, ValueError):  # of a space that tinycss2 does not convert
+        return None
+    return red or 0.0, green or 0.0, blue or 0.0, 1.0 if alpha is None else alpha
+
+
+def has_picture(parts: Sequence[Any]) -> bool:
+    return any(part.type == "url" or (part.type == "function" and color_of(part) is None) for part in parts)
+
+
+def numbers_in(function: Any) -> list[float]:
+    """The numbers that a function such as `rect(0, 0, 0, 0)` is given, whatever their units."""
+    return [part.value for part in function.arguments if part.type in ("number", "dimension", "percentage")]
+
+
+def cuts_all(parts: Sequence[Any]) -> bool:
+    """Whether a `clip` or a `clip-path` leaves nothing."""
+    if parts[0].type != "function":
+        return False
+    name, found = parts[0].lower_name, numbers_in(parts[0])
+    if name == "rect" and len(found) == 4:
+        return found[2] - found[0] <= 1 or found[1] - found[3] <= 1
+    if name == "inset":
+        return any(edge >= 50 for edge in found)
+    return name in ("circle", "ellipse", "polygon") and bool(found) and not any(found)
+
+
+def leaves_nothing(parts: Sequence[Any]) -> bool:
+    """Whether a `filter` or a `transform` makes all that is in an element invisible, or moves it away."""
+    for part in parts:
+        if part.type == "function" and (found := numbers_in(part)):
+            if part.lower_name in ("opacity", "scale", "scalex", "scaley") and min(found) < 0.05:
+                return True
+            if part.lower_name.startswith("translate") and min(found) <= FAR:
+                return True
+    return False
+
+
+def font(parts: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """The size and the height of lines in `font: italic 12px/1.5 Arial`."""
+    for i, part in enumerate(parts):
+        size = font_size([part])
+        if size and keyword([part]) not in GLOBAL and (part.type != "number" or not part.value):  # 700 is a weight
+            yield "font-size", size
+            yield "line-height", line_height([parts[i + 2]]) if len(parts) > i + 2 and parts[i + 1] == "/" else 1.0
+            return
+
+
+def background(parts: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """The colour in `background: #fff url(x.png)`, and whether there is a picture."""
+    found = [color([part]) for part in parts if part.type in ("ident", "hash", "function")]
+    yield "background-color", next(filter(None, found), CLEAR)
+    yield "background-image", has_picture(parts)
+
+
+def margin(parts: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    yield "margin-top", length(parts[:1])
+    yield "margin-left", length([parts[(0, 1, 1, 3)[min(len(parts), 4) - 1]]])
+
+
+READERS: dict[str, Any] = {
+    "font-size": font_size,
+    "line-height": line_height,
+    "color": color,
+    "background-color": color,
+    "background-image": has_picture,
+    "clip": cuts_all,
+    "clip-path": cuts_all,
+    "filter": leaves_nothing,
+    "transform": leaves_nothing,
+    **dict.fromkeys(("content-visibility", "display", "float", "mso-hide", "position", "visibility"), keyword),
+    **dict.fromkeys(("overflow", "overflow-x", "overflow-y"), keyword),
+    **dict.fromkeys(("height", "max-height", "width", "max-width", "opacity", "text-indent"), length),
+    **dict.fromkeys(("left", "top", "right", "bottom", "margin-left", "margin-top"), length),
+}
+SHORTHANDS: dict[str, Any] = {"font": font, "background": background, "margin": margin}
+
+
+@functools.lru_cache(4_000)
+def declarations_of(style: str) -> tuple[Declaration, ...]:
+    """The declarations of a `style` that may tell what is seen, in their order."""
+    return tuple(declarations_in(style))
+
+
+def declarations_in(contents: Any) -> Iterator[Declaration]:
+    """The declarations of a block, as a text or as tinycss2 has parsed it."""
+    for node in tinycss2().parse_blocks_contents(contents, skip_comments=True, skip_whitespace=True):
+        if node.type != "declaration":
+            continue
+        parts = [part for part in node.value if part.type not in ("whitespace", "comment")]
+        if not parts:
+            continue
+        name = node.lower_name
+        found = (
+            SHORTHANDS[name](parts) if name in SHORTHANDS else [(name, READERS[name](parts))] if name in READERS else ()
+        )
+        for longhand, value in found:
+            if value is not None:
+                yield node.important, longhand, value
+
+
+def of_attributes(tag: str, attributes: Mapping[str, str], parent: Style, quirks: bool) -> Iterator[tuple[str, Any]]:
+    """What the tag and its attributes say of its style; styles that are written prevail over it."""
+    if tag == "a" and "href" in attributes:
+        yield "color", OF_LINKS
+    elif tag == "font" and (size := attributes.get("size", "").strip()):
+        if (digits := size.lstrip("+-")).isdecimal():
+            step = {"+": 3 + int(digits[:3]), "-": 3 - int(digits[:3])}.get(size[0], int(digits[:3]))
+            yield "font-size", (OF_FONT_SIZE[max(1, min(step, 7))], "px")
+    elif tag == "button" or (tag == "table" and quirks):
+        yield "font-size", (16, "px")
+        yield "line-height", 1.0
+    if not attributes:
+        return
+    if "hidden" in attributes:
+        yield "display", "hidden"
+    if found := attributes.get("text" if tag == "body" else "color"):
+        yield "color", color_named(found)
+    if found := attributes.get("bgcolor"):
+        yield "background-color", color_named(found)
+    if attributes.get("background"):
+        yield "background-image", True
+
+
+def styled(
+    parent: Style, tag: str, attributes: Mapping[str, str], declarations: Iterable[Declaration], quirks: bool = False
+) -> Style:
+    """What is computed for an element.
+
+    Parameters
+    ----------
+    parent
+        What was computed for the element around it.
+    tag, attributes
+        The element, with its attributes.
+    declarations
+        What styles say of it, the weakest first.
+    quirks
+        Whether the page has no document type, in which case letters in a table have their usual size.
+    """
+    values = dict(of_attributes(tag, attributes, parent, quirks))
+    declarations = list(declarations)
+    for which in (False, True):
+        values.update((name, value) for important, name, value in declarations if important is which)
+    if not values:
+        return parent
+    number, unit = values.get("font-size", (1.0, "em"))
+    size = number if unit == "px" else number * parent.size
+    indent = values.get("text-indent")
+    known = {"visible": True, "initial": True, "hidden": False, "collapse": False}
+    closed, doubt = ("", "") if parent.closed else closes(tag, values, size)
+    colored, is_known = behind(parent, values)
+    return Style(
+        closed=parent.closed or closed,
+        size=size,
+        line_height=values.get("line-height", parent.line_height),
+        indent=parent.indent if indent is None else in_pixels(indent, size),
+        visible=known.get(values.get("visibility", ""), parent.visible),
+        color=values.get("color") or parent.color,
+        background=colored,
+        is_known=is_known,
+        doubt=parent.doubt or doubt,
+    )
+
+
+def in_pixels(value: Length, size: float) -> float:
+    number, unit = value
+    return number * {"px": 1.0, "em": size, "%": float(WINDOW)}[unit]
+
+
+def behind(parent: Style, values: Mapping[str, Any]) -> tuple[Color, bool]:
+    """The colour behind the text of an element, and whether it is known."""
+    *over, alpha = values.get("background-color") or CLEAR
+    if alpha:
+        mixed = [alpha * one + (1 - alpha) * other for one, other in zip(over, parent.background, strict=False)]
+        colored = (mixed[0], mixed[1], mixed[2], 1.0)
+    else:
+        colored = parent.background
+    return colored, (parent.is_known or alpha > 0.9) and not values.get("background-image")
+
+
+def closes(tag: str, values: Mapping[str, Any], size: float) -> tuple[str, str]:
+    """Why nothing within an element is seen, and why it may be that nothing is."""
+    display, position = values.get("display", ""), values.get("position", "")
+    if display in ("none", "hidden"):  # the latter by the attribute
+        return display.replace("none", "display"), ""
+    if values.get("content-visibility") == "hidden":
+        return "content-visibility", ""
+    if "opacity" in values and values["opacity"][0] < 0.05:
+        return "opacity", ""
+    if values.get("mso-hide") == "all":
+        # Of a link it is the usual way of giving Outlook a button of its own.
+        return ("", "mso-hide") if tag == "a" else ("mso-hide", "")
+    for name in ("clip-path", "filter", "transform"):
+        if values.get(name):
+            return name, ""
+    is_moved = position in ("absolute", "fixed")
+    if values.get("clip"):
+        return ("clip", "") if is_moved else ("", "clip")
+    edges = (
+        ("left", "top", "margin-left", "margin-top")
+        if is_moved or position == "relative"
+        else ("margin-left", "margin-top")
+    )
+    for name in edges:
+        if name in values and in_pixels(values[name], size) <= FAR:
+            return name, ""
+    is_box = (
+        tag not in INLINE
+        or is_moved
+        or values.get("float", "none") != "none"
+        or display not in ("", "inline", "contents")
+    )
+    if not is_box or tag in OF_TABLES:
+        return "", ""
+    cuts = any(values.get(name) in ("hidden", "clip") for name in ("overflow", "overflow-x", "overflow-y"))
+    for name in ("max-height", "height", "max-width", "width"):
+        if name in values and in_pixels(values[name], size) <= 1:
+            if cuts:
+                return name, ""
+            if name.endswith("height"):
+                return "", name
+    return "", ""
