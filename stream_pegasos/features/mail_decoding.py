@@ -55,11 +55,12 @@ def codec_of(charset: str) -> str:
     try:
         import webencodings
     except ImportError as error:
-        raise missing("a mail with a charset", "mail", error) from error
+        raise missing("mail that names a charset", "mail", error) from error
     label = charset.strip(" \t\"'").lower()
     found = webencodings.lookup(label)
     if found is not None and found.name not in ("replacement", "x-user-defined"):
-        return WIDER.get(found.codec_info.name, found.codec_info.name)
+        codec: str = found.codec_info.name
+        return WIDER.get(codec, codec)
     for name in (label, label.replace("windows-", "cp"), label.replace("cp-", "cp"), label.removeprefix("x-")):
         if name.replace("-", "_").startswith(NO_CHARSETS):
             continue
@@ -85,6 +86,8 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
         The charset that they have if none is named, and they are not UTF-8.
     """
     codec = codec_of(charset) if charset else ""
+    if codec in OFTEN_WRONG and b"\x1b$" in data:
+        codec = "iso2022_jp_ext"  # nothing else has such signs
     if data.isascii() and not codec.startswith(SHIFTING):
         return data.decode("ascii")
     for mark, name in BYTE_ORDER_MARKS:
@@ -94,7 +97,8 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
         try:
             return data.decode("utf-8")  # other charsets hardly ever look like it
         except UnicodeDecodeError:
-            codec = "utf-8" if codec == "utf-8" else codec_of(otherwise) or "cp1252"
+            if codec != "utf-8":
+                codec = codec_of(otherwise).replace("utf-8", "") or "cp1252"
     if codec == "utf-7":
         return IN_UTF7.sub(of_utf7, data).decode("utf-8", "replace")
     return data.decode(codec, "replace")

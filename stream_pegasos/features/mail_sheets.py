@@ -102,9 +102,13 @@ class Sheet:
                 if declarations := tuple(declarations_in(node.content)):
                     for selector in tinycss2().serialize(node.prelude).split(","):
                         self._add_rule(selector, declarations)
-            elif node.type == "at-rule" and node.lower_at_keyword == "media" and node.content is not None:
-                if is_shown(tinycss2().serialize(node.prelude)):
-                    self._add(tinycss2().parse_rule_list(node.content, skip_comments=True, skip_whitespace=True))
+            elif (
+                node.type == "at-rule"
+                and node.lower_at_keyword == "media"
+                and node.content is not None
+                and is_shown(tinycss2().serialize(node.prelude))
+            ):
+                self._add(tinycss2().parse_rule_list(node.content, skip_comments=True, skip_whitespace=True))
 
     def _add_rule(self, selector: str, declarations: tuple[Declaration, ...]) -> None:
         compounds = compounds_of(selector)
