@@ -6,12 +6,15 @@ import binascii
 import codecs
 import functools
 import re
+from itertools import islice
 
 from stream_pegasos.common.extras import missing
 
 __all__ = ["charset_in_page", "decode_bytes", "decode_field", "decode_transfer", "files_in"]
 
 MAX_HEAD = 4_000  # bytes of a page in which its charset is looked for
+MAX_FILES, MAX_FILE = 100, 100_000  # files within a text, and bytes of one in yEnc
+MAX_SHIFTS = 20_000  # runs of letters in UTF-7 that are not ASCII
 
 PADDED = re.compile(rb"[^=]+")
 IS_BASE64 = re.compile(rb"[A-Za-z0-9+/\s]*")
@@ -100,7 +103,7 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
             if codec != "utf-8":
                 codec = codec_of(otherwise).replace("utf-8", "") or "cp1252"
     if codec == "utf-7":
-        return IN_UTF7.sub(of_utf7, data).decode("utf-8", "replace")
+        return IN_UTF7.sub(of_utf7, data, MAX_SHIFTS).decode("utf-8", "replace")
     return data.decode(codec, "replace")
 
 
@@ -177,13 +180,13 @@ def files_in(text: bytes) -> list[tuple[str, bytes, tuple[int, int]]]:
     """Files that stand within a text, by uuencode or yEnc: the name, the content and the place of each."""
     files = []
     if b"begin" in text:
-        for found in UU.finditer(text):
+        for found in islice(UU.finditer(text), MAX_FILES):
             content = decode_base64(found[3]) if found[1] else decode_uu(found[3])
             if content:
                 files.append((decode_bytes(found[2]).strip(), content, found.span()))
     if b"=ybegin " in text:
-        for found in YENC.finditer(text):
-            escaped = found[2].replace(b"\r", b"").replace(b"\n", b"")
+        for found in islice(YENC.finditer(text), MAX_FILES):
+            escaped = found[2][:MAX_FILE].replace(b"\r", b"").replace(b"\n", b"")
             plain = YENC_ESCAPE.sub(lambda pair: bytes([(pair[1][0] - 64) % 256]), escaped).translate(YENC_SHIFT)
             files.append((decode_bytes(found[1]).strip(), plain, found.span()))
     return files

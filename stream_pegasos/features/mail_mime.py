@@ -195,9 +195,9 @@ class MailSplitter:
         """What a multipart is split into; nothing if it cannot be split."""
         named = [found[1] or found[2] for content in contents for found in BOUNDARY.finditer(content)]
         named.append(part.parameter("content-type", "boundary"))
-        boundaries = [name.strip().encode("latin-1", "replace") for name in named[:MAX_TRIED] if name.strip()]
+        boundaries = dict.fromkeys([name.strip().encode("latin-1", "replace") for name in named if name.strip()])
         for body in dict.fromkeys((part.body, part.content)):
-            for boundary in boundaries:
+            for boundary in islice(boundaries, MAX_TRIED):
                 if pieces := self._split(body, boundary):
                     return pieces
             for pattern in (BEFORE_PART, AFTER_PARTS):

@@ -10,8 +10,8 @@ from stream_pegasos.features.mail_styles import WINDOW, Declaration, declaration
 
 __all__ = ["Element", "Sheet"]
 
-MAX_SHEET = 40_000  # characters of a mail's sheets that are read
-MAX_TRIED = 50_000  # how often a rule is tried on an element
+MAX_SHEET = 30_000  # characters of a mail's sheets that are read
+MAX_TRIED = 20_000  # how often a rule is tried on an element
 
 # Whatever comes first: a comment has no sheets, and a sheet no comments of HTML.
 SHEET = re.compile(r"<!--.*?(?:-->|\Z)|<style\b([^>]{0,500})>(.*?)(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
@@ -56,11 +56,9 @@ class Rule(NamedTuple):
     compounds: tuple[Compound, ...]
     declarations: tuple[Declaration, ...]
 
-    def suits(self, element: Element, around: Sequence[Element]) -> bool:
-        """Whether the rule is for an element that is within these, of which the last is its parent."""
+    def is_within(self, around: Sequence[Element]) -> bool:
+        """Whether what the selector says of the elements around is so; the last of these is the parent."""
         inner, *outer = self.compounds
-        if not inner.suits(element):
-            return False
         at = len(around)
         for compound in outer:
             at -= 1
@@ -82,6 +80,7 @@ class Sheet:
     def __init__(self, markup: str) -> None:
         self.rules: dict[str, list[Rule]] = {}
         self.is_known = True
+        self._own: dict[Element, list[Rule]] = {}  # those for an element, whatever is around it
         self._n_rules = self._n_tried = 0
         left = MAX_SHEET
         for found in SHEET.finditer(markup) if "<style" in markup.lower() else ():
@@ -129,14 +128,21 @@ class Sheet:
 
     def declarations_for(self, element: Element, around: Sequence[Element]) -> list[Declaration]:
         """The declarations for an element within others, the weakest first."""
-        keys = ["", element.tag, *([f"#{element.id}"] if element.id else ()), *(f".{name}" for name in element.classes)]
-        tried = [rule for key in keys for rule in self.rules.get(key, ())]
-        self._n_tried += len(tried)
+        if element not in self._own:
+            keys = ["", element.tag, f"#{element.id}", *(f".{name}" for name in element.classes)]
+            tried = [rule for key in dict.fromkeys(keys) for rule in self.rules.get(key, ())]
+            self._n_tried += len(tried)
+            self._own[element] = sorted([rule for rule in tried if rule.compounds[0].suits(element)], key=strength)
+        own = self._own[element]
+        self._n_tried += len(own)
         if self._n_tried > MAX_TRIED:
             self.is_known = False
             return []
-        suiting = sorted([rule for rule in tried if rule.suits(element, around)], key=lambda rule: rule[:2])
-        return [declaration for rule in suiting for declaration in rule.declarations]
+        return [declaration for rule in own if rule.is_within(around) for declaration in rule.declarations]
+
+
+def strength(rule: Rule) -> tuple[tuple[int, int, int], int]:
+    return rule.specificity, rule.place
 
 
 def compounds_of(selector: str) -> tuple[Compound, ...]:

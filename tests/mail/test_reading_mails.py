@@ -38,52 +38,62 @@ def yenc(data, name="note.txt"):
     return b"=ybegin line=128 size=%d name=%s\n%s\n=yend size=%d\n" % (len(data), name.encode(), coded, len(data))
 
 
+MIXED, FORMS = "multipart/mixed; boundary=b", "multipart/alternative; boundary=b"
 TWO = (part("one"), part("<p>two</p>", "text/html"))
 LONG = "; ".join(f'x{i}="{"y" * 40}"' for i in range(60))
 INNER = "Subject: inner\n\nwords"
 
 TEXTS = {  # name: (mail, the text that a reader sees)
     # Multiparts whose boundary is missing, wrong or odd.
-    "whole": (mail("multipart/mixed; boundary=b", mixed(*TWO)), "one\ntwo"),
+    "whole": (mail(MIXED, mixed(*TWO)), "one\ntwo"),
     "no boundary": (mail("multipart/mixed", mixed(*TWO)), "one\ntwo"),
     "an unclosed boundary": (mail('multipart/mixed; boundary="b', mixed(*TWO)), "one\ntwo"),
     "another boundary": (mail("multipart/mixed; boundary=other", mixed(*TWO)), "one\ntwo"),
-    "another boundary, Windows": (mail("multipart/mixed; boundary=other", mixed(*TWO).replace("\n", "\r\n")), "one\ntwo"),
+    "another boundary, Windows": (
+        mail("multipart/mixed; boundary=other", mixed(*TWO).replace("\n", "\r\n")),
+        "one\ntwo",
+    ),
     "a boundary far behind": (mail(f"multipart/mixed; {LONG}; boundary=b", mixed(*TWO)), "one\ntwo"),
-    "a boundary in pieces": (mail('multipart/mixed; boundary*0="b"; boundary*1="c"', mixed(*TWO, boundary="bc")), "one\ntwo"),
+    "a boundary in pieces": (
+        mail('multipart/mixed; boundary*0="b"; boundary*1="c"', mixed(*TWO, boundary="bc")),
+        "one\ntwo",
+    ),
     "a boundary in a name": (mail('multipart/mixed; x="boundary=q"; boundary=b', mixed(*TWO)), "one\ntwo"),
     "no part has a field": (mail("multipart/mixed", "--z\n\none\n--z\n\ntwo\n--z--\n"), "one\ntwo"),
-    "nothing to split at": (mail("multipart/mixed; boundary=b", "only words"), "only words"),
+    "nothing to split at": (mail(MIXED, "only words"), "only words"),
     "nothing to split at, in HTML": (mail("multipart/alternative", "<html><b>only</b> words"), "only words"),
-    "nothing but the end": (mail("multipart/mixed; boundary=b", "only words\n--b--\n"), "only words\n--b--"),
-    "never closed": (mail("multipart/mixed; boundary=b", mixed(*TWO, end="")), "one\ntwo"),
+    "nothing but the end": (mail(MIXED, "only words\n--b--\n"), "only words\n--b--"),
+    "never closed": (mail(MIXED, mixed(*TWO, end="")), "one\ntwo"),
     "an inner one that is never closed": (
-        mail("multipart/mixed; boundary=b", mixed(part(mixed(*TWO, boundary="i", end=""), "multipart/mixed; boundary=i"), part("three"))),
+        mail(MIXED, mixed(part(mixed(*TWO, boundary="i", end=""), "multipart/mixed; boundary=i"), part("three"))),
         "one\ntwo\nthree",
     ),
     "an inner one without a boundary": (
-        mail("multipart/mixed; boundary=b", mixed(part(mixed(*TWO, boundary="i"), "multipart/mixed"), part("three"))),
+        mail(MIXED, mixed(part(mixed(*TWO, boundary="i"), "multipart/mixed"), part("three"))),
         "one\ntwo\nthree",
     ),
     "two types": (mail("text/plain", mixed(*TWO), "Content-Type: multipart/mixed; boundary=b"), "one\ntwo"),
-    "two types, the other way": (mail("multipart/mixed; boundary=b", mixed(*TWO), "Content-Type: text/plain"), "one\ntwo"),
-    "two types, no parts": (mail("multipart/mixed; boundary=b", "<b>one</b>", "Content-Type: text/html"), "one"),
-    "space after a delimiter": (mail("multipart/mixed; boundary=b", mixed(*TWO).replace("--b\n", "--b \t\n")), "one\ntwo"),
+    "two types, the other way": (mail(MIXED, mixed(*TWO), "Content-Type: text/plain"), "one\ntwo"),
+    "two types, no parts": (mail(MIXED, "<b>one</b>", "Content-Type: text/html"), "one"),
+    "space after a delimiter": (mail(MIXED, mixed(*TWO).replace("--b\n", "--b \t\n")), "one\ntwo"),
     "a boundary that begins another": (
-        mail("multipart/mixed; boundary=b", mixed(part(mixed(*TWO, boundary="b1"), "multipart/mixed; boundary=b1"))),
+        mail(MIXED, mixed(part(mixed(*TWO, boundary="b1"), "multipart/mixed; boundary=b1"))),
         "one\ntwo",
     ),
-    "a preamble is not shown": (mail("multipart/mixed; boundary=b", mixed(*TWO, preamble="This is MIME.\n")), "one\ntwo"),
-    "an epilogue is not shown": (mail("multipart/mixed; boundary=b", mixed(*TWO) + "more\n"), "one\ntwo"),
+    "a preamble is not shown": (mail(MIXED, mixed(*TWO, preamble="This is MIME.\n")), "one\ntwo"),
+    "an epilogue is not shown": (mail(MIXED, mixed(*TWO) + "more\n"), "one\ntwo"),
     "base64 around parts": (
-        mail("multipart/mixed; boundary=b", b64encode(mixed(*TWO).encode()), "Content-Transfer-Encoding: base64"),
+        mail(MIXED, b64encode(mixed(*TWO).encode()), "Content-Transfer-Encoding: base64"),
         "one\ntwo",
     ),
     "base64 around a mail": (
         mail("message/rfc822", b64encode(INNER.encode()), "Content-Transfer-Encoding: base64"),
         "inner\nwords",
     ),
-    "a mail that only claims base64": (mail("message/rfc822", INNER, "Content-Transfer-Encoding: base64"), "inner\nwords"),
+    "a mail that only claims base64": (
+        mail("message/rfc822", INNER, "Content-Transfer-Encoding: base64"),
+        "inner\nwords",
+    ),
     "a digest": (mail("multipart/digest; boundary=b", f"--b\n\n{INNER}\n--b--\n"), "inner\nwords"),
     "a type without a slash": (mail("html", "<b>one</b>"), "<b>one</b>"),
     "a type with a comment": (mail("text/html (a page)", "<b>one</b>"), "one"),
@@ -94,27 +104,36 @@ TEXTS = {  # name: (mail, the text that a reader sees)
     "base64;": (mail("text/plain", b64encode(b"one"), "Content-Transfer-Encoding: base64;"), "one"),
     "BASE64 in quotes": (mail("text/plain", b64encode(b"one"), 'Content-Transfer-Encoding: "BASE64"'), "one"),
     "pieces of base64": (mail("", "QnV5\nIHA=\naWxscw==", "Content-Transfer-Encoding: base64"), "Buy pills"),
-    "base64 and a foot": (mail("", "b25l\ndHc=\n\n-- \nA list, of words\n", "Content-Transfer-Encoding: base64"), "onetw"),
+    "base64 and a foot": (
+        mail("", "b25l\ndHc=\n\n-- \nA list, of words\n", "Content-Transfer-Encoding: base64"),
+        "onetw",
+    ),
     "base64 with signs": (mail("", "b2!5\nl*IHR3bw\n", "Content-Transfer-Encoding: base64"), "one two"),
-    "quoted-printable": (mail("", b2a_qp("für dich =".encode()), "Content-Transfer-Encoding: Quoted-Printable"), "für dich ="),
+    "quoted-printable": (
+        mail("", b2a_qp("für dich =".encode()), "Content-Transfer-Encoding: Quoted-Printable"),
+        "für dich =",
+    ),
     "x-uuencode": (mail("text/plain", uu(b"one two"), "Content-Transfer-Encoding: x-uuencode"), "one two"),
     "uue": (mail("text/plain", uu(b"one " * 30), "Content-Transfer-Encoding: uue"), ("one " * 30).strip()),
     "a file in a text": (mail("text/plain", f"before\n{uu(b'inside')}after\n"), "before\ninside\nafter"),
-    "a picture in a text": (mail("text/plain", f"before\n{uu(b'GIF89a', 'x.gif')}after\n"), "before\n\nafter".replace("\n\n", "\n")),
+    "a picture in a text": (mail("text/plain", f"before\n{uu(b'GIF89a', 'x.gif')}after\n"), "before\nafter"),
     "a file that never ends": (mail("text/plain", f"before\n{uu(b'inside')[:-6]}"), "before\ninside"),
-    "base64 in a text": (mail("text/plain", f"a\nbegin-base64 644 n.txt\n{b64encode(b'inside').decode()}\n====\nb\n"), "a\ninside\nb"),
+    "base64 in a text": (
+        mail("text/plain", f"a\nbegin-base64 644 n.txt\n{b64encode(b'inside').decode()}\n====\nb\n"),
+        "a\ninside\nb",
+    ),
     "yEnc": (mail("text/plain", b"before\n" + yenc(b"inside = it\n") + b"after\n"), "before\ninside = it\nafter"),
     "yEnc of a program": (mail("text/plain", yenc(b"MZ", "x.exe")), ""),
     "a text that begins": (mail("text/plain", "begin 644 times\nand see"), "begin 644 times\nand see"),
     # Depth, and not words, is bounded.
     "links with /message/": (
-        mail("multipart/mixed; boundary=b", mixed(part("see http://x.example/message/1\n" * 17 + "end"), part("<i>two</i>", "text/html"))),
+        mail(MIXED, mixed(part("see http://x.example/message/1\n" * 17 + "end"), part("<i>two</i>", "text/html"))),
         "see http://x.example/message/1\n" * 17 + "end\ntwo",
     ),
-    "a preamble of dashes": (mail("multipart/mixed; boundary=b", mixed(*TWO, preamble="--\n" * 400)), "one\ntwo"),
-    "a preamble of types": (mail("multipart/mixed; boundary=b", mixed(*TWO, preamble="message/ multipart/\n" * 400)), "one\ntwo"),
+    "a preamble of dashes": (mail(MIXED, mixed(*TWO, preamble="--\n" * 400)), "one\ntwo"),
+    "a preamble of types": (mail(MIXED, mixed(*TWO, preamble="message/ multipart/\n" * 400)), "one\ntwo"),
     "thirty mails attached": (
-        mail("multipart/mixed; boundary=b", mixed(*[part(f"Subject: s{i}\n\nt{i}", "message/rfc822") for i in range(30)])),
+        mail(MIXED, mixed(*[part(f"Subject: s{i}\n\nt{i}", "message/rfc822") for i in range(30)])),
         "\n".join(f"s{i}\nt{i}" for i in range(30)),
     ),
     "mails within mails": (
@@ -122,24 +141,35 @@ TEXTS = {  # name: (mail, the text that a reader sees)
         "last\nwords",
     ),
     "nine thousand short lines before": (
-        mail("multipart/mixed; boundary=b", mixed(part("end"), preamble="x\n" * 9_000)),
+        mail(MIXED, mixed(part("end"), preamble="x\n" * 9_000)),
         "end",
     ),
     # Alternatives.
-    "plain and HTML": (mail("multipart/alternative; boundary=b", mixed(*TWO)), "two"),
-    "HTML and plain": (mail("multipart/alternative; boundary=b", mixed(*TWO[::-1])), "one"),
+    "plain and HTML": (mail(FORMS, mixed(*TWO)), "two"),
+    "HTML and plain": (mail(FORMS, mixed(*TWO[::-1])), "one"),
     **{
-        f"then {kind}": (mail("multipart/alternative; boundary=b", mixed(*TWO, part("no one", kind))), "two")
-        for kind in ("text/x-note", "text/csv", "text/rtf", "text/calendar", "text/x-amp-html", "text/markdown", "image/png")
+        f"then {kind}": (mail(FORMS, mixed(*TWO, part("no one", kind))), "two")
+        for kind in (
+            "text/x-note",
+            "text/csv",
+            "text/rtf",
+            "text/calendar",
+            "text/x-amp-html",
+            "text/markdown",
+            "image/png",
+        )
     },
-    "then enriched": (mail("multipart/alternative; boundary=b", mixed(*TWO, part("<bold>t<<hree</bold>", "text/enriched"))), "t<hree"),
-    "an empty page": (mail("multipart/alternative; boundary=b", mixed(part("one"), part("<p> </p>", "text/html"))), "one"),
-    "a page with a picture": (mail("multipart/alternative; boundary=b", mixed(part("one"), part('<img src="//x.example/a.png">', "text/html"))), ""),
+    "then enriched": (mail(FORMS, mixed(*TWO, part("<bold>t<<hree</bold>", "text/enriched"))), "t<hree"),
+    "an empty page": (mail(FORMS, mixed(part("one"), part("<p> </p>", "text/html"))), "one"),
+    "a page with a picture": (mail(FORMS, mixed(part("one"), part('<img src="//x.example/a.png">', "text/html"))), ""),
     "a page among its pictures": (
-        mail("multipart/alternative; boundary=b", mixed(part("one"), part(mixed(part("<p>two", "text/html"), boundary="r"), "multipart/related; boundary=r"))),
+        mail(
+            FORMS,
+            mixed(part("one"), part(mixed(part("<p>two", "text/html"), boundary="r"), "multipart/related; boundary=r")),
+        ),
         "two",
     ),
-    "only a note": (mail("multipart/alternative; boundary=b", mixed(part("one", "text/x-note"))), "one"),
+    "only a note": (mail(FORMS, mixed(part("one", "text/x-note"))), "one"),
     # Charsets.
     **{
         f"{name} as {codec}": (mail(f"text/plain; charset={name}", text.encode(codec)), text)
@@ -167,20 +197,26 @@ TEXTS = {  # name: (mail, the text that a reader sees)
             ("us-ascii", "cp1252", "“Grüße”"),
             ("iso-8859-1", "cp1252", "„Grüße“"),
             ("big5", "big5", "你好"),
-            ("latin5", "cp1254", "ışık"),
+            ("latin5", "cp1254", "şeker"),
         ]
     },
     "no charset, but signs of Japanese": (mail("text/plain", "こんにちは".encode("iso2022_jp")), "こんにちは"),
     "a byte order mark": (mail("text/plain; charset=iso-8859-1", b"\xef\xbb\xbfGr\xc3\xbc\xc3\x9fe"), "Grüße"),
     "in the page": (mail("text/html", '<meta charset="koi8-r"><p>Привет'.encode("koi8-r")), "Привет"),
     "in the page, as of old": (
-        mail("text/html", '<meta http-equiv="Content-Type" content="text/html; charset=shift_jis"><p>こんにちは'.encode("shift_jis")),
+        mail(
+            "text/html",
+            '<meta http-equiv="Content-Type" content="x; charset=shift_jis"><p>こんにちは'.encode("shift_jis"),
+        ),
         "こんにちは",
     ),
-    "the header goes before the page": (mail("text/html; charset=koi8-r", '<meta charset="big5"><p>Привет'.encode("koi8-r")), "Привет"),
+    "the header goes before the page": (
+        mail("text/html; charset=koi8-r", '<meta charset="big5"><p>Привет'.encode("koi8-r")),
+        "Привет",
+    ),
     "NUL within words": (mail("text/plain", b"f\0r\0ee pi\0lls"), "free pills"),
     "NUL within a page": (mail("text/html", b"f\0ree"), "free"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -258,7 +294,7 @@ def test_the_subject_that_a_reader_sees(name):
 
 
 def test_what_is_not_shown_of_alternatives_are_words_of_their_own():
-    parts = mail_parts(mail("multipart/alternative; boundary=b", mixed(*TWO, part("lunch at two", "text/x-note"))))
+    parts = mail_parts(mail(FORMS, mixed(*TWO, part("lunch at two", "text/x-note"))))
     assert parts.text == "two" and {"other:one", "other:lunch", "other:at"} <= set(parts.tokens)
     assert "other:two" not in parts.tokens
 

@@ -50,10 +50,10 @@ SEEN = {
     "white on a class": "<style>.dark{background:#111}</style><div class=dark><p style='color:#fff'>seen",
     "white on an id": "<style>#top, .x{background-color:#123456}</style><div id=top><p style='color:#fff'>seen",
     "white on a tag": "<style>body{background:#000;color:#fff}</style><body><p>seen",
-    "white on a class of a table": "<style>table.a td.b{background:#000}</style><table class='a'><td class='b c'><font color=white>seen",
+    "white on a cell": "<style>table.a td.b{background:#000}</style><table class=a><td class=b style='color:#fff'>seen",
     "white on what is not known": "<style>[data-x]{background:#000}</style><div data-x=1><p style='color:#fff'>seen",
     "a sheet after it": "<div class=dark><font color=#fff>seen</font></div><style>.dark{background:#000}</style>",
-    "a sheet in a comment of its own": "<style><!-- .dark{background:#000} --></style><p class=dark style='color:#fff'>seen",
+    "a sheet in a comment": "<style><!-- .a{background:#000} --></style><p class=a style='color:#fff'>seen",
     "grey on white": '<p style="color:#eee">seen',
     "half a colour": '<p style="color:rgba(0,0,0,.5)">seen',
     # Sheets.
@@ -92,13 +92,36 @@ def test_what_a_reader_sees_is_read(name):
     assert parts.text in ("seen", "দেখা")
 
 
-SECRET = "<p>seen</p>{}secret"
 HIDDEN = {
-    "display": ["display : NONE", "DISPLAY:none!important", "color:red;display:none", "dis\\70lay:none", "display:/**/none"],
+    "display": [
+        "display : NONE",
+        "DISPLAY:none!important",
+        "color:red;display:none",
+        "dis\\70lay:none",
+        "display:/**/none",
+    ],
     "visibility": ["visibility:hidden", "visibility: collapse"],
-    "font-size": ["font-size:0", "font-size:1px", "font-size:0%", "font-size:.05em", "font:0/0 a", "font: 0px Arial", "font-size:.5pt"],
+    "font-size": [
+        "font-size:0",
+        "font-size:1px",
+        "font-size:0%",
+        "font-size:.05em",
+        "font:0/0 a",
+        "font: 0px Arial",
+        "font-size:.5pt",
+    ],
     "line-height": ["line-height:0", "line-height:0px"],
-    "color": ["color:#fff", "color:white", "color:transparent", "color:rgba(0,0,0,0)", "color:rgb(255, 255, 255)", "color:#FFFFFE", "color:hsl(0 0% 100%)", "background:#000;color:#010101", "color:rgb(0 0 0 / 0%)"],
+    "color": [
+        "color:#fff",
+        "color:white",
+        "color:transparent",
+        "color:rgba(0,0,0,0)",
+        "color:rgb(255, 255, 255)",
+        "color:#FFFFFE",
+        "color:hsl(0 0% 100%)",
+        "background:#000;color:#010101",
+        "color:rgb(0 0 0 / 0%)",
+    ],
     "opacity": ["opacity:0", "opacity: 0.0", "opacity:0%", "opacity:.01"],
     "height": ["height:0;overflow:hidden", "height:1px;overflow-y:hidden"],
     "max-height": ["max-height:0;overflow:hidden", "overflow:hidden;max-height:0px;max-width:0"],
@@ -112,7 +135,7 @@ HIDDEN = {
     "transform": ["transform:scale(0)", "transform:translateX(-9999px)"],
     "filter": ["filter:opacity(0)"],
     "mso-hide": ["mso-hide:all"],
-}  # fmt: skip
+}
 STYLES = [(why, style) for why, styles in HIDDEN.items() for style in styles]
 WAYS = ("an attribute", "a class", "an element around it", "a selector of what is around it")
 
