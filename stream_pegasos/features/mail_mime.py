@@ -29,7 +29,6 @@ KNOWN_FIELD = re.compile(
     rb"content-[\w-]+|x-[\w-]+|dkim-signature|authentication-results|arc-[\w-]+|status)[ \t]*:",
     re.IGNORECASE,
 )
-BLANK_LINE = re.compile(rb"(?:\A|\r?\n)\r?\n|\r\r")
 LINE_FEED = ord("\n")
 MAX_SPACE = 100  # characters after a delimiter in its line
 # What programs for mailboxes write before a mail.
@@ -167,29 +166,36 @@ class MailSplitter:
 
     def _read_fields(self, data: bytes) -> tuple[list[tuple[str, str]], bytes]:
         """The fields at the beginning of a part, and its body."""
-        ended = BLANK_LINE.search(data)
-        head, body = (data[: ended.start()], data[ended.end() :]) if ended else (data, b"")
+        end, length = len(data), 0
+        for blank in (b"\n\n", b"\n\r\n", b"\r\r"):
+            if (at := data.find(blank, 0, end + 2)) >= 0:
+                end, length = at, len(blank)
+        for blank in (b"\n", b"\r\n"):
+            if data.startswith(blank):
+                end, length = 0, len(blank)
+        head, body, is_ended = data[:end].removesuffix(b"\r"), data[end + length :], length > 0
         if len(head) > MAX_HEADERS:
             self.left_out["bytes"] += len(head) - MAX_HEADERS
             head = head[:MAX_HEADERS]
-        lines = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("latin-1").split("\n")
-        found: list[tuple[str, list[str]]] = []
+        head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = head.replace(b"\n ", b" ").replace(b"\n\t", b"\t").decode("latin-1").split("\n")
+        found: list[tuple[str, str]] = []
         for i, line in enumerate(lines):
             if name := NAME.match(line):
-                found.append((name[1], [line[name.end() :]]))
-            elif found and line[:1] in (" ", "\t"):
-                found[-1][1].append(line)
+                found.append((name[1], line[name.end() :]))
             elif not line.startswith((">From ", "From ")) and not KNOWN_FIELD.match(
                 "".join(lines[i + 1 : i + 2]).encode("latin-1")
             ):
-                body = b"\n\n".join(["\n".join(lines[i:]).encode("latin-1"), *([body] if ended else [])])
+                body = b"\n\n".join(["\n".join(lines[i:]).encode("latin-1"), *([body] if is_ended else [])])
                 break
-        return [(name[:MAX_VALUE], self._value(name, "".join(pieces))) for name, pieces in found], body
+        return [(name[:MAX_VALUE], self._value(name, value)) for name, value in found], body
 
     def _value(self, name: str, value: str) -> str:
-        self.left_out["characters"] += max(0, len(value) - MAX_VALUE)
-        # A boundary may stand behind many other parameters.
-        return (value if name.lower() == "content-type" else value[:MAX_VALUE]).strip(" \t")
+        if len(value) > MAX_VALUE:
+            self.left_out["characters"] += len(value) - MAX_VALUE
+            if name.lower() != "content-type":  # a boundary may stand behind many other parameters
+                value = value[:MAX_VALUE]
+        return value.strip(" \t")
 
     def _pieces(self, part: Part, contents: list[str]) -> list[bytes]:
         """What a multipart is split into; nothing if it cannot be split."""

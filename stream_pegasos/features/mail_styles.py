@@ -110,8 +110,13 @@ class Style(NamedTuple):
         return self.doubt or ("color" if not self.is_known and self._looks_alike() else "")
 
     def _looks_alike(self) -> bool:
-        *color, alpha = self.color
-        return all(alpha * abs(one - other) < ALIKE for one, other in zip(color, self.background, strict=False))
+        red, green, blue, alpha = self.color
+        other = self.background
+        return (
+            alpha * abs(red - other[0]) < ALIKE
+            and alpha * abs(green - other[1]) < ALIKE
+            and alpha * abs(blue - other[2]) < ALIKE
+        )
 
 
 # What reads the value of a property takes its parts, without spaces, and returns None for what a browser leaves out.
