@@ -194,6 +194,6 @@ class FieldsMet:
 
 
 def without(fields: Sequence[Any]) -> str:
-    """What is said of messages that lack fields."""
+    """What is said of messages none of which has these fields, behind their name."""
     some = f"field{'s' * (len(fields) > 1)} {', '.join(map(str, fields[:MOST_NAMED]))}"
     return f"has the {some}, which the model reads"

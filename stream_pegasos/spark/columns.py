@@ -202,7 +202,7 @@ def check_messages(frame: DataFrame, name: str, model: Any) -> None:
         raise ValueError(f"column {name!r}: {error}") from None
     lacking = [field for field in fields if value_of(message, field) is ABSENT]
     if lacking:
-        warnings.warn(f"column {name!r}: {without(lacking)}", stacklevel=3)
+        warnings.warn(f"none of the messages in column {name!r} {without(lacking)}", stacklevel=3)
 
 
 class AnyFields(dict[str, Any]):
