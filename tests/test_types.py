@@ -11,6 +11,8 @@ import pytest
 import stream_pegasos
 
 RIGHT = """
+from river import multiclass
+
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier
 from stream_pegasos import __version__, load
 from stream_pegasos.learners.classifier import Classifier
@@ -20,6 +22,7 @@ model = TextClassifier(HashedBagOfWords(norm=None), classifier)
 again: TextClassifier = TextClassifier.load("model")
 any_model: Classifier = load("model")
 text: str = __version__
+of_each_label = multiclass.OneVsRestClassifier(TextClassifier())
 changed: TextClassifier = model.clone({"classifier": {"l2": 1.0}})
 """
 WRONG = [

@@ -12,7 +12,7 @@ from stream_pegasos.cli.models import labels_known, takes_text
 from stream_pegasos.cli.options import model_field
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.label_meaning import AllowedLabels
+    from stream_pegasos.learners.label_meaning import Label
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class DescriptionOptions:
         default=False,
     )
 
-    def learn(self, model: Any, allowed: "AllowedLabels | None") -> None:
+    def learn(self, model: Any, listed: "tuple[Label, ...] | None") -> None:
         """Have a model learn what labels mean, if any option is given."""
         from stream_pegasos.learners.label_meaning import LabelsMeant
 
         meant = LabelsMeant(labels_known(model))
         descriptions: dict[Any, Any] = {}
         if self.describe_names:
-            labels = labels_known(model) if allowed is None else tuple(map(meant, allowed.labels))
+            labels = labels_known(model) if listed is None else tuple(map(meant, listed))
             if not labels:
                 raise click.BadParameter(
                     "the labels are not known: name them by --labels", param_hint="--describe-names"

@@ -101,7 +101,7 @@ def evaluate(given: EvaluateOptions) -> None:
     source = Input(asked, learner, unreadable=bool(given.results.predictions))
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, given.model, source, interrupt.wait)
-        given.descriptions.learn(learner, asked.allowed)
+        given.descriptions.learn(learner, asked.listed)
         report(
             learner,
             source,

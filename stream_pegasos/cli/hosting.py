@@ -17,7 +17,7 @@ from stream_pegasos.cli.models import labels_known, takes_several
 from stream_pegasos.cli.options import service_field
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.label_meaning import AllowedLabels, Label
+    from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.service import Service
 
 
@@ -87,17 +87,17 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def labels_for(learner: Any, allowed: "AllowedLabels | None") -> "tuple[Label, ...] | None":
+def labels_for(learner: Any, listed: "tuple[Label, ...] | None") -> "tuple[Label, ...] | None":
     """The labels that may be learned; raise a click.BadParameter if the model cannot take them."""
     from stream_pegasos.learners.label_meaning import LabelsMeant
 
-    if allowed is None:
+    if listed is None:
         return None
     try:
-        learner.check_labels([allowed.labels] if takes_several(learner) else allowed.labels)
+        learner.check_labels([listed] if takes_several(learner) else listed)
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), param_hint="--labels") from None
-    return tuple(map(LabelsMeant(labels_known(learner)), allowed.labels))  # type: ignore[arg-type]
+    return tuple(map(LabelsMeant(labels_known(learner)), listed))  # type: ignore[arg-type]
 
 
 def serve_page(

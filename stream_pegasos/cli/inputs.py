@@ -47,6 +47,7 @@ class Input:
         self.record = "mail" if stream.is_mail else "line"
         self.fields = message_fields(model)
         self.several = takes_several(model)
+        self._meant = LabelsMeant(labels_known(model), stream.listed)
         self.n_bad = 0  # records that could not be read or learned
         self.n_good = 0  # records read
         self.n_blank = 0  # lines that were skipped, as they are blank
@@ -68,7 +69,7 @@ class Input:
             text_field=stream.text_fields_for(model)[0],
             label_field=options.label_field or model.field_names.get("label_field", "label"),
             id_field=options.id_field,
-            labels=LabelFormat(stream.separator, self.several, LabelsMeant(labels_known(model))),
+            labels=LabelFormat(stream.separator, self.several, self._meant),
             delimiter=stream.delimiter,
             columns=stream.columns,
             fields=self.fields,
@@ -165,7 +166,7 @@ class Input:
     def open(self, position: Any, follow: bool, whole_lines: bool) -> "Source":
         """Follow the stream from a position on."""
         self._tell_of_keyboard()
-        on_lines_of_text = self._options.on_lines_of_text if self.stream.allowed is None else None
+        on_lines_of_text = self._options.on_lines_of_text if self.stream.listed is None else None
         return self._open(str(self.stream.address), position, follow, whole_lines, on_lines_of_text=on_lines_of_text)
 
     def open_labels(self, address: str, position: Any, follow: bool, whole_lines: bool) -> "Source":
@@ -194,15 +195,14 @@ class Input:
 
     def label_fault(self, label: "Truth | None") -> str | None:
         """What is wrong with a label, if anything."""
-        allowed = self.stream.allowed
         if isinstance(label, tuple) and not self.several:
             some = ", ".join(map(printable, label))
             return f"its label is a list, [{some}], and the model takes one label; for several see --multi-label"
-        if label is None or allowed is None:
+        if label is None or self.stream.listed is None:
             return None
         for each in label if isinstance(label, tuple) else (label,):
-            if not allowed.takes(each):
-                return f"label {printable(each)} is none of {', '.join(map(printable, allowed.labels))}"
+            if not self._meant.takes(each):
+                return f"label {printable(each)} is none of {', '.join(map(printable, self.stream.listed))}"
         return None
 
     # Reports

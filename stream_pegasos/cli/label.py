@@ -64,8 +64,8 @@ def label(given: LabelOptions) -> None:
     if asked.format in DICT_FORMATS:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
     learner = model_to_continue(asked, given.load, given.vectors)
-    given.descriptions.learn(learner, asked.allowed)
-    token, allowed = given.hosting.token(), labels_for(learner, asked.allowed)
+    given.descriptions.learn(learner, asked.listed)
+    token, allowed = given.hosting.token(), labels_for(learner, asked.listed)
     hosts = given.hosting.hosts(token)
     written = options.StreamOptions(format="jsonl", text_field="text", label_field="label", labels=given.stream.labels)
     source, before = Input(asked, learner, unlabelled=True), Input(Stream(str(output), written), learner)

@@ -13,7 +13,7 @@ from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.mail_options import VerdictOptions
 from stream_pegasos.cli.models import check_takes_text, resuming
 from stream_pegasos.cli.spamd import SpamdOptions, check_mails, spamd_beside
-from stream_pegasos.cli.stream import allowed_labels
+from stream_pegasos.cli.stream import listed_labels
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def serve(given: ServeOptions) -> None:
     load = given.begin or given.load
     check_outputs(checkpoint=given.kept.path, inputs=[given.hosting.token_file])
     token = given.hosting.token()
-    allowed = allowed_labels(given.labels)
+    listed = listed_labels(given.labels)
     hosts = given.hosting.hosts(token)
     with resuming(given.kept, load, given.vectors, None, is_mail=given.spamd.spamd is not None) as (
         checkpoints,
@@ -95,7 +95,7 @@ def serve(given: ServeOptions) -> None:
             )
         check_mails(given.spamd, given.verdicts, learner)
         active_learning = ActiveLearning(given.queue, given.hosting.take_back_seconds)
-        make = partial(Service, sync=given.sync, labels=labels_for(learner, allowed))
+        make = partial(Service, sync=given.sync, labels=labels_for(learner, listed))
         new = "a new model of mails (--spamd)" if given.spamd.spamd else "a new model"
         begun_with = f"the model {load.resolve()}" if load else new
         try:

@@ -9,7 +9,7 @@ from stream_pegasos.cli.console import Failure, check_choice
 from stream_pegasos.cli.options import MailOptions, StreamOptions, field_names
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.label_meaning import AllowedLabels
+    from stream_pegasos.learners.label_meaning import Label
 
 DICT_FORMATS = ("vw", "svmlight")
 
@@ -39,7 +39,7 @@ class Stream:
         if (options.label_field or "label") in (self.text_fields or ("text",)):
             raise click.BadParameter("text and label are the same field", param_hint="--text-field")
         self.separator = _separator(options.label_separator)
-        self.allowed = allowed_labels(options.labels)
+        self.listed = listed_labels(options.labels)
         self.columns = None if options.columns is None else [name.strip() for name in options.columns.split(",")]
         self.delimiter = "\t" if options.delimiter == r"\t" else options.delimiter
         if self.mails:
@@ -97,9 +97,8 @@ def _separator(text: str | None) -> str | None:
     return text
 
 
-def allowed_labels(text: str | None) -> "AllowedLabels | None":
+def listed_labels(text: str | None) -> "tuple[Label, ...] | None":
     """The labels that --labels names."""
-    from stream_pegasos.learners.label_meaning import AllowedLabels
     from stream_pegasos.streams import label_of
 
     if text is None:
@@ -107,4 +106,4 @@ def allowed_labels(text: str | None) -> "AllowedLabels | None":
     labels = tuple(label for part in text.split(",") if (label := label_of(part)) is not None)
     if len(set(labels)) != text.count(",") + 1 or len(labels) < 2:
         raise click.BadParameter(f"{text!r} is not two labels or more, as in ham,spam", param_hint="--labels")
-    return AllowedLabels(labels)
+    return labels

@@ -71,7 +71,7 @@ def train(given: TrainOptions) -> None:
             learner = model_for_first_message(learner, given.model, source, interrupt.wait)
         if given.names:
             keep_names(learner)
-        given.descriptions.learn(learner, asked.allowed)
+        given.descriptions.learn(learner, asked.listed)
         with progress_bar(source) as progress, suppress(KeyboardInterrupt):
             for chunk in chunks(interrupt.until_signal(source)):
                 n += learn(learner, chunk, source.refuse, options.n_threads(given.threads))
@@ -95,7 +95,7 @@ def _save_untaught(given: TrainOptions) -> None:
     learner = model_for(asked, given.load, given.model)
     if given.names:
         keep_names(learner)
-    given.descriptions.learn(learner, asked.allowed)
+    given.descriptions.learn(learner, asked.listed)
     progress = None if given.load is None else load_with_progress(given.load, given.model.vectors)[1]
     with writing(given.save):
         learner.snapshot(progress).write(given.save)

@@ -24,6 +24,7 @@ __all__ = [
     "shown_message",
     "size_of",
     "value_of",
+    "without",
 ]
 
 ABSENT = object()  # the value of a field that is not there
@@ -188,6 +189,11 @@ class FieldsMet:
     def tell(self, fewest: int = FEWEST_WITHOUT) -> None:
         """Warn of the fields that no message had, if there were at least so many messages."""
         if self.lacking and self._n >= fewest:
-            some = f"field{'s' * (len(self.lacking) > 1)} {', '.join(map(str, self.lacking[:MOST_NAMED]))}"
-            self.lacking = []
-            warnings.warn(f"none of {self._n:,} messages has the {some}, which the model reads", stacklevel=3)
+            told, self.lacking = without(self.lacking), []
+            warnings.warn(f"none of {self._n:,} messages {told}", stacklevel=3)
+
+
+def without(fields: Sequence[Any]) -> str:
+    """What is said of messages none of which has these fields, behind their name."""
+    some = f"field{'s' * (len(fields) > 1)} {', '.join(map(str, fields[:MOST_NAMED]))}"
+    return f"has the {some}, which the model reads"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from river import base
@@ -27,7 +27,7 @@ from stream_pegasos.learners.labels import Labels, check_label
 from stream_pegasos.learners.learning import LearnsRows
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores
 
-__all__ = ["Classifier"]
+__all__ = ["Classifier", "OfAnyKind"]
 
 # No machine has more processors.
 MOST_THREADS = 1 << 20
@@ -332,3 +332,14 @@ class Classifier(LearnsRows, OneByOne, base.Estimator):
     def _limited(self) -> Mapping[Label, float]:
         """The labels that have a limit of false positives, and the threshold of each."""
         return {}
+
+
+if TYPE_CHECKING:
+
+    class OfAnyKind(Classifier, base.MiniBatchClassifier):  # type: ignore[misc]
+        """A model that is of the kind of the one within, which River asks of its instances.
+
+        Type checkers, which know of classes alone, take it for a classifier, as most are.
+        """
+else:
+    OfAnyKind = Classifier

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 Label = bool | int | str
@@ -47,7 +46,9 @@ the same truth value: of `bool`, 0 or 1, or a text; a new one is written as the 
 as above |
     | `True`, `False` | the `bool` | the known `bool` or number that equals it, else as `"true"` |
 
-    Where several known labels read the same and none of them equals what is given, the first is meant.
+    Where several known labels read the same and none of them equals what is given, the first is meant. Labels that a
+    user lists, as by --labels, are written as known labels are; where none of these has a truth value, as the first
+    label with one that comes.
 
     Known are the labels of the model as a stream begins, so within a stream for a new model `true` and `"true"`, which
     only JSON and Parquet tell apart, are two labels. What a program hands to an estimator is not read so: there 7 and
@@ -80,19 +81,57 @@ def known_label(given: Any, known: Iterable[Label | None]) -> Label | None:
 
 
 class LabelsMeant:
-    """`label_meant` beside labels that stay the same, for many labels."""
+    """`label_meant` beside labels that stay the same, for many labels.
 
-    def __init__(self, known: Iterable[Label | None] = ()) -> None:
+    Parameters
+    ----------
+    known
+        The labels that are known.
+    listed
+        The only labels that are taken; `None` for any.
+    """
+
+    def __init__(self, known: Iterable[Label | None] = (), listed: Iterable[Label] | None = None) -> None:
         there = [label for label in known if label is not None]
         self._equal = {(isinstance(label, str), label): label for label in there}
         self._alike = {_reading(label): label for label in reversed(there)}
-        self._truth = next(iter(there), None) if all(truth_of(label) is not None for label in there) else None
+        self._are_truths = all(truth_of(label) is not None for label in there)
+        self._truth = next((label for label in there if truth_of(label) is not None), None)
+        self._listed = None if listed is None else tuple(listed)
         integers = [label for label in there if type(_reading(label)) is int]
         self._has_texts = bool(integers) and all(isinstance(label, str) for label in integers)
         self._has_plain_texts = self._has_texts and all(label == str(_reading(label)) for label in integers)
 
     def knows(self, label: Label) -> bool:
         return (isinstance(label, str), label) in self._equal
+
+    def too_long(self, label: Label | None, most: int = LONGEST_LABEL) -> str | None:
+        """What is wrong with a label of more characters than a new one may have, if anything; those that are known may
+        have any number.
+        """
+        if not isinstance(label, str) or len(label) <= most or self.knows(label):
+            return None
+        return f"a label of {len(label):,} characters; it may have {most:,}"
+
+    @property
+    def listed(self) -> tuple[Label, ...] | None:
+        """The labels that are taken, as they are to be written; `None` for any."""
+        return None if self._listed is None else tuple(written_like(label, self._truth) for label in self._listed)
+
+    def takes(self, label: Label) -> bool:
+        """Whether a label that was meant is one of the listed ones; all with a truth value are written as the known
+        ones, or else as the first that is asked for.
+        """
+        if self._listed is None:
+            return True
+        if not any(_reading(each) == _reading(label) for each in self._listed):
+            return False
+        if truth_of(label) is not None:
+            like = label if self._truth is None else self._truth
+            if written_like(label, like) != label:
+                return False
+            self._truth = like
+        return True
 
     def __call__(self, given: Any) -> Label | None:
         if not self._equal and isinstance(given, str):
@@ -119,7 +158,7 @@ class LabelsMeant:
         reading = _reading(given)
         if reading in self._alike:
             return self._alike[reading]
-        if self._truth is not None and truth_of(reading) is not None:
+        if self._are_truths and truth_of(reading) is not None:
             return written_like(given, self._truth)
         if type(reading) is int and self._has_texts:
             return given if is_text and not self._has_plain_texts else str(reading)
@@ -150,29 +189,3 @@ def written_like(label: Label, other: Label | None) -> Label:
     if isinstance(other, int):
         return int(truth)
     return next((pair[truth] for pair in (*TRUTHS, ("0", "1")) if other in pair), label)
-
-
-@dataclass
-class AllowedLabels:
-    """A fixed set of labels. Those with the same truth value, as `True`, "true" and 1, are one label here; all labels
-    with a truth value must be written as the first of them that came.
-    """
-
-    labels: tuple[Label, ...]
-    first: Label | None = None  # that came and has a truth value
-
-    @property
-    def written(self) -> tuple[Label, ...]:
-        """The labels as they have to be written."""
-        return tuple(written_like(label, self.first) for label in self.labels)
-
-    def takes(self, label: Label) -> bool:
-        """Whether a label that came is one of these; the first with a truth value is noted."""
-        if not any(_reading(each) == _reading(label) for each in self.labels):
-            return False
-        if truth_of(label) is not None:
-            like = label if self.first is None else self.first
-            if written_like(label, like) != label:
-                return False
-            self.first = like
-        return True

@@ -20,7 +20,7 @@ from stream_pegasos.features.message import FieldsMet
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
-from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.classifier import Classifier, OfAnyKind
 from stream_pegasos.learners.descriptions import Descriptions, Lessons, lessons_of
 from stream_pegasos.learners.explanations import INTERCEPT
 from stream_pegasos.learners.feature_names import FeatureNames
@@ -29,7 +29,7 @@ from stream_pegasos.learners.files import Arrays
 __all__ = ["TextClassifier", "packed_features", "unpacked_features"]
 
 
-class TextClassifier(Classifier):
+class TextClassifier(OfAnyKind):
     """Text in, label out: features and a classifier run as one in the engine.
 
     Without arguments it is the most accurate model that we know for a single pass over a stream of text in any
@@ -268,7 +268,7 @@ class TextClassifier(Classifier):
         """What `describe` learns: messages and labels as this model takes them."""
         return lessons_of(descriptions, "several labels" in self.capabilities, self.features.message_of)
 
-    def predict_one(self, x: Any) -> Any:
+    def predict_one(self, x: Any) -> Any:  # type: ignore[override]
         """The label of a text, as the classifier gives it.
 
         Parameters

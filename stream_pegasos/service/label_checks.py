@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stream_pegasos.evaluation.tallies import LABELS
-from stream_pegasos.learners.label_meaning import AllowedLabels, Label, truth_of
+from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.operation.monitor import Monitor
 
 __all__ = ["LabelChecks", "each_label"]
@@ -30,12 +30,9 @@ class LabelChecks:
     def __init__(self, monitor: Monitor, labels: Sequence[Label] | None, most: int) -> None:
         self._monitor, self._labels, self._most = monitor, None if labels is None else tuple(labels), most
 
-    def allowed(self, given: Iterable[Any]) -> AllowedLabels | None:
-        """The labels that may be learned, spelled as the model or people spell them; `None` for any."""
-        if self._labels is None:
-            return None
-        met = [*self._monitor.model.classes, *each_label(given)]
-        return AllowedLabels(self._labels, next((label for label in met if truth_of(label) is not None), None))
+    def meant(self, given: Iterable[Any]) -> LabelsMeant:
+        """Says which label is meant beside those of the model and those that people gave, and which may be learned."""
+        return LabelsMeant([*self._monitor.model.classes, *each_label(given)], self._labels)
 
     def check(self, labels: Sequence[Any], given: Iterable[Any]) -> int:
         """Check that labels may be learned beside those that people gave; return how many the model will then know.
@@ -46,10 +43,10 @@ class LabelChecks:
             If one is not allowed, the model does not take it, or there would be too many, as if a column of ids were
             the label.
         """
-        allowed = self.allowed(given)
+        meant = self.meant(given)
         for label in dict.fromkeys(each_label(labels)):
-            if allowed is not None and not allowed.takes(label):
-                raise ValueError(f"label {label!r} is none of {', '.join(map(repr, allowed.written))}")
+            if not meant.takes(label):
+                raise ValueError(f"label {label!r} is none of {', '.join(map(repr, meant.listed or ()))}")
         self._monitor.model.check_labels(labels)
         known = set(self._monitor.model.classes) - {None}
         n = len(known.union(each_label(labels)))

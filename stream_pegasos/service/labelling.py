@@ -59,8 +59,8 @@ class Labelling:
             classes = [label for label in service.model.classes if label is not None] if service.model.n_learned else []
         given = active_learning.given()
         taken = service.given_labels()
-        allowed = service.labels.allowed(taken)
-        labels = self._offer([*classes, *each_label(taken)]) if allowed is None else [*allowed.written]
+        listed = service.labels.meant(taken).listed
+        labels = self._offer([*classes, *each_label(taken)]) if listed is None else [*listed]
         return {
             "kind": service.kind,
             "size": active_learning.size,
@@ -70,8 +70,8 @@ class Labelling:
             "n_waiting": len(active_learning),
             "n_given": active_learning.n_given,
             "n_labels": len(labels),
-            "are_fixed": allowed is not None,
-            "labels": [shown(label) for label in (labels if allowed else labels[:MOST_OFFERED])],
+            "are_fixed": listed is not None,
+            "labels": [shown(label) for label in (labels if listed else labels[:MOST_OFFERED])],
             "messages": [
                 {"number": message.number, "text": service.model.features.shown(message.x), **shown_answer(answer)}
                 for message, answer in zip(messages, answers, strict=True)
@@ -115,8 +115,8 @@ class Labelling:
         async with service.learning_lock:
             service.active_learning.message_of(number)
             given = service.given_labels()
-            allowed = service.labels.allowed(given)
-            known = service.model.classes if allowed is None else allowed.written
+            listed = service.labels.meant(given).listed
+            known = service.model.classes if listed is None else listed
             if isinstance(label, tuple):
                 label = tuple(_label_meant(known, each) for each in label)
             else:

@@ -360,8 +360,9 @@ def label_as_read(label: Label, where: str, meant: LabelsMeant, limits: Allowed)
     read = meant(label)
     if read is None:
         raise HTTPException(422, f"{where}: it is blank")
-    if isinstance(read, str) and len(read) > limits.label and not meant.knows(read):
-        raise HTTPException(413, f"{where}: a label of {len(read):,} characters; it may have {limits.label:,}")
+    fault = meant.too_long(read, limits.label)
+    if fault is not None:
+        raise HTTPException(413, f"{where}: {fault}")
     return read
 
 

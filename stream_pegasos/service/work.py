@@ -29,7 +29,7 @@ from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.service.encoding import Encoding
-from stream_pegasos.service.label_checks import LabelChecks, each_label
+from stream_pegasos.service.label_checks import LabelChecks
 from stream_pegasos.service.limits import Limits
 from stream_pegasos.service.micro_batching import A_MESSAGE, SLICE, MicroBatching, give_way, slices
 
@@ -370,7 +370,7 @@ class Service:
     @property
     def labels_meant(self) -> LabelsMeant:
         """Says which label is meant beside those of the model and those that people gave."""
-        return LabelsMeant([*self.model.classes, *each_label(self.given_labels())])
+        return self.labels.meant(self.given_labels())
 
     def given_labels(self) -> list[Any]:
         """The labels of people that can still be taken back, the newest first."""

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
+from stream_pegasos.features.message import ABSENT, fields_of, value_of, without
 from stream_pegasos.learners.label_meaning import label_of, truth_of
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.text import TextClassifier
@@ -194,17 +195,28 @@ def check_messages(frame: DataFrame, name: str, model: Any) -> None:
         is_mail = model.features.mail_field is not None
         check_column(frame, "mails" if is_mail else "texts", name, MAILS if is_mail else TEXTS)
         return
-    names, fields = check_column(frame, "messages", name, FIELDS).names, model.features.fields  # type: ignore[attr-defined]
-    lacking = [field for field in fields if not has_field(frame.schema[name].dataType, field)]
-    if len(lacking) == len(fields):
-        raise ValueError(f"column {name!r} has none of the fields {', '.join(fields)}; it has {', '.join(names)}")
+    schema, fields = check_column(frame, "messages", name, FIELDS), model.features.fields
+    try:
+        message = fields_of(example_of(schema), fields)
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: {error}") from None
+    lacking = [field for field in fields if value_of(message, field) is ABSENT]
     if lacking:
-        warnings.warn(f"the model reads {', '.join(lacking)}, which column {name!r} does not have", stacklevel=3)
+        warnings.warn(f"none of the messages in column {name!r} {without(lacking)}", stacklevel=3)
 
 
-def has_field(kind: t.DataType, field: str) -> bool:
-    """Whether a struct has a field or, for a.b, an inner struct a with a field b."""
-    if not isinstance(kind, t.StructType):
-        return isinstance(kind, t.MapType)  # whose keys no schema tells
-    name, dot, rest = field.partition(".")
-    return field in kind.names or bool(dot and name in kind.names and has_field(kind[name].dataType, rest))
+class AnyFields(dict[str, Any]):
+    """What stands for a map, whose keys no schema tells."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> AnyFields:
+        return self
+
+
+def example_of(kind: t.DataType) -> Any:
+    """A message with the fields that all messages of a type may have, to be looked into as one is."""
+    if isinstance(kind, t.StructType):
+        return {field.name: example_of(field.dataType) for field in kind.fields}
+    return AnyFields() if isinstance(kind, t.MapType) else None

@@ -92,8 +92,12 @@ def learned_part(
             part.number = batch[PART][0].as_py()
             (texts, of_texts), (labels, of_labels) = values_of(batch[TEXT]), values_of(batch[LABEL])
             labels = [tuple(map(meant, y)) if isinstance(y, list) else meant(y) for y in labels]
+            too_long = {row: fault for row, y in enumerate(labels) if (fault := fault_of(meant, y)) is not None}
+            labels = [None if row in too_long else y for row, y in enumerate(labels)]
             columns = [texts, labels, batch[WEIGHT].to_pylist()]
             reasons = reasons_against(model, *columns)
+            for row, fault in too_long.items():
+                reasons[row] = fault
             for row in of_labels:
                 reasons[row] = LABEL_NOT_UTF8
             for row in of_texts:
@@ -108,6 +112,12 @@ def learned_part(
         after = snapshot_of(model)
         part.snapshot = packed(after if whole else changes(before, after))
         yield from part.pieces()
+
+
+def fault_of(meant: LabelsMeant, label: Any) -> str | None:
+    """Why the label of a message, or one of several, is too long; `None` if none is."""
+    faults = map(meant.too_long, label if isinstance(label, tuple) else (label,))
+    return next((fault for fault in faults if fault is not None), None)
 
 
 def reasons_against(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.features.message import Message
-from stream_pegasos.learners.label_meaning import LONGEST_LABEL, Label, LabelsMeant, label_meant
+from stream_pegasos.learners.label_meaning import ALONE, Label, LabelsMeant
 
 # A label, or several of them.
 Truth = Label | tuple[Label, ...]
@@ -75,7 +75,7 @@ class LabelFormat(NamedTuple):
     several
         Whether an example may have several labels: a single one is then a tuple, too. A separator implies it.
     meant
-        Says which label is meant, as `label_meant` does: alone or, as a `LabelsMeant`, beside those of a model.
+        Says which label is meant: alone, or beside those of a model.
 
     Examples
     --------
@@ -90,18 +90,17 @@ class LabelFormat(NamedTuple):
 
     separator: str | None = None
     several: bool = False
-    meant: Callable[[Any], Label | None] = label_meant
+    meant: LabelsMeant = ALONE
 
     def of_one(self, given: Any) -> Label | None:
         """The label that one value spells, `None` where it is blank. A text that is too long for a label is refused,
         unless the model has that label.
         """
         label = self.meant(given)
-        if not isinstance(label, str) or len(label) <= LONGEST_LABEL:
-            return label
-        if isinstance(self.meant, LabelsMeant) and self.meant.knows(label):
-            return label
-        raise ValueError(f"a label of {len(label):,} characters; it may have {LONGEST_LABEL:,}")
+        fault = self.meant.too_long(label)
+        if fault is not None:
+            raise ValueError(fault)
+        return label
 
     def of_text(self, text: str) -> Truth | None:
         """The label or labels that a text spells, `None` where it is blank."""

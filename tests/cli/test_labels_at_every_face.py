@@ -224,3 +224,27 @@ def test_a_file_whose_labels_the_model_never_knew(main, here):
             assert err.count("\n") == (is_told or command.startswith("test"))
             if is_told:
                 assert ": x, y; it kn" in err and err.endswith(" a, b, c\n")
+
+
+@pytest.mark.parametrize(
+    ("known", "listed", "written", "taken", "refused"),
+    [
+        ([], None, None, ["spam", 7, True], []),
+        ([], ["spam", 1, 0], ("spam", 1, 0), ["spam", "true", "false"], [1, False, "ham", "True"]),
+        ([], [True, False], (True, False), [1, 0], ["true", "1"]),
+        (["a", "false"], [1, 0], ("true", "false"), ["true", "false"], [1, "True", "a"]),
+        ([False], ["a", "1", "0"], ("a", True, False), [True, "a"], ["true", "b"]),
+        ([7], ["7", 8], ("7", 8), [7, "8"], [9, "a"]),
+    ],
+)
+def test_listed_labels_are_written_as_known_ones_or_as_the_first_that_comes(known, listed, written, taken, refused):
+    meant = LabelsMeant(known, listed)
+    assert meant.listed == written and repr(meant.listed) == repr(written)
+    assert all(map(meant.takes, taken)) and not any(map(meant.takes, refused))
+
+
+def test_a_label_may_be_long_if_it_is_known():
+    meant = LabelsMeant(["x" * 201])
+    assert meant.too_long("x" * 201) is meant.too_long("y" * 200) is meant.too_long(7) is meant.too_long(None) is None
+    assert meant.too_long("y" * 201) == "a label of 201 characters; it may have 200"
+    assert meant.too_long("y" * 9, 8) == "a label of 9 characters; it may have 8"

@@ -189,6 +189,21 @@ def test_labels_are_those_that_files_have(spark, known, column, given):
 
 
 @pytest.mark.parametrize("classifier", [AdaptiveClassifier(), MultiLabelClassifier()], ids=["adaptive", "multilabel"])
+def test_a_label_that_is_too_long_is_refused_unless_the_model_has_it(spark, classifier):
+    from stream_pegasos.spark import learn
+
+    several, known = isinstance(classifier, MultiLabelClassifier), "k" * 1_000
+    labels = ["ham", "spam"] * 20 + [known, "x" * 1_000_000]
+    rows = [(f"word{i % 2}", [label] if several else label) for i, label in enumerate(labels)]
+    frame = spark.createDataFrame(rows, f"text string, label {'array<string>' if several else 'string'}")
+    model = TextClassifier(classifier=classifier.clone())
+    model.learn_one("known", {known} if several else known)
+    learned = learn(frame, model, parts=1)
+    assert learned.refused == {"a label of 1,000,000 characters; it may have 200": 1}
+    assert learned.n_learned == 41 and {*learned.model.classes} - {None} == {"ham", "spam", known}
+
+
+@pytest.mark.parametrize("classifier", [AdaptiveClassifier(), MultiLabelClassifier()], ids=["adaptive", "multilabel"])
 @pytest.mark.parametrize("parts", [1, 2])
 def test_rows_without_weight_change_nothing(spark, classifier, parts):
     from stream_pegasos.spark import learn

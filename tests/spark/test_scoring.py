@@ -190,8 +190,12 @@ def test_a_field_within_a_struct_and_a_single_field(spark):
     learned = learn(frame, model.clone(), text="message", parts=1)
     assert learned.n_learned == 20 and learned.model.predict_one({"from": {"name": "bob"}}) == "spam"
     other = TextClassifier(features=TextFeatures(on="text") + Category(on="from.address"))
-    with pytest.warns(UserWarning, match="reads from.address, which column 'message' does not have"):
+    told = "none of the messages in column 'message' has the field from.address, which the model reads"
+    with pytest.warns(UserWarning, match=told):
         score(frame, other, text="message")
+    reason = "column 'message': the message has none of the fields from.address; it has text, from"
+    with pytest.raises(ValueError, match=reason):
+        score(frame, TextClassifier(features=Category(on="from.address")), text="message")
     alone = TextClassifier(features=Category(on="from.name"))
     assert learn(frame, alone, text="message", parts=1).model.predict_one({"from": {"name": "ann"}}) == "ham"
 

@@ -264,12 +264,23 @@ static void sp_walk(sp_scanner *s, int at_end, int two_characters, int ascii) {
 /* What a 0 of the buffer was in the text, where digits stand in the same order. */
 static uint32_t sp_unmasked(sp_scanner *s, uint32_t at) {
     const sp_text *text = s->text;
-    if (!text->kind) return ((const uint8_t *)text->data)[at];
-    while (s->next_digit < text->length) {
-        const uint32_t c = PyUnicode_READ(text->kind, text->data, s->next_digit++);
-        if (!sp_is_han(c) && sp_is_digit(c)) return c;
+    const uint8_t *bytes = (const uint8_t *)text->data;
+    ptrdiff_t i = s->next_digit;
+    uint32_t c = '0';
+    if (!text->kind) return bytes[at];
+    if (text->kind == 1) { /* whose digits are those of ASCII */
+        while (i < text->length && (uint32_t)(bytes[i] - '0') >= 10) i++;
+        if (i < text->length) c = bytes[i++];
+    } else {
+        while (i < text->length) {
+            const uint32_t next = PyUnicode_READ(text->kind, text->data, i++);
+            if (sp_is_han(next) || !sp_is_digit(next)) continue;
+            c = next;
+            break;
+        }
     }
-    return '0';
+    s->next_digit = i;
+    return c;
 }
 
 static void sp_take_number(sp_scanner *s, uint32_t start, uint32_t end) {
@@ -317,11 +328,15 @@ SP_INLINE void sp_take_short_number(sp_scanner *s, uint32_t start, uint32_t n) {
     if (s->n_waiting == SP_BATCH) sp_count(s);
 }
 
-/* Take those among the tokens found. */
-static void sp_take_numbers(sp_scanner *s) {
+SP_INLINE void sp_take_number_of(sp_scanner *s, uint32_t start, uint32_t end) {
+    const int may_be_short = s->by_words && !s->stop_words && !s->text->kind;
+    if (may_be_short && end - start <= 8 && (ptrdiff_t)start + 8 <= s->text->length) sp_take_short_number(s, start, end - start);
+    else sp_take_number(s, start, end);
+}
+
+/* Take those among the tokens found, from the next 0 up to that before `end`, where one of them ends or later. */
+static void sp_take_numbers(sp_scanner *s, ptrdiff_t end) {
     const sp_edges *edges = &s->edges;
-    const ptrdiff_t end = edges->n_ends ? (ptrdiff_t)edges->ends[edges->n_ends - 1] : 0;
-    const ptrdiff_t last = s->by_words && !s->stop_words && !s->text->kind ? s->text->length - 8 : -1;
     ptrdiff_t i = 0;
     while (s->next_zero < end) {
         const uint8_t *zero = (const uint8_t *)memchr(s->buffer + s->next_zero, '0', (size_t)(end - s->next_zero));
@@ -329,12 +344,38 @@ static void sp_take_numbers(sp_scanner *s) {
         s->next_zero = zero - s->buffer;
         while ((ptrdiff_t)edges->ends[i] <= s->next_zero) i++;
         if ((ptrdiff_t)edges->starts[i] <= s->next_zero) {
-            const uint32_t n = edges->ends[i] - edges->starts[i];
-            if (n <= 8 && (ptrdiff_t)edges->starts[i] <= last) sp_take_short_number(s, edges->starts[i], n);
-            else sp_take_number(s, edges->starts[i], edges->ends[i]);
+            sp_take_number_of(s, edges->starts[i], edges->ends[i]);
             s->next_zero = edges->ends[i];
         } else { /* one by itself, where words have two characters */
             s->next_zero++;
+        }
+    }
+    if (s->next_zero < end) s->next_zero = end;
+}
+
+/* The same of a segment of ASCII whose tokens are runs of word characters: where such a one ends, the bits of its block tell
+   without a search among all edges, unless it reaches over the block. */
+static void sp_take_numbers_of_words(sp_scanner *s, ptrdiff_t begin, ptrdiff_t end) {
+    const uint64_t *words = s->ascii_classes.word;
+    if (s->next_zero < begin) sp_take_numbers(s, begin);
+    for (; begin < end; begin += SP_BLOCK, words++) {
+        const uint64_t word = *words;
+        uint64_t zeros = sp_zeros64(s->buffer + begin) & word;
+        while (zeros) {
+            const unsigned at = sp_lowest_bit(zeros);
+            const uint64_t below = ~word & ((1ULL << at) - 1), above = ~word & ~0ULL << at;
+            const ptrdiff_t zero = begin + at;
+            if (zero >= end) break;
+            zeros &= zeros - 1;
+            if (zero < s->next_zero) continue;
+            if (below && above) {
+                const unsigned first = sp_highest_bit(below) + 1, last = sp_lowest_bit(above);
+                if (last - first > (unsigned)s->two_characters) sp_take_number_of(s, (uint32_t)begin + first, (uint32_t)begin + last);
+                zeros &= ~0ULL << last;
+            } else {
+                s->next_zero = zero;
+                sp_take_numbers(s, zero + 1);
+            }
         }
     }
     if (s->next_zero < end) s->next_zero = end;
@@ -344,14 +385,18 @@ static void sp_take_numbers(sp_scanner *s) {
 
 /* Take the tokens whose two edges are known (and two characters, if asked for); keep one that is still open for the next
    segment. */
-static void sp_take_tokens(sp_scanner *s, int at_end, uint32_t end, int two_characters, int ascii) {
+static void sp_take_tokens(sp_scanner *s, int at_end, uint32_t begin, uint32_t end, int two_characters, int ascii) {
     sp_edges *edges = &s->edges;
     if (at_end && (edges->in_token || edges->after_mark)) {
         edges->ends[edges->n_ends++] = end;
         edges->in_token = edges->after_mark = 0;
     }
     sp_walk(s, at_end, two_characters, ascii);
-    if (s->most_digits) sp_take_numbers(s);
+    if (s->most_digits && edges->n_ends) {
+        const uint32_t known = edges->ends[edges->n_ends - 1];
+        if (ascii && s->kind_of_token != SP_NONSPACE) sp_take_numbers_of_words(s, begin, known);
+        else sp_take_numbers(s, known);
+    }
     if (edges->n_starts > edges->n_ends) edges->starts[0] = edges->starts[edges->n_starts - 1];
     edges->n_starts -= edges->n_ends;
     edges->n_ends = 0;
@@ -367,7 +412,7 @@ static void sp_scan_ascii(sp_scanner *s, const sp_text *text) {
         more = end < text->length && sp_plain_class_of(data[end]) == SP_WORD;
         sp_classify(data + begin, s->buffer + begin, (size_t)(end - begin), text->fold, &s->ascii_classes);
         sp_find_edges(&s->ascii_classes, (uint32_t)begin, (uint32_t)(end - begin), kind, more, &s->edges);
-        sp_take_tokens(s, end == text->length, (uint32_t)end, 0, 1);
+        sp_take_tokens(s, end == text->length, (uint32_t)begin, (uint32_t)end, 0, 1);
     }
 }
 
@@ -392,7 +437,7 @@ static ptrdiff_t sp_find_tokens(sp_scanner *s, ptrdiff_t begin, ptrdiff_t end, i
         begin += whole;
         n -= whole;
     }
-    sp_take_tokens(s, at_end, (uint32_t)begin, s->two_characters, 0);
+    sp_take_tokens(s, at_end, (uint32_t)begin, (uint32_t)begin, s->two_characters, 0);
     return begin;
 }
 

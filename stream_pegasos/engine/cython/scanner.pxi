@@ -498,19 +498,25 @@ cdef class Scanner(Encoder):
     cdef int _make_example(self, Row* e, bint may_look_up) noexcept nogil:
         """Turn counts into an example, for which there is room, and leave the bag empty for the next text."""
         cdef sp_bag* bag = &self._scanner.bag
-        cdef Py_ssize_t i
-        cdef int64_t count, sizes = 0
-        cdef double squares = 0.0  # exact below 2⁵³, and without a limit
-        for i in range(bag.n):
-            e.hashes[i] = hash_key(bag.indices[i])
-            count = 1 if bag.binary else bag.counts[i]
-            e.values[i] = count
-            squares += <double> count * count
-            sizes += count if count > 0 else -count
+        cdef Py_ssize_t i, n = bag.n
+        cdef int64_t count, sizes = n if bag.binary else 0
+        cdef double squares = sizes  # exact below 2⁵³, and without a limit
+        cdef uint64_t* hashes = e.hashes
+        cdef double* values = e.values
+        cdef const uint32_t* indices = bag.indices
+        if bag.binary:
+            for i in range(n):
+                hashes[i], values[i] = hash_key(indices[i]), 1.0
+        else:
+            for i in range(n):
+                count = bag.counts[i]
+                hashes[i], values[i] = hash_key(indices[i]), count
+                squares += <double> count * count
+                sizes += count if count > 0 else -count
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:
             self._length = 1.0
-        e.n, e.factor, e.n_dimensions = bag.n, 1.0 / self._length, 0
+        e.n, e.factor, e.n_dimensions = n, 1.0 / self._length, 0
         sp_empty_bag(bag)
         if self._word_vectors is None:
             return 0

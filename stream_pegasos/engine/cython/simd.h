@@ -11,9 +11,11 @@
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>
 SP_INLINE unsigned sp_lowest_bit(uint64_t bits) { unsigned long i; _BitScanForward64(&i, bits); return (unsigned)i; }
+SP_INLINE unsigned sp_highest_bit(uint64_t bits) { unsigned long i; _BitScanReverse64(&i, bits); return (unsigned)i; }
 SP_INLINE uint64_t sp_joined_product(uint64_t a, uint64_t b) { return a * b ^ __umulh(a, b); }
 #else
 SP_INLINE unsigned sp_lowest_bit(uint64_t bits) { return (unsigned)__builtin_ctzll(bits); }
+SP_INLINE unsigned sp_highest_bit(uint64_t bits) { return 63 - (unsigned)__builtin_clzll(bits); }
 SP_INLINE uint64_t sp_joined_product(uint64_t a, uint64_t b) { /* its two halves, of one multiplication */
     const unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
@@ -115,6 +117,15 @@ SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int fold, uint64_
     *word = words;
     *space = spaces;
 }
+/* Which of 64 bytes are a 0. */
+SP_INLINE uint64_t sp_zeros64(const uint8_t *from) {
+    uint64_t zeros = 0;
+    for (int i = 0; i < 4; i++) {
+        const __m128i c = _mm_loadu_si128((const __m128i *)(from + 16 * i));
+        zeros |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(c, _mm_set1_epi8('0'))) << (16 * i);
+    }
+    return zeros;
+}
 #elif defined(SP_NEON)
 SP_INLINE uint64_t sp_bits(const uint8x16_t m[4]) {
     const uint8x16_t bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
@@ -140,6 +151,11 @@ SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int fold, uint64_
     *word = sp_bits(words);
     *space = sp_bits(spaces);
 }
+SP_INLINE uint64_t sp_zeros64(const uint8_t *from) {
+    uint8x16_t zeros[4];
+    for (int i = 0; i < 4; i++) zeros[i] = vceqq_u8(vld1q_u8(from + 16 * i), vdupq_n_u8('0'));
+    return sp_bits(zeros);
+}
 #else
 SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int fold, uint64_t *word, uint64_t *space) {
     uint64_t words = 0, spaces = 0;
@@ -152,6 +168,11 @@ SP_INLINE void sp_classify64(const uint8_t *from, uint8_t *to, int fold, uint64_
     }
     *word = words;
     *space = spaces;
+}
+SP_INLINE uint64_t sp_zeros64(const uint8_t *from) {
+    uint64_t zeros = 0;
+    for (int i = 0; i < SP_BLOCK; i++) zeros |= (uint64_t)(from[i] == '0') << i;
+    return zeros;
 }
 #endif
 
