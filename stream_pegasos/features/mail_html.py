@@ -24,7 +24,7 @@ VOID = frozenset(
 )
 UNSEEN = frozenset(
     """
-    head script style title template noscript object applet select textarea iframe noframes noembed audio video canvas
+    script style title template noscript object applet select textarea iframe noframes noembed audio video canvas
     datalist
     """.split()  # noqa: SIM905
 )
@@ -69,7 +69,7 @@ class Page:
         ] = []  # of each open element the style around it, and whether it ends a line
         self._around: list[Element] = []  # what selectors may ask of them
         self._style = Style(is_known=sheet.is_known)
-        self._hides = ""  # why text is hidden here; "" if it is not
+        self._hides = self._doubt = ""  # why text is hidden here, or may be; "" if it is not
 
     # What lxml calls.
 
@@ -93,14 +93,14 @@ class Page:
         if tag not in VOID:
             self._open.append((around, ends_line))
             self._around.append(element)
-            self._style, self._hides = style, style.hides
+            self._enter(style)
 
     def end(self, tag: str) -> None:
         if self._around and self._around[-1].tag == tag:
             within = self._style
             self._around.pop()
-            self._style, ends_line = self._open.pop()
-            self._hides = self._style.hides
+            style, ends_line = self._open.pop()
+            self._enter(style)
             if ends_line:
                 self._break(within, "\n")
         if tag == "a":
@@ -116,8 +116,8 @@ class Page:
             self.seen.append(text)
             if self._href:
                 self._label.append(text[:200])
-        if (why or self._style.may_hide) and text.strip():
-            self.traits.add(f"hides-by-{why}" if why else f"may-hide-by-{self._style.may_hide}")
+        if (why or self._doubt) and text.strip():
+            self.traits.add(f"hides-by-{why}" if why else f"may-hide-by-{self._doubt}")
 
     def comment(self, text: str) -> None:
         self.tags["#comment"] = self.tags.get("#comment", 0) + 1
@@ -127,6 +127,11 @@ class Page:
     def close(self) -> Page:
         self._end_link()
         return self
+
+    def _enter(self, style: Style) -> None:
+        if style is not self._style:
+            self._style, self._hides = style, style.hides
+            self._doubt = "" if self._hides else style.may_hide
 
     def _styled(self, tag: str, attributes: Mapping[str, str]) -> tuple[Style, Element, str]:
         """The style of an element within those that are open, what selectors may ask of it, and its `display`."""

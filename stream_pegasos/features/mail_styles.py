@@ -18,7 +18,7 @@ __all__ = ["INLINE", "WINDOW", "Declaration", "Style", "declarations_in", "decla
 WINDOW = 1_000  # the width of the window, in CSS pixels
 TINY, SMALL = 2.0, 4.0  # sizes of letters in CSS pixels, below which nobody sees them, and below which few do
 FAR = -500.0  # CSS pixels beyond the left or the upper edge, where a text is out of sight
-ALIKE = 12 / 255  # colours that differ by less in red, in green and in blue look the same
+SAME, ALIKE = 6 / 255, 24 / 255  # colours that differ by less in red, in green and in blue, and those that hardly do
 
 Color = tuple[float, float, float, float]  # red, green, blue and alpha, each from 0 to 1
 Length = tuple[float, str]  # a number of "px", of "em" (sizes of letters) or of "%" (hundreds of per cent)
@@ -100,23 +100,20 @@ class Style(NamedTuple):
             return "line-height"
         if self.indent <= FAR:
             return "text-indent"
-        return "color" if self.color[3] < 0.05 or (self.is_known and self._looks_alike()) else ""
+        return "color" if self.color[3] < 0.05 or (self.is_known and self._differs_by() < SAME) else ""
 
     @property
     def may_hide(self) -> str:
         """Why text of this element may be hidden, if it is taken as seen."""
         if self.size < SMALL:
             return "font-size"
-        return self.doubt or ("color" if not self.is_known and self._looks_alike() else "")
+        return self.doubt or ("color" if self._differs_by() < ALIKE else "")
 
-    def _looks_alike(self) -> bool:
+    def _differs_by(self) -> float:
+        """How much text differs from what is known to be behind it, in red, in green or in blue."""
         red, green, blue, alpha = self.color
         other = self.background
-        return (
-            alpha * abs(red - other[0]) < ALIKE
-            and alpha * abs(green - other[1]) < ALIKE
-            and alpha * abs(blue - other[2]) < ALIKE
-        )
+        return alpha * max(abs(red - other[0]), abs(green - other[1]), abs(blue - other[2]))
 
 
 # What reads the value of a property takes its parts, without spaces, and returns None for what a browser leaves out.

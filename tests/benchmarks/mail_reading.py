@@ -42,17 +42,17 @@ BODIES = {
     "table": BOX.format(
         "", "<mj-table><tr><th>Item</th><th>Price</th></tr><tr><td>Lamp</td><td>40</td></tr></mj-table>"
     ),
-    "social": BOX.format("", '<mj-social><mj-social-element name="github">Our code</mj-social-element></mj-social>'),
-    "navbar": BOX.format(
-        "", '<mj-navbar><mj-navbar-link href="/a">Start</mj-navbar-link></mj-navbar><mj-text>x</mj-text>'
+    "social": BOX.format(
+        "#fff", '<mj-social><mj-social-element name="github">Our code</mj-social-element></mj-social>'
     ),
+    "navbar": BOX.format("", '<mj-navbar><mj-navbar-link href="/a">Start here</mj-navbar-link></mj-navbar>'),
     "wrapper": '<mj-wrapper background-url="https://x.example/w.png">'
-    + BOX.format("", "<mj-text>Inside a wrapper</mj-text>")
+    + BOX.format("#fff", "<mj-text>Inside a wrapper</mj-text>")
     + "</mj-wrapper>",
     "spacers": BOX.format(
         "", "<mj-spacer /><mj-divider /><mj-text font-size='11px' line-height='0.9'>small print</mj-text>"
     ),
-    "raw": '<mj-section><mj-column><mj-raw><tr><td><div style="display:none">not this</div>this</td></tr></mj-raw>'
+    "raw": '<mj-section><mj-column><mj-raw><tr><td style="font-size:13px"><div style="display:none">not this</div>this</td></tr></mj-raw>'
     "</mj-column></mj-section>",
     "Cyrillic": BOX.format("#000", '<mj-text color="#eee">Ваш заказ уже в пути</mj-text>'),
 }
@@ -112,13 +112,19 @@ def install(folder: Path) -> None:
 
 
 def pages_of(folder: Path, package: str) -> Iterator[Path]:
-    yield from sorted(path for path in (folder / package).rglob("*.htm*") if path.stat().st_size < 100_000)
+    yield from sorted(path for path in (folder / package).rglob("*.htm*") if "src" not in path.parts)
 
 
 def a_browser() -> Any:
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1000,2000"):
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--window-size=1000,2000",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+    ):
         options.add_argument(argument)
     return webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
 
