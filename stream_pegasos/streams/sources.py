@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -169,7 +171,8 @@ PORTS = {"kafka": "9092", "redis": "6379", "rediss": "6379"}
 
 
 def is_same_stream(address: str, other: str) -> bool:
-    """Whether two addresses name one topic or stream, however they spell its server.
+    """Whether two addresses name one topic or stream, whatever its server is called: hosts are looked up where the rest
+    is the same, and clusters of Kafka are asked for their id.
 
     Raises
     ------
@@ -189,7 +192,16 @@ def is_same_stream(address: str, other: str) -> bool:
     one, two = parse_address(address), parse_address(other)
     kinds = {PORTS[each.scheme] for each in (one, two)}
     places = [(each.path, each.integer("db", 0) if "db" in each.options else 0) for each in (one, two)]
-    return len(kinds) == 1 and places[0] == places[1] and not _servers(one).isdisjoint(_servers(two))
+    if len(kinds) > 1 or places[0] != places[1]:
+        return False
+    if not _servers(one).isdisjoint(_servers(two)) or not _found(one).isdisjoint(_found(two)):
+        return True
+    if one.scheme != "kafka":
+        return False
+    from stream_pegasos.streams.kafka import cluster_of
+
+    cluster = cluster_of(one)
+    return cluster is not None and cluster == cluster_of(two)
 
 
 def _servers(address: Address) -> set[tuple[str, str]]:
@@ -198,6 +210,20 @@ def _servers(address: Address) -> set[tuple[str, str]]:
     for server in address.server.rpartition("@")[2].lower().split(","):
         host, _, port = server.rpartition(":") if re.search(r":\d*$", server) else (server, "", "")
         found.add(("localhost" if host in LOOPBACK else host, port or PORTS[address.scheme]))
+    return found
+
+
+def _found(address: Address) -> set[tuple[str, str]]:
+    """The same with the numbers of hosts that can be looked up; all that are those of this machine are localhost."""
+    servers = _servers(address)
+    found = {*servers}
+    for host, port in servers:
+        with contextlib.suppress(OSError, UnicodeError):
+            for family, kind, _, _, number in socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM):
+                found.add((str(number[0]), port))
+                with contextlib.suppress(OSError), socket.socket(family, kind) as own:
+                    own.bind(number)  # which only an address of its own takes
+                    found.add(("localhost", port))
     return found
 
 
