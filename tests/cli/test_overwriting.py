@@ -10,7 +10,7 @@ from commands import environment, reference_of, stream, write_jsonl
 
 from stream_pegasos import load
 from stream_pegasos.common.file_lock import FileLock
-from stream_pegasos.streams.sources import is_same_stream
+from stream_pegasos.streams.opening import is_same_stream
 
 # Commands that write over what they read: "messages.jsonl" or "model.jsonl", whose other name is "link.jsonl".
 WRITERS = (

@@ -5,7 +5,7 @@ import pytest
 from reading import rest, texts
 
 from stream_pegasos.streams import Answer, StreamError, of_any_server, open_sink, open_source
-from stream_pegasos.streams.sources import is_same_stream
+from stream_pegasos.streams.opening import is_same_stream
 
 kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 admin = pytest.importorskip("confluent_kafka.admin")
