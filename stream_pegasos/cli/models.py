@@ -300,4 +300,4 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
 
 def save_model(model: Any, path: Path) -> None:
     with writing(path):
-        model.save(path)
+        model.snapshot().write(path)  # whose lock the command holds

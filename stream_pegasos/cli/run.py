@@ -159,7 +159,7 @@ def _check(given: RunOptions, path: Path | None) -> None:
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
     if path is None and "://" in given.sink:
-        from stream_pegasos.streams.sources import is_same_stream
+        from stream_pegasos.streams.opening import is_same_stream
 
         for read in (given.address, given.label_topic):
             if read is not None and "://" in read and is_same_stream(read, given.sink):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 try:
@@ -13,9 +14,10 @@ try:
 except ImportError:  # only POSIX has it
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["FileLock"]
+__all__ = ["FileLock", "locked"]
 
 LONGEST_NAME = 255  # bytes
+PATIENCE = 1.0  # seconds to wait for somebody who only writes the file
 
 
 class FileLock:
@@ -42,8 +44,10 @@ class FileLock:
 
         Raises
         ------
+        BlockingIOError
+            If another process has it.
         OSError
-            If another process has it, or the folder cannot be written.
+            If the folder cannot be written.
         """
         if fcntl is None or self._file is not None or (self.path.exists() and not self.path.is_file()):
             return
@@ -57,7 +61,7 @@ class FileLock:
                 raise BlockingIOError  # the process that released it has just removed it
         except (BlockingIOError, PermissionError, FileNotFoundError):
             os.close(file)
-            raise OSError(f"{self.path} is in use: another process writes it") from None
+            raise BlockingIOError(f"{self.path} is in use: another process writes it") from None
         except OSError as error:
             os.close(file)
             reason = error.strerror or error
@@ -72,3 +76,29 @@ class FileLock:
                 os.unlink(self._at)
             os.close(self._file)
             self._file = None
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold the lock of a file while it is written once.
+
+    Raises
+    ------
+    BlockingIOError
+        If somebody else keeps it.
+    """
+    lock, end = FileLock(path), time.monotonic() + PATIENCE
+    while True:
+        try:
+            lock.claim()
+            break
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(0.01)
+        except OSError:  # whoever writes the file is told why it cannot be written
+            break
+    try:
+        yield
+    finally:
+        lock.release()

@@ -31,7 +31,7 @@ from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, SignedLabels, check_label, largest, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
-from stream_pegasos.learners.probabilities import of_classes, of_example
+from stream_pegasos.learners.probabilities import blocks, of_classes, of_example
 from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["AdaptiveClassifier"]
@@ -394,8 +394,12 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             of_one = margins[0].tolist(), of_example(found.margins[0], found.calibrated[0].tolist())
             of_learned = () if learned is None else (float(learned.targets[0]), float(learned.weights[0]))
             return np.array([self._decisions.number(labels.classes, *of_one, *of_learned)])
-        probabilities = of_classes(found.margins, found.calibrated)
-        return self._decisions.numbers(labels.classes, margins, probabilities, learned)
+        decided = []
+        for rows in blocks(margins):
+            probabilities = of_classes(found.margins[rows], found.calibrated[rows])
+            these = None if learned is None else WeightedTargets(*(each[rows] for each in learned))
+            decided.append(self._decisions.numbers(labels.classes, margins[rows], probabilities, these))
+        return np.concatenate(decided)
 
     def _limited(self) -> Mapping[Label, float]:
         of_label = self._decisions.of_label

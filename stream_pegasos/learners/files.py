@@ -23,6 +23,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from stream_pegasos.common.file_lock import locked
 from stream_pegasos.common.packing import NAME_OFFSETS, NAMES, look_up, pack, pack_names, unpack, unpack_names
 from stream_pegasos.features.vectors import VectorsError, VectorSource, WordVectors, unpacked, vector_source
 
@@ -106,10 +107,12 @@ class Saveable:
         ValueError
             If a parameter is a function, which no file can hold without code, or there are no vectors to be written.
         OSError
-            If the file cannot be written, as when the disk is full; what was there before is left as it was.
+            If the file cannot be written, as when the disk is full, or is in use, as a service keeps its model there;
+            what was there before is left as it was.
         """
         snapshot = self.snapshot()
-        (dataclasses.replace(snapshot, vectors=self.vectors_met()) if vectors else snapshot).write(path)
+        with locked(path):
+            (dataclasses.replace(snapshot, vectors=self.vectors_met()) if vectors else snapshot).write(path)
 
     def snapshot(self, progress: Any = None) -> Snapshot:
         """A copy of the state as it is now, to be written while the model goes on learning.
@@ -167,7 +170,7 @@ class Snapshot:
     vectors: VectorSource | None = None
 
     def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
-        """Write a model file, which is there whole or not at all.
+        """Write a model file, which is there whole or not at all; whoever writes it holds its lock.
 
         Parameters
         ----------

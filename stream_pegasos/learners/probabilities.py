@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,34 @@ from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.driver import AS_LIKELY, LARGEST_LOG_ODDS
 
-__all__ = ["for_each", "of_classes", "of_each", "of_example", "of_only"]
+__all__ = ["blocks", "for_each", "of_classes", "of_each", "of_example", "of_only"]
 
 Floats = NDArray[np.float64]
+MOST_NUMBERS = 1 << 18  # that are worked on at a time, or what is found on the way takes many times what is returned
 
 
+def in_blocks(find: Callable[[Floats, Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
+    """Find probabilities of many examples by some rows at a time."""
+
+    @functools.wraps(find)
+    def found(margins: Floats, calibrated: Floats) -> Floats:
+        if margins.ndim < 2 or calibrated.shape[1] == 1 or margins.size <= MOST_NUMBERS:
+            return find(margins, calibrated)
+        made = np.empty(margins.shape)
+        for rows in blocks(margins):
+            made[rows] = find(margins[rows], calibrated[rows])
+        return made
+
+    return found
+
+
+def blocks(margins: Floats) -> list[slice]:
+    """All rows, in parts of which none is large."""
+    size = max(1, MOST_NUMBERS // max(1, margins.shape[1]))
+    return [slice(begin, begin + size) for begin in range(0, max(1, len(margins)), size)]
+
+
+@in_blocks
 def of_classes(margins: Floats, calibrated: Floats) -> Floats:
     """The probabilities of classes that exclude each other, for one example or, row by row, for several. They are
     proportional to exp(slope · margin), except that the largest, if no other is as large, is replaced by the confidence
@@ -78,6 +102,7 @@ def with_confidence(probabilities: Floats, margins: Floats, calibrated: Floats) 
     return np.where((n_others > 0) & is_alone, made, probabilities)
 
 
+@in_blocks
 def of_each(margins: Floats, calibrated: Floats) -> Floats:
     """The probability that each label holds, where several may; above one half exactly where its margin is above 0."""
     with np.errstate(invalid="ignore"):

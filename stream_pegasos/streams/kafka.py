@@ -36,7 +36,7 @@ except ModuleNotFoundError as error:
 _WAIT = 0.2  # seconds that the wait for a message may hold up `close`
 _REQUEST_TIMEOUT = 0.5  # seconds for the few other questions to the broker; each is asked again
 METADATA_INTERVAL = 60.0  # seconds between two looks for new partitions
-_COMMIT_TIMEOUT = 5.0  # seconds to store the last position
+_COMMIT_TIMEOUT = 5.0  # seconds to store the last position, or to be told of a cluster
 
 _FATAL = {
     KafkaError._AUTHENTICATION,
@@ -292,6 +292,15 @@ class KafkaSink:
 
     def close(self) -> None:
         self._producer.flush(_WAIT)
+
+
+def cluster_of(address: Address) -> str | None:
+    """The id of the cluster; `None` if no broker tells it soon."""
+    client = _made(Producer, _settings(address, "group"))
+    try:
+        return client.list_topics(address.path, timeout=_COMMIT_TIMEOUT).cluster_id  # type: ignore[no-any-return]
+    except KafkaException:
+        return None
 
 
 def _settings(address: Address, *known: str) -> dict[str, Any]:

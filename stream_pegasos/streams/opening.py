@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import socket
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -11,6 +14,7 @@ from stream_pegasos.streams.options import ONE_LABEL, ReadKeywords, ReadOptions
 from stream_pegasos.streams.readers import format_of
 from stream_pegasos.streams.sources import (
     NO_LINES,
+    Address,
     OnBad,
     OnEvent,
     Reporter,
@@ -168,3 +172,64 @@ def open_sink(address: str) -> Sink:
     from stream_pegasos.streams.redis import RedisSink
 
     return RedisSink(server)
+
+
+LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
+PORTS = {"kafka": "9092", "redis": "6379", "rediss": "6379"}
+
+
+def is_same_stream(address: str, other: str) -> bool:
+    """Whether two addresses name one topic or stream, whatever its server is called: hosts are looked up where the rest
+    is the same, and clusters of Kafka are asked for their id.
+
+    Raises
+    ------
+    StreamError
+        If one of them is no address of a server.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.streams.opening import is_same_stream
+    >>> is_same_stream("redis://localhost/m?group=a", "redis://:secret@127.0.0.1:6379/m?db=0")
+    True
+    >>> is_same_stream("kafka://a,b/m", "kafka://b:9092,c/m"), is_same_stream("kafka://a/m", "kafka://a/n")
+    (True, False)
+
+    """
+    one, two = parse_address(address), parse_address(other)
+    kinds = {PORTS[each.scheme] for each in (one, two)}
+    places = [(each.path, each.integer("db", 0) if "db" in each.options else 0) for each in (one, two)]
+    if len(kinds) > 1 or places[0] != places[1]:
+        return False
+    if not _servers(one).isdisjoint(_servers(two)) or not _found(one).isdisjoint(_found(two)):
+        return True
+    if one.scheme != "kafka":
+        return False
+    from stream_pegasos.streams.kafka import cluster_of
+
+    cluster = cluster_of(one)
+    return cluster is not None and cluster == cluster_of(two)
+
+
+def _servers(address: Address) -> set[tuple[str, str]]:
+    """The host and the port of each server."""
+    found = set()
+    for server in address.server.rpartition("@")[2].lower().split(","):
+        host, _, port = server.rpartition(":") if re.search(r":\d*$", server) else (server, "", "")
+        found.add(("localhost" if host in LOOPBACK else host, port or PORTS[address.scheme]))
+    return found
+
+
+def _found(address: Address) -> set[tuple[str, str]]:
+    """The same with the numbers of hosts that can be looked up; all that are those of this machine are localhost."""
+    servers = _servers(address)
+    found = {*servers}
+    for host, port in servers:
+        with contextlib.suppress(OSError, UnicodeError):
+            for family, kind, _, _, number in socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM):
+                found.add((str(number[0]), port))
+                with contextlib.suppress(OSError), socket.socket(family, kind) as own:
+                    own.bind(number)  # which only an address of its own takes
+                    found.add(("localhost", port))
+    return found

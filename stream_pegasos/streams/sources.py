@@ -164,43 +164,6 @@ class Address(NamedTuple):
         return int(value)
 
 
-LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
-PORTS = {"kafka": "9092", "redis": "6379", "rediss": "6379"}
-
-
-def is_same_stream(address: str, other: str) -> bool:
-    """Whether two addresses name one topic or stream, however they spell its server.
-
-    Raises
-    ------
-    StreamError
-        If one of them is no address of a server.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.streams.sources import is_same_stream
-    >>> is_same_stream("redis://localhost/m?group=a", "redis://:secret@127.0.0.1:6379/m?db=0")
-    True
-    >>> is_same_stream("kafka://a,b/m", "kafka://b:9092,c/m"), is_same_stream("kafka://a/m", "kafka://a/n")
-    (True, False)
-
-    """
-    one, two = parse_address(address), parse_address(other)
-    kinds = {PORTS[each.scheme] for each in (one, two)}
-    places = [(each.path, each.integer("db", 0) if "db" in each.options else 0) for each in (one, two)]
-    return len(kinds) == 1 and places[0] == places[1] and not _servers(one).isdisjoint(_servers(two))
-
-
-def _servers(address: Address) -> set[tuple[str, str]]:
-    """The host and the port of each server."""
-    found = set()
-    for server in address.server.rpartition("@")[2].lower().split(","):
-        host, _, port = server.rpartition(":") if re.search(r":\d*$", server) else (server, "", "")
-        found.add(("localhost" if host in LOOPBACK else host, port or PORTS[address.scheme]))
-    return found
-
-
 def parse_address(address: str) -> Address:
     # Error messages leave out what may be a password.
     try:

@@ -1,6 +1,7 @@
 """No output is written over what is read, whatever it is called, nor a model over what is none."""
 
 import os
+import socket
 import subprocess
 
 import pytest
@@ -9,7 +10,7 @@ from commands import environment, reference_of, stream, write_jsonl
 
 from stream_pegasos import load
 from stream_pegasos.common.file_lock import FileLock
-from stream_pegasos.streams.sources import is_same_stream
+from stream_pegasos.streams.opening import is_same_stream
 
 # Commands that write over what they read: "messages.jsonl" or "model.jsonl", whose other name is "link.jsonl".
 WRITERS = (
@@ -151,6 +152,34 @@ def test_a_stream_does_not_feed_itself(fails, here, read, written):
     assert "the command reads it, and would read its own answers" in reason and "secret" not in reason
 
 
-def test_other_streams_are_others():
-    for other in ("redis://h/n", "redis://h/m?db=1", "redis://h:6380/m", "redis://g/m", "kafka://h/m"):
+HOSTS = {"h": "192.0.2.1", "alias": "192.0.2.1", "g": "192.0.2.2", "here": "127.0.1.1", "localhost": "127.0.0.1"}
+
+
+@pytest.fixture
+def hosts(monkeypatch):
+    def look_up(host, port, type):
+        if host not in HOSTS:
+            raise socket.gaierror("no such host")
+        return [(socket.AF_INET, type, 17, "", (HOSTS[host], port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+
+def test_other_streams_are_others(hosts):
+    for other in ("redis://h/n", "redis://h/m?db=1", "redis://h:6380/m", "redis://g/m", "redis://x/m", "kafka://h/m"):
         assert not is_same_stream("redis://h/m", other)
+    assert not is_same_stream("redis://localhost/m", "redis://h/m")
+
+
+def test_a_server_has_several_names(hosts):
+    assert is_same_stream("redis://h/m", "redis://alias/m") and is_same_stream("redis://192.0.2.1/m", "redis://h/m")
+    assert is_same_stream("redis://here/m", "redis://127.0.0.1:6379/m")
+    assert is_same_stream("kafka://x,here/m", "kafka://localhost/m")
+
+
+def test_a_cluster_has_several_brokers(hosts, monkeypatch):
+    kafka = pytest.importorskip("stream_pegasos.streams.kafka", exc_type=ImportError)
+    clusters = {"h": "one", "g": "one", "here": "two", "x": None, "y": None}
+    monkeypatch.setattr(kafka, "cluster_of", lambda address: clusters[address.server])
+    assert is_same_stream("kafka://h/m", "kafka://g/m")
+    assert not is_same_stream("kafka://h/m", "kafka://here/m") and not is_same_stream("kafka://x/m", "kafka://y/m")

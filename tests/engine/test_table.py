@@ -299,15 +299,21 @@ def test_a_text_of_words_that_crowd_hangs_nobody(classifier, multiplier, shift, 
 
 
 @pytest.mark.parametrize(
-    "make, rows_of_a_call",
+    "make, rows_of_a_call, label",
     [
-        ("AdaptiveClassifier()", 1),
-        ("PegasosClassifier(average=True)", 1),
-        ("PegasosClassifier(average=True)", 60),
-        ("PegasosClassifier(batch_size=3)", 1),
+        ("AdaptiveClassifier()", 1, "i % 2"),
+        ("AdaptiveClassifier()", 1, "i % 7 * 5 % 23"),
+        ("AdaptiveClassifier()", 1, "i"),
+        ("OrdinalClassifier()", 1, "i % 7 * 5 % 23"),
+        ("MultiLabelClassifier()", 1, "{i % 3, 3 + i % 2}"),
+        ("PegasosClassifier(average=True)", 1, "i % 2"),
+        ("PegasosClassifier(average=True)", 60, "i % 2"),
+        ("PegasosClassifier(batch_size=3)", 1, "i % 2"),
+        ("PegasosClassifier()", 1, "i % 5"),
+        ("PegasosClassifier(multi_class='crammer_singer', batch_size=3)", 1, "i % 5"),
     ],
 )
-def test_where_memory_ends_no_step_is_left_half_taken(make, rows_of_a_call):
+def test_where_memory_ends_no_step_is_left_half_taken(make, rows_of_a_call, label):
     """In a process with ever more memory: after each failure the model is one that learned the first examples."""
     pytest.importorskip("resource", reason="memory is limited the POSIX way")
     printed = run(
@@ -315,11 +321,11 @@ def test_where_memory_ends_no_step_is_left_half_taken(make, rows_of_a_call):
         import json, resource
         import numpy as np
         from scipy import sparse
-        from stream_pegasos import AdaptiveClassifier, PegasosClassifier
+        from stream_pegasos import *
 
         n, width, at_a_time = 60, 8_000, {rows_of_a_call}  # features that are new in each row
         X = sparse.csr_matrix((np.ones(n * width), np.arange(n * width), np.arange(0, n * width + 1, width)))
-        y = [i % 2 == 0 for i in range(n)]
+        y = [{label} for i in range(n)]
         (model, other), (_, hard) = ({make}, {make}), resource.getrlimit(resource.RLIMIT_AS)
         failures, alike = set(), []
         for more in range(0, 60, 3):

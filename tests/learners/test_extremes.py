@@ -16,7 +16,7 @@ from stream_pegasos import (
     load,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
-from stream_pegasos.learners import learning
+from stream_pegasos.learners import learning, probabilities
 
 
 @both_engines
@@ -101,3 +101,29 @@ def test_memory_of_many_rows_and_classes():
         assert tracemalloc.get_traced_memory()[1] < 60_000_000  # n × k numbers take 96 MB
     finally:
         tracemalloc.stop()
+
+
+def limited():
+    return AdaptiveClassifier(max_false_positive_rate=dict.fromkeys(range(5), 0.2))
+
+
+@pytest.mark.parametrize("make", [AdaptiveClassifier, MultiLabelClassifier, limited])
+def test_memory_of_predictions_for_many_rows_and_classes(make, monkeypatch):
+    n, k = 2_000, 1_000
+    model = make()
+    rows, y = scipy.sparse.csr_matrix((np.ones(n), (range(n), np.arange(n) % 50)), (n, 50)), [i % k for i in range(n)]
+    y = [{each} for each in y] if make is MultiLabelClassifier else y
+    tracemalloc.start()
+    try:
+        said = model.predict_learn_many(rows, y)
+        assert said.probabilities.shape == said.scores.shape == (n, k)
+        assert tracemalloc.get_traced_memory()[1] < 60_000_000  # scores and probabilities take 16 MB each
+    finally:
+        tracemalloc.stop()
+    whole = {}
+    for size in (n * k, 10_001):
+        monkeypatch.setattr(probabilities, "MOST_NUMBERS", size)
+        model = make()
+        said = model.predict_learn_many(rows, y)
+        whole[size] = said.labels.tolist(), said.probabilities.tolist(), model.to_state()[2]
+    assert whole[n * k] == whole[10_001]

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import orjson
@@ -13,12 +14,14 @@ import pytest
 from forging import put_together, state_arrays, take_apart
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreter import run
 from safetensors import safe_open
 from safetensors.numpy import save as safetensors_save
 from saved import OTHERS, classifier, fails_in_one_line, other, state_of, text_model
 
 import stream_pegasos
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier
+from stream_pegasos.common.file_lock import FileLock
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.learners.files import write_safetensors
 from stream_pegasos.learners.loading import load_with_progress
@@ -333,3 +336,60 @@ def test_a_pipe_that_nobody_writes_to_is_no_model(path):
     os.mkfifo(path)
     with pytest.raises(ValueError, match="is no model: it is no regular file"):
         stream_pegasos.load(path)
+
+
+@needs_posix
+def test_a_file_that_a_service_keeps_is_left_alone(path, monkeypatch):
+    kept, model = FileLock(path), text_model()
+    model.save(path)
+    before = path.read_bytes()
+    kept.claim()
+    monkeypatch.setattr("stream_pegasos.common.file_lock.PATIENCE", 0.05)
+    with pytest.raises(OSError, match="is in use: another process writes it"):
+        PegasosClassifier().save(path)
+    assert path.read_bytes() == before
+    kept.release()
+    PegasosClassifier().save(path)
+    assert path.read_bytes() != before and [*path.parent.iterdir()] == [path]
+
+
+def test_several_threads_may_save_to_one_file(path):
+    model = text_model()
+    with ThreadPoolExecutor(8) as threads:
+        [*threads.map(lambda _: model.save(path), range(40))]
+    assert state_of(stream_pegasos.load(path)) == state_of(model)
+
+
+def test_a_file_that_is_written_over_while_it_is_read(path):
+    """As `cp` does it. In a process of its own: a file that is mapped ends the process where it gets shorter."""
+    for name, n in (("small", 10), ("large", 30_000)):
+        model = AdaptiveClassifier()
+        model.learn_many([{i: 1.0} for i in range(n)], [i % 2 for i in range(n)])
+        model.save(path.with_name(name))
+    path.write_bytes(path.with_name("small").read_bytes())
+    printed = run(
+        f"""
+        import json, shutil, threading
+        import stream_pegasos
+
+        done, kinds = threading.Event(), set()
+
+        def copy():
+            while not done.is_set():
+                for name in ("large", "small"):
+                    shutil.copyfile({str(path.parent)!r} + "/" + name, {str(path)!r})
+
+        thread = threading.Thread(target=copy)
+        thread.start()
+        for _ in range(150):
+            try:
+                kinds.add(stream_pegasos.load({str(path)!r}).n_learned)
+            except ValueError as error:
+                assert "is damaged" in str(error), error
+                kinds.add(None)
+        done.set()
+        thread.join()
+        print(json.dumps([None in kinds, {{*kinds}} <= {{None, 10, 30_000}}]))
+        """
+    )
+    assert printed == [True, True]

@@ -5,6 +5,7 @@ import pytest
 from reading import rest, texts
 
 from stream_pegasos.streams import Answer, StreamError, of_any_server, open_sink, open_source
+from stream_pegasos.streams.opening import is_same_stream
 
 kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 admin = pytest.importorskip("confluent_kafka.admin")
@@ -260,3 +261,11 @@ def test_a_sink_that_cannot_deliver():
     with pytest.raises(OSError, match="2 of 2 answers not delivered"):
         sink.send([Answer(1, 1, 0.5), Answer(2, 1, 0.5)])
     sink.close()
+
+
+def test_a_topic_of_one_cluster_is_the_same_at_all_its_brokers(monkeypatch):
+    client = kafka.Producer({"test.mock.num.brokers": 2, "bootstrap.servers": "none", "log_level": 0})
+    one, other = (f"{each.host}:{each.port}" for each in client.list_topics(timeout=60).brokers.values())
+    assert is_same_stream(f"kafka://{one}/m", f"kafka://{other}/m")
+    monkeypatch.setattr("stream_pegasos.streams.kafka._COMMIT_TIMEOUT", 0.2)
+    assert not is_same_stream(f"kafka://{one}/m", "kafka://127.0.0.1:1/m")

@@ -233,13 +233,11 @@ cdef class AdaptiveLearner(ColumnLearner):
 
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         cdef const int64_t* classes
-        cdef Py_ssize_t i, n = 1, n_known = self._n_problems
+        cdef Py_ssize_t i, n = 1, n_known = self._n_problems, n_classes = self._n_classes
         cdef int64_t one = <int64_t> y if self.several else y > 0.0
         cdef bint near
         cdef double rate = 0.0
         weight = min(weight, LARGEST_EXAMPLE)
-        if make_room_for(&self._table, e) < 0:  # before anything changes
-            return NO_MEMORY
         if self._reduction == MULTILABEL:
             if not 0 <= one < self._set_starts.shape[0] - 1:
                 return NO_CLASS
@@ -252,15 +250,24 @@ cdef class AdaptiveLearner(ColumnLearner):
                 return NO_CLASS
             if self._reduction == ORDINAL and classes[i] >= self._order.shape[0]:
                 return NO_CLASS
+            n_classes = max(n_classes, <Py_ssize_t> classes[i] + 1)
+        if make_room_for(&self._table, e) < 0 or self._make_room(n_classes) < 0:
+            return NO_MEMORY
+        n_classes = self._n_classes
+        for i in range(n):
             while self._n_classes <= classes[i]:
-                if self._add_class() < 0:
-                    return NO_MEMORY
-        if (self._dense.d or e.n_dimensions) and self._make_dense(e) < 0:
+                self._add_class()
+        self._find_signs(classes, n)
+        near = self._find_gradients(weight)
+        # Nothing else has changed, and nothing fails from then on.
+        if (near and self.several and self._make_room_to_step(e, n) < 0) or (
+            (self._dense.d or e.n_dimensions) and self._make_dense(e) < 0
+        ):
+            while self._n_classes > n_classes:
+                self._remove_class()
             return NO_MEMORY
         if self.several or self._dense.d:
             self._predict()
-        self._find_signs(classes, n)
-        near = self._find_gradients(weight)
         if self._dense.d:
             self._learn_vector(e, classes, n, n_known, weight)
         if self.several:
@@ -274,22 +281,33 @@ cdef class AdaptiveLearner(ColumnLearner):
             encoder._keep(e)
             if not self.several and self._take_step_of_column(e, one, weight) < 0:
                 return NO_MEMORY
-            if self.several and self._take_step(e, classes, n, weight, rate) < 0:
-                return NO_MEMORY
+            if self.several:
+                self._take_step(e, classes, n, weight, rate)
         self._end_example()
         return 0
 
-    cdef int _take_step(self, Row* e, const int64_t* classes, Py_ssize_t n, double weight, double rate) noexcept nogil:
-        cdef Py_ssize_t i, p
+    cdef int _make_room_to_step(self, const Row* e, Py_ssize_t n) noexcept nogil:
+        """For columns of the problems with a gradient and of n classes; -1 if there is no memory."""
+        cdef Py_ssize_t i, n_pieces = 0, n_more = n + (1 if self._reduction == ORDINAL else self._n_active)
+        cdef Py_ssize_t of_all = size_of_all(self._n_classes)
+        cdef const sp_columns* feature
+        if sp_reserve(&self._above, &self._above_capacity, e.n, sizeof(double)) < 0:
+            return -1
+        if sp_reserve(&self._below, &self._below_capacity, e.n, sizeof(double)) < 0:
+            return -1
+        for i in range(e.n):
+            feature = &self._features()[self._positions[i]]
+            if feature.n < self._n_classes if feature.dense else feature.n + n_more > feature.room:
+                n_pieces += most_pieces(feature, n_more, of_all)
+        return make_room_until(&self._columns, self._columns.n + n_pieces)
+
+    cdef void _take_step(self, Row* e, const int64_t* classes, Py_ssize_t n, double weight, double rate) noexcept nogil:
+        cdef Py_ssize_t i
         cdef double counted = weight * self._evidence, gradient, square, total = 0.0
         cdef double intercept_rate = ORDINAL_INTERCEPT_RATE * rate if self._reduction == ORDINAL else rate
         cdef bint halving = weight >= 1.0 and self.n_iterations >= MOST_COUNTED
         cdef sp_move move = sp_move(rate, self._evidence, 1.0 / self._evidence, FIRST_SQUARES)
         cdef BinaryProblem* problem
-        if sp_reserve(&self._above, &self._above_capacity, e.n, sizeof(double)) < 0:
-            return NO_MEMORY
-        if sp_reserve(&self._below, &self._below_capacity, e.n, sizeof(double)) < 0:
-            return NO_MEMORY
         self._n_examples += counted
         for i in range(n):
             self._class_counts[classes[i]] += counted
@@ -312,12 +330,8 @@ cdef class AdaptiveLearner(ColumnLearner):
                 sp_fetch_evidence(self._columns.numbers, &self._features()[self._positions[i + FETCHED_AHEAD]])
             if e.values[i] != 0.0:
                 if self._positions[i] == 0:
-                    p = place_for(&self._table, e.hashes[i])  # which it has if it stands in the example twice
-                    if p < 0:
-                        return NO_MEMORY
-                    self._positions[i] = p
-                if self._learn_feature(i, classes, n, counted, halving, &move) < 0:
-                    return NO_MEMORY
+                    self._positions[i] = place_for(&self._table, e.hashes[i])  # it has one if it stands there twice
+                self._learn_feature(i, classes, n, counted, halving, &move)
             if i > 0:  # one later, or the processor would read counts together before it has written the last of them
                 self._find_ratio_of(e, i - 1)
         if e.n > 0:
@@ -326,9 +340,8 @@ cdef class AdaptiveLearner(ColumnLearner):
         for i in range(e.n):
             if e.values[i] != 0.0:
                 self._features()[self._positions[i]].log_ratio = sp_single(min(self._above[i], LARGEST_LOG_RATIO))
-        return 0
 
-    cdef int _learn_feature(
+    cdef void _learn_feature(
         self, Py_ssize_t i, const int64_t* classes, Py_ssize_t n, double counted, bint halving, const sp_move* move
     ) noexcept nogil:
         cdef sp_columns* feature = &self._features()[self._positions[i]]
@@ -338,8 +351,6 @@ cdef class AdaptiveLearner(ColumnLearner):
         if feature.age != self._age:
             sp_weaken_columns(self._columns.numbers, feature, self._age, 1.0)
         n_active = self._make_columns(feature, classes, n)
-        if n_active < 0:
-            return -1
         numbers = self._columns.numbers
         if feature.dense:
             sp_move_columns(
@@ -360,11 +371,10 @@ cdef class AdaptiveLearner(ColumnLearner):
         for j in range(n):
             at = classes[j] if feature.dense else self._place(feature, classes[j])
             counts[at] = sp_single(counts[at] + counted)
-        return 0
 
     cdef inline Py_ssize_t _make_columns(self, sp_columns* feature, const int64_t* classes, Py_ssize_t n) noexcept nogil:
-        """Give a feature all columns that are to be taught, and find where they are if it has few; how many of these have a
-        gradient; -1 if there is no memory.
+        """Give a feature all columns that are to be taught, for which there is room, and find where they are if it has few; how
+        many of these have a gradient.
         """
         cdef Py_ssize_t i, n_active = 0, n_missing
         if feature.dense and feature.n >= self._n_classes:
@@ -379,8 +389,7 @@ cdef class AdaptiveLearner(ColumnLearner):
             if n_missing == 0:
                 return n_active
         if feature.dense or feature.n + n_missing > feature.room:
-            if lay_out(&self._columns, feature, n_missing, self._n_classes) < 0:
-                return -1
+            lay_out(&self._columns, feature, n_missing, self._n_classes)
             if feature.dense:
                 return 0
             self._find_places(feature)

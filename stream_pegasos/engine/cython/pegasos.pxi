@@ -178,8 +178,9 @@ cdef class PegasosLearner(Learner):
 
     cdef int _add_column(self) noexcept nogil:
         cdef Py_ssize_t c = self.weights.n_columns
-        if self.weights._add_column() < 0 or (self.weights._width > self._width and self._make_room() < 0):
+        if self.weights._make_room_for_column() < 0 or (self.weights._width > self._width and self._make_room() < 0):
             return -1
+        self.weights._add_column()
         self._steps[c] = Steps(0, 0, 0, False)
         if self._reduction == CRAMMER_SINGER and c:
             self._steps[c] = Steps(self._steps[0].n_iterations, self._steps[0].n_buffered, 0, False)
@@ -381,12 +382,19 @@ cdef class PegasosLearner(Learner):
 
     cdef int _reserve(self, const Row* e) noexcept nogil:
         """Have room for what learning an example may add, before anything changes."""
-        cdef Py_ssize_t n_columns = self.weights.n_columns + 1 if self.several else 1
+        cdef Py_ssize_t n_columns = self.weights.n_columns + 1 if self.several else 1, n = self._buffer_size + e.n
+        cdef Row* one = &self._current_example.example
+        cdef Py_ssize_t* capacity = &self._current_example._capacity
         if self._batch_size == 1:
             return make_room_for(&self.weights._table, e)
         if self._reserve_buffer(self._buffer_size + n_columns * e.n) < 0:
             return -1
-        return make_room(&self.weights._table, self._buffer_size + e.n)
+        if not self.several:  # the buffer becomes an example
+            if n >= capacity[0] and reserve_example(&one.hashes, &one.values, capacity, n) < 0:
+                return -1
+            if sp_reserve(&self.weights._positions, &self.weights._positions_capacity, n, sizeof(Py_ssize_t)) < 0:
+                return -1
+        return make_room(&self.weights._table, n)
 
     # The mini-batch buffer
 

@@ -383,12 +383,10 @@ cdef class ReductionLearner(Learner):
         return 0
 
     @cython.final
-    cdef int _add_class(self) noexcept nogil:
-        """Make room for the next class; a problem between ordered ones begins as the one that it stands beside."""
+    cdef void _add_class(self) noexcept nogil:
+        """The next class, for which there is room; a problem between ordered ones begins as the one that it stands beside."""
         cdef Py_ssize_t number = self._n_classes, rank = 0, at, i, beside
         cdef double before = self._base()
-        if self._make_room(number + 1) < 0:
-            return -1
         self._class_counts[number] = 0.0
         self._n_classes += 1
         if self._reduction != ORDINAL:
@@ -397,7 +395,7 @@ cdef class ReductionLearner(Learner):
             self._raw[number] = self._base()
             self._problems[number] = BinaryProblem(0.0, 0.0, 0.0, 0.0)
             self._n_problems += 1
-            return 0
+            return
         # Both orders agree on those that are met.
         for i in range(self._order.shape[0]):
             if self._order[i] == number:
@@ -415,7 +413,20 @@ cdef class ReductionLearner(Learner):
                 for i in range(self._n_problems, beside, -1):
                     self._problems[i], self._raw[i] = self._problems[i - 1], self._raw[i - 1]
             self._n_problems += 1
-        return 0
+
+    @cython.final
+    cdef void _remove_class(self) noexcept nogil:
+        """The newest, of which nothing was learned yet."""
+        cdef Py_ssize_t number = self._n_classes - 1, rank = 0, i
+        self._n_classes = number
+        self._n_problems = max(self._n_problems - 1, 0)
+        if self._reduction == ORDINAL:
+            while self._met_order[rank] != number:
+                rank += 1
+            for i in range(rank, number):
+                self._met_order[i] = self._met_order[i + 1]
+            for i in range(max(min(rank, self._n_problems) - 1, 0), self._n_problems):  # of two that are the same
+                self._problems[i] = self._problems[i + 1]
 
     @cython.final
     cdef inline void _find_signs(self, const int64_t* classes, Py_ssize_t n) noexcept nogil:

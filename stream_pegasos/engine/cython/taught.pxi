@@ -53,6 +53,13 @@ cdef inline void give_back(Columns* columns, Py_ssize_t begin, Py_ssize_t size) 
         columns.free[size] = begin
 
 
+cdef inline int make_room_until(Columns* columns, Py_ssize_t end) noexcept nogil:
+    """A few pieces more, since so many columns may be read at a time; -1 if there is no memory."""
+    if end > <Py_ssize_t> 0xFFFFFFFF:
+        return -1
+    return sp_stretch(&columns.numbers, &columns.room, end + SP_LANES // SP_PIECE, SP_PIECE * sizeof(float))
+
+
 cdef Py_ssize_t take_block(Columns* columns, Py_ssize_t size) noexcept nogil:
     """Where a block of that size begins; -1 if there is no memory."""
     cdef Py_ssize_t begin = columns.free[size], left
@@ -63,9 +70,7 @@ cdef Py_ssize_t take_block(Columns* columns, Py_ssize_t size) noexcept nogil:
     left = -begin & PIECES_OF_LINE - 1
     if left < (SIZES[size] & PIECES_OF_LINE - 1 or PIECES_OF_LINE) and left and SIZES[size]:
         begin += left  # so that the block lies in as few lines of the cache as it can; what is left is for smaller ones
-    if begin + SIZES[size] > <Py_ssize_t> 0xFFFFFFFF or sp_stretch(
-        &columns.numbers, &columns.room, begin + SIZES[size] + SP_LANES // SP_PIECE, SP_PIECE * sizeof(float)
-    ) < 0:  # a few more, since so many columns may be read at a time
+    if make_room_until(columns, begin + SIZES[size]) < 0:
         return -1
     if begin > columns.n:
         give_back(columns, columns.n, left)  # sizes as small as that are numbered by their pieces
@@ -119,15 +124,30 @@ cdef inline Py_ssize_t add_column(Columns* columns, sp_columns* feature, Py_ssiz
     return i
 
 
+cdef inline Py_ssize_t size_of_all(Py_ssize_t n_columns) noexcept nogil:
+    return size_for((3 * n_columns + SP_PIECE - 1) // SP_PIECE)
+
+
+cdef inline bint is_nearly_all(Py_ssize_t size, Py_ssize_t of_all) noexcept nogil:
+    """Whether a block for some of the columns is to be one of all, which is faster, and takes little more memory."""
+    return 2 * SIZES[size] > SIZES[of_all]
+
+
+cdef inline Py_ssize_t most_pieces(const sp_columns* feature, Py_ssize_t n_more, Py_ssize_t of_all) noexcept nogil:
+    """How many pieces it may take to lay a feature out with so many columns more."""
+    cdef Py_ssize_t size = size_for(feature.n + n_more)
+    return SIZES[of_all if is_nearly_all(size, of_all) else size] + PIECES_OF_LINE - 1
+
+
 cdef int lay_out(Columns* columns, sp_columns* feature, Py_ssize_t n_more, Py_ssize_t n_columns) noexcept nogil:
     """Make room for so many columns more, of all that there are; -1 if there is no memory."""
     cdef sp_columns old = feature[0]
-    cdef Py_ssize_t i, j, n = n_more, begin, size, size_of_all = size_for((3 * n_columns + SP_PIECE - 1) // SP_PIECE)
+    cdef Py_ssize_t i, j, n = n_more, begin, size, of_all = size_of_all(n_columns)
     for i in range(old.n):
         n += not old.dense or is_taught(columns, &old, i)
     size = size_for(n)
-    feature.dense = 2 * SIZES[size] > SIZES[size_of_all]  # which is faster, and takes little more memory
-    feature.size = size_of_all if feature.dense else size
+    feature.dense = is_nearly_all(size, of_all)
+    feature.size = of_all if feature.dense else size
     begin = take_block(columns, feature.size)
     if begin < 0:
         feature[0] = old

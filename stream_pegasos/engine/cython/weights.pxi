@@ -123,8 +123,9 @@ cdef class WeightDict:
 
     def add_column(self):
         wait_for(self._guard, self._guard)
-        if self._add_column() < 0:
+        if self._make_room_for_column() < 0:
             raise MemoryError
+        self._add_column()
 
     def get_state(self):
         wait_for(self._guard, self._guard)
@@ -196,12 +197,12 @@ cdef class WeightDict:
         table[0], self._width = wider, width
         return 0
 
-    cdef int _add_column(self) noexcept nogil:
-        if self.n_columns == self._width and self._widen(self._width + max(self._width >> 2, 1)) < 0:
-            return -1
+    cdef int _make_room_for_column(self) noexcept nogil:
+        return self._widen(self._width + max(self._width >> 2, 1)) if self.n_columns == self._width else 0
+
+    cdef void _add_column(self) noexcept nogil:
         self._columns[self.n_columns] = Column(1.0, 0.0, 0.0, 0.0)
         self.n_columns += 1
-        return 0
 
     cdef int _add(self, uint64_t h, Py_ssize_t c, double step) noexcept nogil:
         cdef Py_ssize_t position = place_for(&self._table, h) if step != 0.0 else find(&self._table, h)
