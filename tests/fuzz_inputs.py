@@ -208,7 +208,20 @@ MAILS = [
     b"Content-Type: message/rfc822\n\nSubject: inner\nContent-Transfer-Encoding: base64\n\naGVsbG8=\n",
     "Subject: V.I.A.G.R.A\n\nfr0m \u0441lick \uff46\uff52\uff45\uff45 p-r-i-z-e".encode(),
     b"Content-Type: text/html; charset=gb2312\n\n<a href=http://a.example>b.example</a><i style='display:none'>x</i>",
+    b"Content-Type: text/html\n\n<style>.a > b, #c{font:0/0 a;background:rgb(1,2,3) "
+    b"url(x)}@media(min-width:1px){i{x:y}}"
+    b"</style><b class='a d' id=c style='color:hsl(0,0%,100%);margin:-9em 0;clip:rect(0,0,0,0)'>x<table bgcolor=f>y",
+    b"Content-Type: multipart/alternative; boundary=z\n\n--a\nContent-Type: text/html\n\n<meta "
+    b"charset=big5>\xa4\xa4\n--a--",
+    b"Subject: =?utf-8*en?b?a?= =?hz?q?~{?=\n\nbegin 644 a.txt\n#0V%T\n`\nend\n=ybegin line=1 "
+    b"name=b\n=}J\n=yend size=1\n",
 ]
+MAIL_TOKENS = [token.replace(b"~", b" ") for token in MAIL_TOKENS]
+MAIL_TOKENS += [b"\n--a\n", b"((((" * 200, b".a,b>" * 200, b"\x1b$B"]
+    <table> <font~size=-7> --a-- --a boundary= begin~644~a =ybegin~name=a =yend~ charset=utf-7 charset=hz +AAA- $B
+    """.split()
+MAIL_TOKENS = [token.replace(b"~", b" ") for token in MAIL_TOKENS]
+MAIL_TOKENS += [b"\n--a\n", b"((((" * 200, b".a,b>" * 200, b"\x1b$B"]
 
 
 @functools.cache
@@ -221,10 +234,13 @@ def real_mails():
 
 
 def mail(random):
-    made = mutated(random, random.choice(real_mails()), real_mails())
+    made = mutated(random, random.choice(real_mails() if random.random() < 0.7 else MAILS), real_mails())
+    for _ in range(below(random, 4)):
+        i = below(random, len(made) + 1)
+        made = made[:i] + random.choice(MAIL_TOKENS) + made[i:]
     if random.random() < 0.02:
         i = below(random, len(made) + 1)
-        made = made[:i] + random.choice([*TOKENS, made[i : i + 200]]) * below(random, 20_000)
+        made = made[:i] + random.choice([*TOKENS, *MAIL_TOKENS, made[i : i + 200]]) * below(random, 20_000)
     return made[:2_000_000]
 
 

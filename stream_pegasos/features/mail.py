@@ -72,7 +72,7 @@ class MailFeatures(Features):
     Raises
     ------
     ImportError
-        If lxml, which the extra `mail` installs, is missing.
+        If lxml or tinycss2, which the extra `mail` installs, is missing.
     TypeError
         If a mail is no bytes, no str, no `email.message.Message` and no `MailParts`. In a str each character stands
         for a byte (Latin-1), as in mails that a stream brings; one with other characters is encoded as UTF-8.
@@ -120,6 +120,7 @@ class MailFeatures(Features):
         try:
             # Or else it would be missed at the first mail with HTML.
             import lxml  # type: ignore[import-untyped, unused-ignore] # noqa: F401
+            import tinycss2  # noqa: F401
         except ModuleNotFoundError as error:
             raise missing("MailFeatures", "mail", error) from error
         text = TextFeatures(vectors=vectors, mask_digits=mask_digits)

@@ -204,7 +204,7 @@ def read_html(markup: str, max_tags: int = MAX_TAGS) -> tuple[Page, int]:
     Raises
     ------
     ImportError
-        If lxml is not installed.
+        If lxml or tinycss2 is not installed.
 
     Examples
     --------

@@ -250,7 +250,7 @@ def mail_parts(message: bytes) -> MailParts:
     Raises
     ------
     ImportError
-        If the mail has HTML and lxml, which the extra `mail` installs, is missing.
+        If the mail has HTML, or names a charset, and lxml and tinycss2, which the extra `mail` installs, are missing.
 
     Examples
     --------

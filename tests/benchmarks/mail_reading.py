@@ -52,7 +52,8 @@ BODIES = {
     "spacers": BOX.format(
         "", "<mj-spacer /><mj-divider /><mj-text font-size='11px' line-height='0.9'>small print</mj-text>"
     ),
-    "raw": '<mj-section><mj-column><mj-raw><tr><td style="font-size:13px"><div style="display:none">not this</div>this</td></tr></mj-raw>'
+    "raw": "<mj-section><mj-column><mj-raw>"
+    '<tr><td style="font-size:13px"><div style="display:none">not this</div>this one</td></tr></mj-raw>'
     "</mj-column></mj-section>",
     "Cyrillic": BOX.format("#000", '<mj-text color="#eee">Ваш заказ уже в пути</mj-text>'),
 }

@@ -112,7 +112,8 @@ def test_subject_and_text_have_one_vector():
     assert features.clone().vector_source == features.vector_source
 
 
-def test_without_lxml_it_says_what_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "lxml", None)
-    with pytest.raises(ImportError, match=r"MailFeatures needs lxml: .* pip install"):
+@pytest.mark.parametrize("package", ["lxml", "tinycss2"])
+def test_it_says_which_package_is_missing(monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"MailFeatures needs {package}: .* pip install"):
         MailFeatures()
