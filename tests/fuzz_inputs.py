@@ -216,9 +216,8 @@ MAILS = [
     b"Subject: =?utf-8*en?b?a?= =?hz?q?~{?=\n\nbegin 644 a.txt\n#0V%T\n`\nend\n=ybegin line=1 "
     b"name=b\n=}J\n=yend size=1\n",
 ]
-MAIL_TOKENS = [token.replace(b"~", b" ") for token in MAIL_TOKENS]
-MAIL_TOKENS += [b"\n--a\n", b"((((" * 200, b".a,b>" * 200, b"\x1b$B"]
-    <table> <font~size=-7> --a-- --a boundary= begin~644~a =ybegin~name=a =yend~ charset=utf-7 charset=hz +AAA- $B
+MAIL_TOKENS = rb"""<style> </style> .a{ } @media{ style=' font:0/0 rgb(0,0,0,0) -9999px !important url( calc( /* */
+    <!--[if <table> <font~size=-7> --a-- --a boundary= begin~644~a =ybegin~name=a =yend~ charset=utf-7 +AAA-
     """.split()
 MAIL_TOKENS = [token.replace(b"~", b" ") for token in MAIL_TOKENS]
 MAIL_TOKENS += [b"\n--a\n", b"((((" * 200, b".a,b>" * 200, b"\x1b$B"]
