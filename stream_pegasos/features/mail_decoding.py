@@ -23,7 +23,9 @@ NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
 ENCODED_WORD = re.compile(
     r"=\?([^?*\s]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?(.*?)\?=(?:\s+(?==\?[^?\s]{1,120}\?[bBqQ]\?))?"
 )
-IN_PAGE = re.compile(rb"<meta\b[^>]{0,300}?charset\s*=\s*[\"']?\s*([\w:.-]+)", re.IGNORECASE)
+IN_PAGE = re.compile(
+    rb"<(?:meta\b[^>]{0,300}?charset|\?xml\b[^>]{0,100}?encoding)\s*=\s*[\"']?\s*([\w:.-]+)", re.IGNORECASE
+)
 UU = re.compile(
     rb"^begin(-base64)? [0-7]{3,4} +([^\r\n]{1,200})\r?\n(.*?)(?:^(?:end|====)[ \t]*\r?$|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -218,7 +220,7 @@ def decode_field(value: str, charset: str = "") -> str:
         if encoded and not data:  # it is broken, and stays as it is
             continue
         pieces.append((value[end : found.start()].encode("latin-1", "replace"), ""))
-        pieces.append((data, named))
+        pieces.append((data, named.lower()))
         end = found.end()
     pieces.append((value[end:].encode("latin-1", "replace"), ""))
     joined: list[tuple[bytes, str]] = []

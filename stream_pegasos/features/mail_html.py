@@ -218,7 +218,8 @@ def read_html(markup: str, max_tags: int = MAX_TAGS) -> tuple[Page, int]:
     """
     pieces = markup.split("<", max_tags + 1)
     left_out = len(pieces[-1]) + 1 if len(pieces) > max_tags + 1 else 0
-    read = markup[: len(markup) - left_out].replace("\0", "")
+    # A browser takes <div/> as <div>, lxml as an empty one.
+    read = markup[: len(markup) - left_out].replace("\0", "").replace("/>", " >")
     page = Page(Sheet(read))
     parser = etree().HTMLParser(target=page, encoding="utf-8")
     try:

@@ -35,8 +35,19 @@ ENRICHED = ("text/enriched", "text/richtext")
 # What mail programs show in place of another form of the same.
 SHOWN = ("text/plain", *PAGES, *ENRICHED)
 # What they show as an attachment, if at all, though it is text.
-NO_TEXTS = frozenset("text/calendar text/x-amp-html text/rtf text/vcard text/x-vcard text/directory".split())  # noqa: SIM905
+NO_TEXTS = frozenset(
+    [
+        "text/calendar",
+        "text/x-amp-html",
+        "text/rtf",
+        "text/vcard",
+        "text/x-vcard",
+        "text/directory",
+        "text/rfc822-headers",
+    ]
+)
 TEXT_FILES = ("txt", "text", "asc", "htm", "html")
+FLOWED = re.compile(r" \r?\n(?!>)")  # within a line of format=flowed with DelSp=yes (RFC 3676)
 COMMAND = re.compile(r"<(?:param>.{0,200}?</param|/?[a-zA-Z-]{1,60})>|<(?=<)", re.DOTALL)  # of text/enriched (RFC 1896)
 
 
@@ -226,6 +237,8 @@ class MailReader:
         else:
             if BEGINS_AS_HTML.match(text):
                 self._add(["text:is-html"])
+            if part.parameter("content-type", "delsp").lower() == "yes":
+                text = FLOWED.sub("", text)
             if kind in ENRICHED:
                 text = COMMAND.sub("", text)
             self._add(link_tokens(text))

@@ -10,8 +10,8 @@ from stream_pegasos.features.mail_styles import WINDOW, Declaration, declaration
 
 __all__ = ["Element", "Sheet"]
 
-MAX_SHEET = 30_000  # characters of a mail's sheets that are read
-MAX_TRIED = 20_000  # how often a rule is tried on an element
+MAX_SHEET = 25_000  # characters of a mail's sheets that are read
+MAX_TRIED = 10_000  # how often a rule is tried on an element
 
 # Whatever comes first: a comment has no sheets, and a sheet no comments of HTML.
 SHEET = re.compile(r"<!--.*?(?:-->|\Z)|<style\b([^>]{0,500})>(.*?)(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
@@ -20,6 +20,7 @@ COMPOUND = re.compile(r"(\*|[\w-]+)?((?:[#.][\w-]+)*)(?::link)?")
 NAMES = re.compile(r"[#.][\w-]+")
 # States that an element of a mail is not in as it is opened, and boxes that are not its own.
 NOT_NOW = re.compile(r":(?:hover|active|focus|visited|checked|target|before|after|:)", re.IGNORECASE)
+ATTRIBUTE = re.compile(r"\[\s*([\w-]+)")
 QUERY = re.compile(r"(?:only)?(?:all|screen)?(?:and)?(?:\((?:min|max)-width:\d+(?:\.\d+)?(?:px)?\)(?:and)?)*")
 WIDTH = re.compile(r"(min|max)-width:(\d+)")
 
@@ -82,8 +83,11 @@ class Sheet:
         self.is_known = True
         self._own: dict[Element, list[Rule]] = {}  # those for an element, whatever is around it
         self._n_rules = self._n_tried = 0
+        if "<style" not in markup.lower():
+            return
+        self._page = SHEET.sub("", markup).lower()
         left = MAX_SHEET
-        for found in SHEET.finditer(markup) if "<style" in markup.lower() else ():
+        for found in SHEET.finditer(markup):
             css = found[2]
             media = MEDIA.search(found[1] or "")
             if css is None or (media and not is_shown(next(filter(None, media.groups()), ""))):
@@ -112,8 +116,8 @@ class Sheet:
     def _add_rule(self, selector: str, declarations: tuple[Declaration, ...]) -> None:
         compounds = compounds_of(selector)
         if not compounds:
-            sets_background = any(name.startswith("background") for _, name, _ in declarations)
-            self.is_known &= not sets_background or NOT_NOW.search(selector) is not None
+            if any(name.startswith("background") for _, name, _ in declarations) and self._may_suit(selector):
+                self.is_known = False
             return
         n_ids, n_classes, n_tags = (
             sum(map(bool, [compound.id for compound in compounds])),
@@ -125,6 +129,12 @@ class Sheet:
         rule = Rule((n_ids, n_classes, n_tags), self._n_rules, compounds, declarations)
         self.rules.setdefault(key, []).append(rule)
         self._n_rules += 1
+
+    def _may_suit(self, selector: str) -> bool:
+        """Whether a selector that is not understood may be of an element of this mail: some are for a mail program
+        that adds an attribute."""
+        attributes = ATTRIBUTE.findall(selector)
+        return not NOT_NOW.search(selector) and all(name.lower() in self._page for name in attributes)
 
     def declarations_for(self, element: Element, around: Sequence[Element]) -> list[Declaration]:
         """The declarations for an element within others, the weakest first."""

@@ -8,7 +8,7 @@ the doubt is noted. tinycss2 parses the styles.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.extras import missing
@@ -125,6 +125,8 @@ def keyword(parts: Sequence[Any]) -> str | None:
 
 def length(parts: Sequence[Any]) -> Length | None:
     part = parts[0]
+    if part.type == "function" and part.lower_name in ("calc", "clamp", "max", "min"):
+        return (0.0, "px") if (found := numbers_in(part)) and not any(found) else None
     if len(parts) > 1 or part.type not in ("dimension", "percentage", "number"):
         return None
     if part.type == "percentage":
@@ -223,15 +225,21 @@ def background(parts: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     yield "background-image", has_picture(parts)
 
 
-def margin(parts: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    yield "margin-top", length(parts[:1])
-    yield "margin-left", length([parts[(0, 1, 1, 3)[min(len(parts), 4) - 1]]])
+def edges(prefix: str) -> Callable[[Sequence[Any]], Iterator[tuple[str, Any]]]:
+    """What reads the upper and the left edge of `margin` and of `inset`."""
+
+    def read(parts: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+        yield f"{prefix}top", length(parts[:1])
+        yield f"{prefix}left", length([parts[(0, 1, 1, 3)[min(len(parts), 4) - 1]]])
+
+    return read
 
 
 READERS: dict[str, Any] = {
     "font-size": font_size,
     "line-height": line_height,
     "color": color,
+    "-webkit-text-fill-color": color,
     "background-color": color,
     "background-image": has_picture,
     "clip": cuts_all,
@@ -243,7 +251,7 @@ READERS: dict[str, Any] = {
     **dict.fromkeys(("height", "max-height", "width", "max-width", "opacity", "text-indent"), length),
     **dict.fromkeys(("left", "top", "right", "bottom", "margin-left", "margin-top"), length),
 }
-SHORTHANDS: dict[str, Any] = {"font": font, "background": background, "margin": margin}
+SHORTHANDS: dict[str, Any] = {"font": font, "background": background, "margin": edges("margin-"), "inset": edges("")}
 
 
 @functools.lru_cache(4_000)
@@ -320,13 +328,16 @@ def styled(
     known = {"visible": True, "initial": True, "hidden": False, "collapse": False}
     closed, doubt = ("", "") if parent.closed else closes(tag, values, size)
     colored, is_known = behind(parent, values)
+    letters = values.get("-webkit-text-fill-color") or values.get("color")
+    if letters and values.get("background-image") and letters[3] < 0.05:
+        letters = None  # through which the picture is seen
     return Style(
         closed=parent.closed or closed,
         size=size,
         line_height=values.get("line-height", parent.line_height),
         indent=parent.indent if indent is None else in_pixels(indent, size),
         visible=known.get(values.get("visibility", ""), parent.visible),
-        color=values.get("color") or parent.color,
+        color=letters or parent.color,
         background=colored,
         is_known=is_known,
         doubt=parent.doubt or doubt,

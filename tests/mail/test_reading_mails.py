@@ -210,6 +210,14 @@ TEXTS = {  # name: (mail, the text that a reader sees)
         ),
         "こんにちは",
     ),
+    "in the declaration of XML": (
+        mail("text/html", '<?xml version="1.0" encoding="koi8-r"?><p>Привет'.encode("koi8-r")),
+        "Привет",
+    ),
+    "lines that flow": (
+        mail("text/plain; format=flowed; delsp=yes", "free pi \nlls\n> no \n> yes\n"),
+        "free pills\n> no\n> yes",
+    ),
     "the header goes before the page": (
         mail("text/html; charset=koi8-r", '<meta charset="big5"><p>Привет'.encode("koi8-r")),
         "Привет",
