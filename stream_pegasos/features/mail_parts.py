@@ -36,15 +36,7 @@ ENRICHED = ("text/enriched", "text/richtext")
 SHOWN = ("text/plain", *PAGES, *ENRICHED)
 # What they show as an attachment, if at all, though it is text.
 NO_TEXTS = frozenset(
-    [
-        "text/calendar",
-        "text/x-amp-html",
-        "text/rtf",
-        "text/vcard",
-        "text/x-vcard",
-        "text/directory",
-        "text/rfc822-headers",
-    ]
+    f"text/{kind}" for kind in ("calendar", "directory", "rfc822-headers", "rtf", "vcard", "x-amp-html", "x-vcard")
 )
 TEXT_FILES = ("txt", "text", "asc", "htm", "html")
 FLOWED = re.compile(r" \r?\n(?!>)")  # within a line of format=flowed with DelSp=yes (RFC 3676)
