@@ -21,6 +21,7 @@ NAMES = re.compile(r"[#.][\w-]+")
 # States that an element of a mail is not in as it is opened, and boxes that are not its own.
 NOT_NOW = re.compile(r":(?:hover|active|focus|visited|checked|target|before|after|:)", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"\[\s*([\w-]+)")
+LONG_NUMBER = re.compile(r"\d{300,}")  # Python makes no int of thousands of digits
 QUERY = re.compile(r"(?:only)?(?:all|screen)?(?:and)?(?:\((?:min|max)-width:\d+(?:\.\d+)?(?:px)?\)(?:and)?)*")
 WIDTH = re.compile(r"(min|max)-width:(\d+)")
 
@@ -88,7 +89,7 @@ class Sheet:
         self._page = SHEET.sub("", markup).lower()
         left = MAX_SHEET
         for found in SHEET.finditer(markup):
-            css = found[2]
+            css = found[2] and LONG_NUMBER.sub("0", found[2])
             media = MEDIA.search(found[1] or "")
             if css is None or (media and not is_shown(next(filter(None, media.groups()), ""))):
                 continue

@@ -71,6 +71,7 @@ SEEN = {
     "a narrow screen": "<style>@media only screen and (max-width:480px){.a{display:none}}</style><p class=a>seen",
     "under the mouse": "<style>p:hover{display:none}</style><p>seen",
     "a sheet for Outlook": "<!--[if mso]><style>p{display:none}</style><![endif]--><p>seen",
+    "a number without end": f"<style>.a{{width:{'9' * 5_000}px}}</style><p class=a>seen",
     "an unknown rule": "<style>p::-x-y{display:none} @font-face{src:url(x)} } p{</style><p>seen",
     # What does not apply.
     "no height within a line": '<span style="height:0;overflow:hidden">seen</span>',
