@@ -17,6 +17,7 @@ from stream_pegasos.cli.interrupts import exit_with_code
 from stream_pegasos.cli.models import check_takes_text, chosen_label, load_model, takes_several, takes_text
 from stream_pegasos.cli.options import StreamOptions, model_argument, result_field, vectors_field
 from stream_pegasos.cli.stream import Stream
+from stream_pegasos.engine.pure.tokens import BEGIN, END
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,13 @@ def explain(given: ExplainOptions) -> None:
     """Print the features that weigh most for each label, or why a text is predicted as it is.
 
     The explanation of a text compares the predicted class with the next one;
-    --label explains one class. Words that overlap are one phrase.
+    --label explains one class. Words that overlap are one phrase, beside which
+    stands the share of each word.
 
     A text model stores hashed features, which have no names, unless it was
     trained with --names or is what serve keeps. Otherwise the words of STREAM,
     such as the stream that it learned, name them. Where several words share a
-    feature, the most frequent one names it.
+    feature, the most frequent one names it. A 0 stands for any digit.
 
     \b
     Examples:
@@ -179,23 +181,28 @@ def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: A
     check_takes_text(learner, path)
     with naming(path):
         why = explained(learner, message, chosen, top)
-    head, legend = _head_and_legend(learner, message, why)
+    head, sides = _head_and_sides(learner, message, why)
     if "withheld" in why:
         head += f"; the limit of false positives withholds {', '.join(map(printable, why['withheld']))}"
     console = Console(highlight=False, soft_wrap=True)
     with console.capture() as capture:
         console.print(Text(head, style="bold"))
-        console.print(Text(legend))
-        for ngram, contribution in why["contributions"]:
-            style = "green" if contribution > 0 else "red"
-            console.print(Text(f"  {contribution:+.5f}  {_shown(ngram)}", style=style))
+        for (phrase, value), words in zip(why["contributions"], why["words"], strict=True):
+            line = f"  {value:+.5f}  {_side(sides, value)}  {_shown(phrase)}"
+            if len(words) > 1:
+                line += f"  ({', '.join(f'{_shown(word)} {share:+.2f}' for word, share in words)})"
+            console.print(Text(line, style="green" if value > 0 else "red"))
         if n := why["n_others"]:
-            console.print(Text(f"  {why['others']:+.5f}  {n:,} other{'s' * (n != 1)}"))
+            console.print(Text(f"  {why['others']:+.5f}  {_side(sides, why['others'])}  {n:,} other{'s' * (n != 1)}"))
     print_lines(capture.get().rstrip("\n"))
 
 
-def _head_and_legend(learner: Any, message: Any, why: dict[str, Any]) -> tuple[str, str]:
-    """The prediction for a text, and what the signs of the contributions mean."""
+def _side(sides: tuple[str, str], value: float) -> str:
+    return sides[value < 0].ljust(max(map(len, sides)))
+
+
+def _head_and_sides(learner: Any, message: Any, why: dict[str, Any]) -> tuple[str, tuple[str, str]]:
+    """The prediction for a text, and for what it speaks that something adds to the margin, or takes from it."""
     predictions = learner.predictions([message])
     chances = dict(zip(predictions.classes, predictions.probabilities[0].tolist(), strict=True))
     several, named, against = takes_several(learner), why["explained"], why["against"]
@@ -208,8 +215,8 @@ def _head_and_legend(learner: Any, message: Any, why: dict[str, Any]) -> tuple[s
         head += f"; {printable(named)}: probability {chances[named]:.4f}"
     if "ordered" in learner.capabilities:
         against, named = learner.classes[0], learner.classes[-1]
-    minus = "against it" if against is None else f"for {printable(against)}"
-    return head, f"+ speaks for {printable(named)}, - {minus}"
+    minus = f"against {printable(named)}" if against is None else f"for {printable(against)}"
+    return head, (f"for {printable(named)}", minus)
 
 
 Names = dict[Any, tuple[str, float]]  # by the number of a feature: its name, and the sign of that name's value
@@ -242,7 +249,13 @@ def _named(weights: dict[Any, float], names: Names | None) -> list[tuple[float, 
 
 
 def _shown(feature: Any) -> str:
-    """A feature on one line; `…` stands where a character n-gram begins or ends inside a word."""
+    """A feature on one line, with the end of the text at which it stands; `…` stands where a character n-gram begins or
+    ends inside a word.
+    """
+    if isinstance(feature, str):
+        for mark, place in ((f"{BEGIN} ", "beginning"), (f" {END}", "end")):
+            if mark in feature:
+                return f"{printable(feature.replace(mark, ''))} (at the {place})"
     if isinstance(feature, str) and feature.strip(" "):
         is_begin, is_end = feature.startswith(" "), feature.endswith(" ")
         feature = "…" * (is_end and not is_begin) + feature.strip(" ") + "…" * (is_begin and not is_end)

@@ -118,6 +118,15 @@ class Features(base.MiniBatchTransformer):
         """A message as a person reads it."""
         return shown_message(x)
 
+    def texts(self, x: Any) -> dict[str, str]:
+        """The texts of a message that are read as words, by the names of their fields; `""` where it is a text."""
+        read = (self.read(x),) if self.is_one else self.read(x)
+        of_texts = [
+            each for each in zip(self.each, read, strict=False) if each[0].takes_text and isinstance(each[1], str)
+        ]
+        of_words = [each for each in of_texts if each[0].specification.analyzer == "word"]
+        return {self._name(part, "").removesuffix(": "): text for part, text in reversed(of_words)}
+
     def message_of(self, text: str) -> Any:
         """A message that has this text, in the first field of text, and nothing else.
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stream_pegasos.engine import Encoder, Learner
-from stream_pegasos.engine.pure.tokens import tokens_of
+from stream_pegasos.engine.pure.characters import composed
+from stream_pegasos.engine.pure.scanner import masked_digits
+from stream_pegasos.engine.pure.tokens import BEGIN, END, tokens_of, units_of
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["INTERCEPT", "Columns", "Contributions", "explain", "first_against_second", "phrases"]
+__all__ = ["INTERCEPT", "Columns", "Contributions", "Phrase", "explain", "first_against_second", "phrases", "pieces"]
 
 INTERCEPT = "(intercept)"  # beside the names of features
+MAX_TEXT = 20_000  # characters of a text in which words are looked for
 Columns = list[tuple[int, float]]  # columns of margins, each with its factor in a sum
 
 
@@ -49,11 +52,32 @@ def first_against_second(margins: Floats, first: int) -> Columns:
     return [(first, 1.0), (int(np.where(np.arange(len(margins)) == first, -np.inf, margins).argmax()), -1.0)]
 
 
-def phrases(contributions: Iterable[tuple[str, float]], limit: int) -> tuple[list[tuple[str, float]], list[float]]:
+class Phrase(NamedTuple):
+    """Words of a message that add something together.
+
+    Attributes
+    ----------
+    name
+        The words as the message has them, behind the name of their field if messages have fields.
+    value
+        What they add to the margin.
+    words
+        The share of each word in it, the largest size first.
+    """
+
+    name: str
+    value: float
+    words: list[tuple[str, float]]
+
+
+def phrases(
+    contributions: Iterable[tuple[str, float]], limit: int, texts: Mapping[str, str] | None = None
+) -> tuple[list[Phrase], list[float]]:
     """The heaviest phrases, the largest size first, and what all other n-grams add.
 
     The heaviest n-gram, those that overlap it, and those that overlap the longest of these are one phrase. It adds what
-    all of them add, and is named by the longest.
+    all of them add, and is named by the words of the one with most of them. An n-gram is shared out to its words in
+    equal parts, and to marks only if it has no words.
 
     Parameters
     ----------
@@ -61,24 +85,111 @@ def phrases(contributions: Iterable[tuple[str, float]], limit: int) -> tuple[lis
         What each n-gram adds, as `explain_one` names them, the largest size first.
     limit
         How many phrases there are at most.
+    texts
+        The texts of the message by the names of their fields, `""` where a message is a text.
 
     Examples
     --------
 
     >>> from stream_pegasos.learners.explanations import phrases
-    >>> phrases([("free", 0.5), ("prize", 0.25), ("a free", 0.25), ("free prize", 0.125), ("lunch", -0.1)], 2)
-    ([('a free', 0.875), ('prize', 0.25)], [-0.1])
+    >>> added = [("000 </s>", 0.5), ("call 000", 0.25), ("000", 0.25), ("call", -0.0625)]
+    >>> phrases(added, 1, {"": "Please CALL 800"})
+    ([Phrase(name='CALL 800', value=0.9375, words=[('800', 0.875), ('CALL', 0.0625)])], [])
 
     """
     left = {name: (value, _units(name)) for name, value in contributions}
-    found: list[tuple[str, float]] = []
+    located = {field: Located(text) for field, text in (texts or {}).items()}
+    found: list[Phrase] = []
     while left and len(found) < limit:
         _, heaviest = next(iter(left.values()))
         overlapping = {name: units for name, (_, units) in left.items() if units.overlaps(heaviest)}
-        longest = max(overlapping, key=lambda name: len(overlapping[name].words))
-        parts = overlapping.keys() | {name for name, (_, it) in left.items() if it.overlaps(overlapping[longest])}
-        found.append((longest, math.fsum(left.pop(name)[0] for name in parts)))
-    return sorted(found, key=lambda row: -abs(row[1])), [value for value, _ in left.values()]
+        longest = max(overlapping, key=lambda name: (len(overlapping[name].carriers), len(overlapping[name].words)))
+        units = overlapping[longest]
+        parts = overlapping.keys() | {name for name, (_, it) in left.items() if it.overlaps(units)}
+        taken = [left.pop(name) for name in parts]
+        value = math.fsum(each for each, _ in taken)
+        if units.field == INTERCEPT or (texts is not None and units.field not in texts):  # not words of a text
+            found.append(Phrase(longest, value, [(longest, value)]))
+            continue
+        at = located.get(units.field, NOWHERE)
+        words = sorted(shares_of(taken).items(), key=lambda item: (-abs(item[1]), item[0]))
+        name = f"{units.field}: {at.shown(units.carriers)}" if units.field else at.shown(units.carriers)
+        found.append(Phrase(name, value, [(at.shown([word]), share) for (_, word), share in words]))
+    return sorted(found, key=lambda phrase: -abs(phrase.value)), [value for value, _ in left.values()]
+
+
+def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:
+    """The texts of a message in pieces, which make up the whole, each with what it adds to the margin.
+
+    Parameters
+    ----------
+    contributions, texts
+        As for `phrases`.
+    """
+    shares = shares_of([(value, _units(name)) for name, value in contributions])
+    return {field: Located(text).pieces(field, shares) for field, text in texts.items()}
+
+
+Shares = dict[tuple[str, str], float]  # by the field and the word
+
+
+def shares_of(ngrams: Iterable[tuple[float, _Units]]) -> Shares:
+    """What each word adds, when each n-gram is shared out to its words."""
+    shares: Shares = {}
+    beginnings = []
+    for value, units in ngrams:
+        if units.is_prefix:
+            beginnings.append((value, units))
+            continue
+        for word in units.carriers:
+            key = units.field, word
+            shares[key] = shares.get(key, 0.0) + value / len(units.carriers)
+    for value, units in beginnings:  # of the first word that begins so
+        begin = units.words[0]
+        key = next((key for key in shares if key[0] == units.field and key[1].startswith(begin)), (units.field, begin))
+        shares[key] = shares.get(key, 0.0) + value
+    return shares
+
+
+class Located:
+    """Where the words of a text are."""
+
+    def __init__(self, text: str) -> None:
+        self.text = composed(text[:MAX_TEXT])
+        # Letter by letter, so that places stay.
+        small = "".join([low if len(low := letter.lower()) == 1 else letter for letter in self.text])
+        self.units = units_of(small)
+        self.names = [unit for unit, *_ in self.units]
+        self.masked = [masked_digits(unit) for unit in self.names]
+
+    def shown(self, words: Sequence[str]) -> str:
+        """Words as the text has them, at the first place where they follow each other, or each at its own."""
+        n = len(words)
+        for names in (self.names, self.masked):
+            for i in range(len(names) - n + 1):
+                if names[i] == words[0] and names[i : i + n] == [*words]:
+                    return " ".join(self.text[self.units[i][1] : self.units[i + n - 1][2]].split())
+        if n == 1:
+            return words[0]
+        joined = "" if all(len(word) == 1 and not word.isascii() for word in words) else " "
+        return joined.join([self.shown([word]) for word in words])
+
+    def pieces(self, field: str, shares: Shares) -> list[tuple[str, float]]:
+        found: list[tuple[str, float]] = []
+        end = 0
+        for (_, begin, stop), *names in zip(self.units, self.names, self.masked, strict=True):
+            value = math.fsum(shares.get((field, name), 0.0) for name in dict.fromkeys(names))
+            if value:
+                if begin > end:
+                    found.append((self.text[end:begin], 0.0))
+                found.append((self.text[begin:stop], value))
+                end = stop
+        if rest := self.text[end:]:
+            found.append((rest, 0.0))
+        return found
+
+
+NOWHERE = Located("")
 
 
 class _Units(NamedTuple):
@@ -87,6 +198,12 @@ class _Units(NamedTuple):
     field: str
     words: Sequence[str]  # or marks, or characters of a run
     is_prefix: bool  # of a word
+
+    @property
+    def carriers(self) -> Sequence[str]:
+        """The words, or the marks if there are no words, but for the ends of the text if there is anything else."""
+        within = [word for word in self.words if word not in (BEGIN, END) and word.strip()]
+        return [word for word in within if any(map(str.isalnum, word))] or within or self.words
 
     def overlaps(self, other: _Units) -> bool:
         """Whether one contains the other, or begins with the last words of the other, and not with marks alone."""
@@ -108,6 +225,9 @@ def _units(name: str) -> _Units:
     if name == INTERCEPT:
         return _Units(name, [name], False)
     field, _, ngram = name.rpartition(": ")
-    tokens = tokens_of(ngram)
+    within = ngram.removeprefix(f"{BEGIN} ").removesuffix(f" {END}")
+    tokens = tokens_of(within)
+    if within != ngram:
+        tokens = [*[BEGIN][: ngram.startswith(f"{BEGIN} ")], *tokens, *[END][: ngram.endswith(f" {END}")]]
     words = [part for token in tokens for part in getattr(token, "characters", [token])]
     return _Units(field, words, words == tokens and len(words) == 1 and ngram.startswith(" "))

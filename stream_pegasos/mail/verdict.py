@@ -134,7 +134,7 @@ class Verdicts:
             return []
         contributions = model.explain_one(x, label=SPAM, limit=N_NAMED)
         words = [item for item in contributions.items() if item[0] != INTERCEPT and not item[0].startswith(OF_SOURCE)]
-        return phrases(words, N_WORDS)[0]
+        return [(phrase.name, phrase.value) for phrase in phrases(words, N_WORDS, model.features.texts(x))[0]]
 
     def of(self, model: Any, answer: Mapping[str, Any], words: Iterable[tuple[str, float]] = ()) -> Verdict:
         """The verdict on a mail.

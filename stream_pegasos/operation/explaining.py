@@ -8,7 +8,7 @@ from stream_pegasos.evaluation.prequential import predict_block
 from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED
 from stream_pegasos.features.message import Message
-from stream_pegasos.learners.explanations import phrases
+from stream_pegasos.learners.explanations import phrases, pieces
 from stream_pegasos.operation.answers import answers_of, label_named, shown
 
 __all__ = ["explained"]
@@ -17,7 +17,8 @@ __all__ = ["explained"]
 def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dict[str, Any]:
     """The answer of a model to a message, and what each phrase adds to the margin of the predicted label above the next
     one. With `label` it is the margin of that label; ordered classes have one margin. N-grams that overlap are one
-    phrase. Phrases beyond the limit are summed up.
+    phrase; `words` has the share of each word in it. Phrases beyond the limit are summed up. `pieces` are the texts of
+    the message, by field, piece by piece with what each adds.
 
     Raises
     ------
@@ -37,13 +38,16 @@ def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dic
     if named is None and kind != ORDERED:
         named, against = _first_and_second(answer, kind)
     contributions = _contributions(model, kind, x, named, against)
-    found, others = phrases(contributions, limit)
+    texts = model.features.texts(x)
+    found, others = phrases(contributions, limit, texts)
     return {
         **answer,
         "explained": named,
         "against": against,
         "margin": sum(value for _, value in contributions),
-        "contributions": found,
+        "contributions": [(phrase.name, phrase.value) for phrase in found],
+        "words": [phrase.words for phrase in found],
+        "pieces": list(pieces(contributions, texts).items()),
         "n_others": len(others),
         "others": sum(others),
     }

@@ -148,13 +148,16 @@ class Learned(Prediction, kw_only=True):
 class Explanation(Prediction, kw_only=True):
     """What each word, or part of a word, adds to the margin: the largest ones, then the number and the sum of the
     others. It is the margin of the label `explained` above the label `against`, if that is not null. These are the
-    predicted label and the next one, or the label that the request names. As browsers round integers beyond 2**53,
-    labels that are such integers are strings here.
+    predicted label and the next one, or the label that the request names. `words` has the share of each word in each of
+    `contributions`; `pieces` are the texts of the message, by field, piece by piece with what each adds. As
+    browsers round integers beyond 2**53, labels that are such integers are strings here.
     """
 
     explained: Label | None
     against: Label | None
     contributions: list[tuple[str, float]]
+    words: list[list[tuple[str, float]]]
+    pieces: list[tuple[str, list[tuple[str, float]]]]
     n_others: int
     others: float
 

@@ -163,6 +163,8 @@ def explaining(kind: str) -> Examples:
     labels = {"explained": None if kind == ORDERED else first, "against": other if kind == CLASSES else None}
     words = [*zip(texts[0].split(), (1.5, 0.9), strict=False), ("(intercept)", -0.3)]
     answer = {**answer, **labels, "margin": 2.1, "contributions": words, "n_others": 0, "others": 0.0}
+    pieces = [piece for word in words[:-1] for piece in (word, (" ", 0.0))][:-1]
+    answer |= {"words": [[word] for word in words], "pieces": [("", pieces)]}
     return {"one message": ({"text": texts[0]}, answer)}
 
 

@@ -38,14 +38,15 @@ def test_explain_says_why_a_text_is_what_it_is(ok, place):
     sign = 1.0 if label == "spam" else -1.0
     margin, contributions = sign * margin, {name: sign * size for name, size in model.explain_one(text).items()}
     out = ok("explain m --top 4 --text", text)
-    assert out.splitlines()[:2] == [
-        f"{label}, probability {p[label]:.4f}; then {other}, {p[other]:.4f}",
-        f"+ speaks for {label}, - for {other}",
-    ]
+    assert out.splitlines()[0] == f"{label}, probability {p[label]:.4f}; then {other}, {p[other]:.4f}"
+    assert all(
+        line[10:].lstrip().startswith(f"for {label if '+' in line[:4] else other}") for line in out.splitlines()[1:]
+    )
     *first, (rest, others) = shown(out)
-    expected, left = phrases(contributions.items(), 4)
-    assert [size for size, _ in first] == pytest.approx([size for _, size in expected], abs=1e-5)
-    assert others == f"{len(left):,} others"
+    expected, left = phrases(contributions.items(), 4, {"": text})
+    assert [size for size, _ in first] == pytest.approx([phrase.value for phrase in expected], abs=1e-5)
+    assert all(phrase.name in said for phrase, (_, said) in zip(expected, first, strict=True))
+    assert others.endswith(f"{len(left):,} others")
     assert sum(size for size, _ in first) + rest == pytest.approx(margin, abs=1e-4)
     assert "\x1b" not in out  # colours are for terminals
 
@@ -97,20 +98,21 @@ STARS = [("good " * (i % 3) + "film", i % 3 + 1) for i in range(300)]
 
 
 @pytest.mark.parametrize(
-    ("examples", "options", "text", "label", "legend"),
+    ("examples", "options", "text", "label", "sides"),
     [
-        (TOPICS, "--multi-label", "well wells leaf", "", "+ speaks for oil, - against it"),
-        (TOPICS, "--multi-label", "well wells leaf", "tea", "+ speaks for tea, - against it"),
-        (STARS, "--ordered", "good film", "", "+ speaks for 3, - for 1"),
+        (TOPICS, "--multi-label", "well wells leaf", "", ("for oil", "against oil")),
+        (TOPICS, "--multi-label", "well wells leaf", "tea", ("for tea", "against tea")),
+        (STARS, "--ordered", "good film", "", ("for 3", "for 1")),
     ],
 )
-def test_explain_labels_that_hold_together_and_ordered_ones(ok, examples, options, text, label, legend):
+def test_explain_labels_that_hold_together_and_ordered_ones(ok, examples, options, text, label, sides):
     """What adds up is what is said: a label alone, how high among ordered ones."""
     write_jsonl("t.jsonl", examples)
     ok(f"train t.jsonl {options} --save m")
     out = ok(f"explain m --text '{text}' --top 3", *(["--label", label] if label else []))
     total = sum(load("m").explain_one(text, **({"label": label} if label else {})).values())
-    assert out.splitlines()[1] == legend and sum(size for size, _ in shown(out)) == pytest.approx(total, abs=1e-4)
+    assert all(said.startswith(sides[size < 0]) for size, said in shown(out))
+    assert sum(size for size, _ in shown(out)) == pytest.approx(total, abs=1e-4)
     ok("explain m t.jsonl")
 
 

@@ -94,8 +94,10 @@ def test_explanations_add_up():
         sign = 1.0 if explained["label"] == "spam" else -1.0
         assert explained["margin"] == pytest.approx(sign * model.decision_function_one(text))
         expected = {word: sign * size for word, size in expected.items()}
-        found, others = phrases(expected.items(), 50)
-        assert explained["contributions"] == [[*row] for row in found]
+        found, others = phrases(expected.items(), 50, {"": text})
+        assert explained["contributions"] == [[phrase.name, phrase.value] for phrase in found]
+        assert explained["words"] == [[[*share] for share in phrase.words] for phrase in found]
+        assert "".join(piece for piece, _ in explained["pieces"][0][1]) == text
         assert explained["n_others"] == len(others)
         total = sum(value for _, value in explained["contributions"]) + explained["others"]
         assert total == pytest.approx(explained["margin"], rel=1e-9)

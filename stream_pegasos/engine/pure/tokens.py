@@ -73,6 +73,18 @@ def tokens_of(text: str) -> list[str]:
     return found
 
 
+def units_of(text: str) -> list[tuple[str, int, int]]:
+    """The words and marks of a text, and the characters of its runs, each with its begin and its end."""
+    kinds = text.translate(KINDS)
+    found = []
+    for token in TOKEN.finditer(kinds):
+        is_word = token[0][0] not in "hc"
+        for unit in [token] if is_word else CHARACTER_OF_TOKEN.finditer(kinds, *token.span()):
+            begin, end = unit.span()
+            found.append(("".join(text[i] for i in range(begin, end) if kinds[i] not in "ijb"), begin, end))
+    return found
+
+
 def ngrams_of_tokens(
     tokens: Iterable[str],
     stop_words: frozenset[str],

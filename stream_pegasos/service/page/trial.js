@@ -57,12 +57,15 @@ function expand(all) {
 }
 
 function showAnswer(answer) {
-  const { contributions, n_others, others } = answer;
+  const { contributions, words, n_others, others } = answer;
   showVerdict(answer);
   showChances(answer);
+  showMarked(answer);
   const largest = Math.max(...contributions.map(([, size]) => Math.abs(size)));
   update(byId("contributions"), contributions, ([ngram]) => ngram, "contribution-template", (item, [ngram, size]) => {
     setClass(item, size < 0 ? "against" : "for");
+    const shares = words[contributions.findIndex(([other]) => other === ngram)];
+    item.title = shares.length > 1 ? shares.map(([each, share]) => `${each} ${signed(share)}`).join(", ") : "";
     write(item.children[0], word(ngram));
     item.style.setProperty("--share", Math.abs(size) / largest || 0);
     write(item.children[2], signed(size));
@@ -70,6 +73,26 @@ function showAnswer(answer) {
   expand(false);
   byId("why").hidden = !contributions.length;
   write(byId("others"), n_others ? `${plural(n_others, "smaller contribution")}, together ${signed(others)}.` : "");
+}
+
+/** The text itself, its words coloured by what they add. */
+function showMarked({ pieces, explained, against }) {
+  const largest = Math.max(...pieces.flatMap(([, found]) => found.map(([, size]) => Math.abs(size))));
+  const sides = [known(explained) ? `for ${name(explained)}` : "higher", "lower"];
+  if (known(explained)) sides[1] = known(against) ? `for ${name(against)}` : `against ${name(explained)}`;
+  const shown = pieces.flatMap(([field, found], i) => {
+    const parts = found.map(([text, size]) => {
+      if (!size) return text;
+      const mark = document.createElement("mark");
+      mark.textContent = text;
+      mark.className = size < 0 ? "against" : "for";
+      mark.title = `${signed(size)} ${sides[Number(size < 0)]}`;
+      mark.style.setProperty("--share", Math.abs(size) / largest);
+      return mark;
+    });
+    return [field ? `${i ? "\n" : ""}${field}: ` : "", ...parts];
+  });
+  byId("marked").replaceChildren(...shown);
 }
 
 function showVerdict({ label, probability, contributions, withheld = [] }) {
