@@ -32,14 +32,14 @@ def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
     >>> print(spam_headers(Verdict("spam", 0.99, 7.4, (("free prize", 0.8),))).decode())
     X-Spam-Flag: YES
     X-Spam-Status: Yes, score=7.4 required=5.0 tests=PEGASOS_SPAM autolearn=no
-     probability=0.9900 words="free prize=0.80"
+     probability=0.9900 words="free prize 0.80 for spam"
     X-Spam-Level: *******
     <BLANKLINE>
 
     """
     status = Header(status_of(verdict), "us-ascii", LONGEST_LINE, "X-Spam-Status")
     if verdict.words:
-        words = "; ".join(f"{shown_word(word)}={value:.2f}" for word, value in verdict.words)
+        words = "; ".join([f"{shown_word(word)} {abs(value):.2f} {side_of(value)}" for word, value in verdict.words])
         status.append(f'words="{words}"', "us-ascii" if words.isascii() else "utf-8")
     level = "*" * min(max(int(verdict.score), 0), MOST_STARS)
     lines = [
@@ -64,6 +64,11 @@ def status_of(verdict: Verdict) -> str:
 def certain(probability: float) -> str:
     """A probability, never rounded to certainty."""
     return f"{math.floor(probability * 1e4) / 1e4:.4f}"
+
+
+def side_of(value: float) -> str:
+    """For what a word speaks that adds this to the margin of spam."""
+    return "for spam" if value > 0 else "against spam"
 
 
 def shown_word(word: str) -> str:

@@ -7,7 +7,7 @@ import re
 import zlib
 from dataclasses import dataclass
 
-from stream_pegasos.mail.headers import certain, shown_word, with_headers
+from stream_pegasos.mail.headers import certain, shown_word, side_of, with_headers
 from stream_pegasos.mail.verdict import REQUIRED, Verdict
 
 __all__ = [
@@ -273,6 +273,6 @@ def report(verdict: Verdict) -> str:
     if verdict.reason is not None:
         lines.append(f"Not called spam: {verdict.reason}")
     if verdict.words:
-        lines += ["", "  adds  what decided", " -----  ------------"]
-        lines += [f"{value:6.2f}  {shown_word(word)}" for word, value in verdict.words]
+        lines += ["", "  adds  to what       what decided", " -----  ------------  ------------"]
+        lines += [f"{abs(value):6.2f}  {side_of(value):12}  {shown_word(word)}" for word, value in verdict.words]
     return "\n".join(lines) + "\n"
