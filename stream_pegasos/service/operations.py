@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from stream_pegasos.evaluation.predicted import Labelled
+from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.service.labelling import Labelling
 from stream_pegasos.service.messages import (
     ClassesAsked,
@@ -77,6 +78,8 @@ def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
         raise HTTPException(unknown, str(error.args[0])[:LONGEST_FAULT]) from None
     except (ValueError, TypeError) as error:
         raise HTTPException(422, str(error)[:LONGEST_FAULT]) from None
+    except EncoderAwayError as error:
+        raise HTTPException(503, str(error)[:LONGEST_FAULT]) from None
     except OSError as error:
         raise HTTPException(503, f"{kept}: {error.strerror or error}") from None
     except EndingError as error:
@@ -116,6 +119,8 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
             answers = await service.predict(batch.X, batch.ids)
         except ValueError as error:
             raise HTTPException(422, str(error)[:LONGEST_FAULT]) from None
+        except EncoderAwayError as error:
+            raise HTTPException(503, str(error)[:LONGEST_FAULT]) from None
         return answer_with(answers, batch)
 
     @operation(

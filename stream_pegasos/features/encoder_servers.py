@@ -1,0 +1,170 @@
+"""Encoders that are servers with OpenAI's `POST /v1/embeddings`, as vLLM, Ollama, llama.cpp and others are."""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from stream_pegasos.common.display import one_line
+from stream_pegasos.common.extras import missing
+from stream_pegasos.features.tables import MOST
+
+__all__ = ["KEY", "EmbeddingServer", "EncoderAwayError", "is_address"]
+
+KEY = "STREAM_PEGASOS_EMBEDDINGS_KEY"  # the environment variable with the key that the server asks for
+MOST_TEXTS = 256  # of a request; of a server that takes fewer, what it takes
+AT_ONCE = 4  # requests
+TOO_MANY = (400, 413, 422)  # statuses of a server that takes fewer texts in a request
+TO_CONNECT, TO_ANSWER = 5.0, 60.0  # seconds
+AWAY = (408, 425, 429, 500, 502, 503, 504)  # statuses of a server that may answer later
+SHOWN = 200  # characters of what the server says
+
+
+class EncoderAwayError(ConnectionError):
+    """The server of an encoder cannot be reached, or cannot answer now; it may later."""
+
+
+def is_address(name: str) -> bool:
+    return name.startswith(("http://", "https://"))
+
+
+class EmbeddingServer:
+    """Has texts encoded by a server.
+
+    Called with texts, it returns an array with a row each. Vectors of more than 1,024 numbers are asked for with
+    `dimensions=1024`; of a server that does not know that, the first 1,024 numbers are taken.
+
+    Parameters
+    ----------
+    address
+        The address, and behind a `#` the name of the model: `"http://127.0.0.1:8000/v1/embeddings#MODEL"`.
+
+    Raises
+    ------
+    ValueError
+        If the address has no host, or names somebody and a password.
+    ImportError
+        If httpx is missing.
+    EncoderAwayError
+        When called: if the server is away, or busy.
+    ValueError
+        When called: if it answers with something else than a vector of each text.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            import httpx
+        except ImportError as error:
+            raise missing(f"vectors={address!r}", "encoders", error) from error
+        parts = urlsplit(address)
+        if not parts.hostname or parts.username or parts.password:
+            why = "has no host" if not parts.hostname else f"names a user; put the key into the variable {KEY}"
+            raise ValueError(f"vectors is {address!r}, which {why}")
+        self.url, self.model = parts._replace(fragment="").geturl(), parts.fragment
+        key = os.environ.get(KEY)
+        limits = httpx.Limits(max_connections=AT_ONCE)
+        self._httpx = httpx
+        self._client = httpx.Client(
+            headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
+            timeout=httpx.Timeout(TO_ANSWER, connect=TO_CONNECT),
+            limits=limits,
+        )
+        weakref.finalize(self, self._client.close)
+        self._asks: dict[str, Any] = {
+            "encoding_format": "base64"
+        }  # what the server is asked for, as far as it knows it
+        self._is_probed = False
+        self._most = MOST_TEXTS
+        self._lock = threading.Lock()
+
+    def __call__(self, texts: list[str]) -> NDArray[np.float32]:
+        with self._lock:
+            if not self._is_probed:
+                self._probe(texts[0])
+        return self._vectors(texts)
+
+    def _probe(self, text: str) -> None:
+        """Find out what the server knows to do."""
+        try:
+            n = len(self._rows([text])[0])
+        except RefusedError:
+            self._asks.clear()
+            n = len(self._rows([text])[0])
+        if n > MOST:
+            try:
+                self._rows([text], dimensions=MOST)
+                self._asks["dimensions"] = MOST
+            except RefusedError:
+                pass
+        self._is_probed = True
+
+    def _vectors(self, texts: list[str]) -> NDArray[np.float32]:
+        if len(texts) > self._most:
+            halves = texts[: self._most], texts[self._most :]
+            return np.concatenate([*map(self._vectors, halves)])
+        try:
+            rows = self._rows(texts)
+        except RefusedError as error:
+            if len(texts) == 1 or error.status not in TOO_MANY:
+                raise
+            self._most = min(self._most, (len(texts) + 1) // 2)
+            return self._vectors(texts)
+        if len({*map(len, rows)}) > 1:
+            raise ValueError("the server gave vectors of several lengths")
+        return np.stack(rows)[:, :MOST]
+
+    def _rows(self, texts: list[str], **more: Any) -> list[NDArray[np.float32]]:
+        named = {"model": self.model} if self.model else {}
+        asked = orjson.dumps({"input": texts, **named, **self._asks, **more})
+        httpx = self._httpx
+        try:
+            try:
+                answer = self._client.post(self.url, content=asked)
+            except (
+                httpx.RemoteProtocolError,
+                httpx.ReadError,
+                httpx.WriteError,
+            ):  # a connection that was kept too long
+                answer = self._client.post(self.url, content=asked)
+        except httpx.TransportError as error:
+            raise EncoderAwayError(f"{self.url} does not answer: {error or type(error).__name__}") from None
+        said = one_line(answer.content[: 4 * SHOWN].decode("utf-8", "replace")[:SHOWN])
+        if answer.status_code in AWAY:
+            raise EncoderAwayError(f"{self.url} answers {answer.status_code}: {said}")
+        if answer.status_code != 200:
+            raise RefusedError(f"{self.url} answers {answer.status_code}: {said}", answer.status_code)
+        try:
+            data = sorted(orjson.loads(answer.content)["data"], key=lambda item: item.get("index", 0))
+            rows = [row_of(item["embedding"]) for item in data]
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{self.url} answers with no embeddings: {said}") from error
+        if len(rows) != len(texts):
+            raise ValueError(f"{self.url} gave {len(rows)} vectors for {len(texts)} texts: {said}")
+        return rows
+
+
+class RefusedError(ValueError):
+    """The server does not do what it was asked for."""
+
+    def __init__(self, said: str, status: int) -> None:
+        super().__init__(said)
+        self.status = status
+
+
+def row_of(embedding: str | Sequence[float]) -> NDArray[np.float32]:
+    """A vector, which is a list of numbers, or their bytes in base64, the lowest byte first."""
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
+    row = np.array(embedding, np.float32)
+    if row.ndim != 1:
+        raise ValueError("an embedding is no list of numbers")
+    return row
