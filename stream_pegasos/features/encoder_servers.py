@@ -164,7 +164,8 @@ def row_of(embedding: str | Sequence[float]) -> NDArray[np.float32]:
     """A vector, which is a list of numbers, or their bytes in base64, the lowest byte first."""
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
-    row = np.array(embedding, np.float32)
+    with np.errstate(over="ignore"):
+        row = np.array(embedding, np.float32)
     if row.ndim != 1:
         raise ValueError("an embedding is no list of numbers")
     return row

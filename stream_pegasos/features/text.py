@@ -78,8 +78,9 @@ class TextFeatures(HashedBagOfWords):
         met with a label; `None` for nothing. Either vectors of words: `"wordllama"`, which the extra `vectors`
         installs; a folder that model2vec wrote; a text file, `.vec`, as of fastText; or a mapping of words to arrays.
         The vector of the message is then the sum of those of its distinct words, divided by its norm.
-        Or an encoder of sentences: `"use"`, which the extra `encoders` installs; a folder of sentence-transformers; an
-        object with a method `encode`, or a function, from a list of texts to an array.
+        Or an encoder of sentences: `"use"`, which the extra `encoders` installs; a folder of sentence-transformers, or
+        `"sentence-transformers/NAME"`; the address of a server, `"http://HOST/v1/embeddings#MODEL"`; an object with a
+        method `encode`, or a function, from a list of texts to an array.
 
     Raises
     ------
