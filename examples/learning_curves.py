@@ -3,7 +3,7 @@
 python examples/learning_curves.py [STREAM [PNG]]
 """
 
-import sys
+import argparse
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
@@ -11,6 +11,11 @@ from matplotlib.ticker import PercentFormatter
 from stream_pegasos import PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.prequential import evaluate
 from stream_pegasos.streams import read, synthetic
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("stream", nargs="?", metavar="STREAM", help="a file of messages; the synthetic stream without it")
+parser.add_argument("picture", nargs="?", metavar="PNG", default="learning_curves.png", help="where the picture goes")
+given = parser.parse_args()
 
 MODELS = {
     "TextClassifier(), the default": TextClassifier(),
@@ -21,7 +26,7 @@ MODELS = {
 figure = Figure(figsize=(8, 3.6), dpi=110, layout="constrained")
 axes = figure.subplots()
 for name, model in MODELS.items():
-    stream = read(sys.argv[1]) if len(sys.argv) > 1 else synthetic()
+    stream = read(given.stream) if given.stream else synthetic()
     curve = evaluate(model, stream).curve
     axes.plot([point.n for point in curve], [1.0 - point.window_accuracy for point in curve], label=name)
     print(f"{curve[-1].accuracy:.4f}  {name}")
@@ -32,4 +37,4 @@ axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=1))
 axes.spines[["top", "right"]].set_visible(False)
 axes.grid(alpha=0.3)
 axes.legend(frameon=False)
-figure.savefig(sys.argv[2] if len(sys.argv) > 2 else "learning_curves.png")
+figure.savefig(given.picture)

@@ -7,6 +7,7 @@ there at once.
 import io
 import sys
 import warnings
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -42,6 +43,16 @@ class _Commands(click.Group):
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f"{__name__}.{name}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            nearest = get_close_matches(args[0], COMMANDS, 1)
+            meant = f" Did you mean {nearest[0]!r}?" if nearest else ""
+            raise click.UsageError(f"{error.message}{meant}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

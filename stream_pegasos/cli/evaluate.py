@@ -75,7 +75,7 @@ class EvaluateOptions:
 
 @command(EvaluateOptions)
 def evaluate(given: EvaluateOptions) -> None:
-    """Predict every message of a stream, then learn it, and print how good the predictions were.
+    """Predict each message of a stream, then learn it; print how good it was.
 
     Every prediction is made before its label is learned, so the metrics are
     those of live use. New classes are learned when they first come. If the

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 REPORTED_BAD_LINES = 10
 MOST_UNUSED = 1_000  # labels that are noted where they are not used
+MOST_LOOKED_AT = 10  # messages
 MOST_UNREAD = 1_000  # names of unread fields that are reported; a stream may bring new ones without end
 
 
@@ -60,6 +61,7 @@ class Input:
         self._unread: set[str] = set()  # fields that were reported
         self._file: IO[bytes] | None = None
         self._ahead: Iterator[Example] | None = None  # all examples, once the first was looked at
+        self._n_looked_at = self._n_mails = 0  # the first messages, and how many look like whole mails
         self._is_open = False  # whether the first message decides if messages may have several labels
         options = stream.options
         # People who type into a terminal type no JSON.
@@ -145,6 +147,8 @@ class Input:
     def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         for example in examples:
             self.n_good += example.fault is None
+            if self._n_looked_at < MOST_LOOKED_AT and example.fault is None:
+                self._look_for_mail(example.x)
             if self._options.unlabelled or example.fault is not None:
                 if len(self.labels_met) < MOST_UNUSED:
                     self.meet_label(example.y)
@@ -264,6 +268,18 @@ class Input:
         if name not in self._unread and len(self._unread) < MOST_UNREAD:
             self._unread.add(name)
             note(f"the field {printable(name)} is none that the model reads")
+
+    def _look_for_mail(self, x: Any) -> None:
+        """Say once if the first texts look like whole mails, and are not read as such."""
+        from stream_pegasos.features.mail_mime import looks_like_mail
+
+        text = x if isinstance(x, str) else next(iter(x.values()), None) if isinstance(x, dict) else None
+        self._n_looked_at += 1
+        self._n_mails += isinstance(text, str) and looks_like_mail(text)
+        if self._n_looked_at < MOST_LOOKED_AT or self._n_mails + 1 < MOST_LOOKED_AT:
+            return
+        if not self.stream.is_mail and takes_text(self.model) and self.model.features.mail_field is None:
+            note("the texts look like whole mails, headers and all; --mail has them read as mails")
 
     def _report_lines_of_text(self) -> None:
         note(f"{self.name} begins with neither {{ nor [ and is read as lines of text; --format says otherwise")

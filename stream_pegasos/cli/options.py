@@ -26,7 +26,7 @@ class StreamOptions:
     format: str | None = stream_field(
         "--format NAME",
         "jsonl, csv, tsv, labelled-text, text, fasttext, vw, svmlight, parquet or mail. Any may be compressed.",
-        brief="jsonl, csv, tsv, text, fasttext, vw, svmlight, …",
+        brief="jsonl, csv, tsv, labelled-text, text, fasttext, vw, svmlight, parquet or mail.",
         shown="what the extension of the file says; mail for a folder; jsonl for standard input and other pipes",
     )
     text_field: str | None = stream_field(

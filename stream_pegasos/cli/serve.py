@@ -49,6 +49,9 @@ class ServeOptions:
 def serve(given: ServeOptions) -> None:
     """Predict and learn over HTTP, and show it on a page.
 
+    MODEL is made by train --save, with whatever options it is to have; without
+    one a new model with the defaults begins.
+
     POST /predict takes {"text": …} or a list of such messages. POST /learn
     takes them with a "label"; for a model of several labels, with a list. A message is
     learned once: the same "id" with the same label is not learned again. GET /

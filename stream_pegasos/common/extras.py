@@ -18,4 +18,6 @@ def missing(what: str, extra: str, error: ImportError) -> ImportError:
     except PackageNotFoundError:  # it runs from its source folder
         needed = [name.replace("_", "-")]
     command = shlex.join([sys.executable, "-m", "pip", "install", *needed])
-    return ImportError(f"{what} needs {name}: {command} (or pip install 'stream-pegasos[{extra}]')", name=name)
+    return ImportError(
+        f"{what} needs {name}: {command} (or, in the folder of stream-pegasos, pip install '.[{extra}]')", name=name
+    )

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
 
+NOT_TAKEN = {"polars.LazyFrame": "collect()", "pyarrow.Table": "to_pandas()", "pyarrow.RecordBatch": "to_pandas()"}
+
 
 def is_frame(X: Any) -> bool:
+    """Whether it is a data frame; a TypeError says what to make of one that is not taken."""
+    kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
+    if kind in NOT_TAKEN:
+        raise TypeError(f"X is a {kind}; pass X.{NOT_TAKEN[kind]}")
     return hasattr(X, "columns") and hasattr(X, "shape") and not hasattr(X, "tocsr")
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 
 from stream_pegasos.features.mail_decoding import decode_field, decode_transfer
 
-__all__ = ["MAX_BODY", "Part", "read_mail"]
+__all__ = ["MAX_BODY", "Part", "looks_like_mail", "read_mail"]
 
 MAX_HEADERS = 64_000  # bytes of the headers of a mail, or of a mail in it
 MAX_VALUE = 2_000  # characters of one of them
@@ -45,6 +45,21 @@ MAX_TRIED = 5  # boundaries of each kind
 REPORTS = ("message/delivery-status", "message/disposition-notification", "message/feedback-report")
 # What the email package raises where a parameter (RFC 2231) names a codec such as idna, or is numbered wrongly.
 BAD_PARAMETER = (LookupError, TypeError, ValueError)
+
+
+def looks_like_mail(text: str) -> bool:
+    """Whether a text begins as a whole mail does: with header fields, two of which are well known."""
+    lines = text[:MAX_HEADERS].lstrip("\ufeff").split("\n", 40)
+    if lines[0].startswith(("From ", ">From ")):
+        del lines[0]
+    known = 0
+    for line in lines:
+        if not line.strip():
+            break
+        known += KNOWN_FIELD.match(line.encode("utf-8", "replace")) is not None
+        if not line.startswith((" ", "\t")) and not NAME.match(line):
+            return False
+    return known > 1
 
 
 class Part:

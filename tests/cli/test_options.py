@@ -162,7 +162,7 @@ def test_word_vectors(ok, fails, here, monkeypatch):
     assert "need an AdaptiveClassifier" in fails("evaluate mail.jsonl --vectors y.vec --classifier pegasos", code=2)
     assert "--vectors" in fails("evaluate a.vw --vectors y.vec", code=2)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "pip install 'stream-pegasos[vectors]'" in fails("evaluate mail.jsonl --vectors wordllama")
+    assert "pip install '.[vectors]'" in fails("evaluate mail.jsonl --vectors wordllama")
     said = fails(run)
     assert "(--vectors says where they are)" in said and "begin anew" not in said
     ok(f"{run} --vectors y.vec")

@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from stream_pegasos import AdaptiveClassifier, TextClassifier, TextFeatures
 from stream_pegasos.features import frames
+from stream_pegasos.sklearn import OnlineTextClassifier
 
 
 def test_what_is_a_frame():
@@ -13,6 +15,17 @@ def test_what_is_a_frame():
     assert frames.is_frame(frame) and frames.is_frame(frame[[]])
     for other in (frame["a"], frame.to_numpy(), [{"a": 1}], {"a": 1}, sparse.eye(2, format="csr"), "a", None):
         assert not frames.is_frame(other)
+
+
+@pytest.mark.parametrize(
+    ("package", "kind", "how"), [("polars", "LazyFrame", "collect"), ("pyarrow", "Table", "to_pandas")]
+)
+def test_frames_that_are_not_taken_say_what_to_pass(package, kind, how):
+    module = pytest.importorskip(package)
+    frame = module.LazyFrame({"text": ["a"]}) if kind == "LazyFrame" else module.table({"text": ["a"]})
+    for model in (TextClassifier(TextFeatures(on="text")), AdaptiveClassifier(), OnlineTextClassifier()):
+        with pytest.raises(TypeError, match=rf"X is a {package}.{kind}; pass X.{how}\(\)"):
+            (model.fit if hasattr(model, "fit") else model.learn_many)(frame, ["x"])
 
 
 cells = st.sampled_from([0.0, 1.0, -2.5, 1e300, np.nan])

@@ -375,7 +375,7 @@ def test_without_scikit_learn_the_error_says_what_to_install():
         """
     )
     assert said.startswith("stream_pegasos.sklearn needs sklearn: ") and "'scikit-learn>=1.6'" in said
-    assert "pip install 'stream-pegasos[sklearn]'" in said
+    assert "pip install '.[sklearn]'" in said
 
 
 def test_columns_of_a_frame_are_fields():
