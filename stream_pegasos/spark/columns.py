@@ -21,7 +21,9 @@ from stream_pegasos.learners.text import TextClassifier
 __all__ = [
     "arranged",
     "arrow_of_answers",
+    "check_apart",
     "check_column",
+    "check_frame",
     "check_labels",
     "check_messages",
     "check_new",
@@ -66,6 +68,22 @@ def check_column(frame: DataFrame, what: str, name: str, types: tuple[Any, ...],
     return kind  # type: ignore[no-any-return]
 
 
+def check_frame(frame: Any) -> None:
+    """Raise a TypeError if it is no frame of Spark."""
+    if not isinstance(frame, DataFrame):
+        kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+        raise TypeError(f"frame is a {kind}; spark.createDataFrame(frame) makes one of Spark of a frame of pandas")
+
+
+def check_apart(**columns: str | None) -> None:
+    """Raise a ValueError if one column is to be two things."""
+    names = [name for name in columns.values() if name is not None]
+    for name in names:
+        if names.count(name) > 1:
+            both = " and ".join(what for what, other in columns.items() if other == name)
+            raise ValueError(f"column {name!r} cannot be {both} at once")
+
+
 def check_there(frame: DataFrame, what: str, name: str) -> None:
     """Raise a ValueError if a frame has no such column."""
     if name not in frame.columns:
@@ -79,6 +97,8 @@ def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
     cased = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     there = [name if cased else name.casefold() for name in frame.columns]
     for name in names:
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"{name!r} is no name of a column")
         if name is not None and (name if cased else name.casefold()) in there:
             raise ValueError(f"the frame already has a column {name!r}, the name of a new one; rename it")
     for name, plain in zip(frame.columns, there, strict=True):

@@ -17,7 +17,9 @@ from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (
     NUMBERS,
     arranged,
+    check_apart,
     check_column,
+    check_frame,
     check_labels,
     check_messages,
     check_order,
@@ -115,6 +117,8 @@ def learn(
 
     """
     model = TextClassifier() if model is None else model
+    check_frame(frame)
+    check_apart(text=text, label=label, weight=weight)
     check_messages(frame, text, model)
     check_labels(frame, label, model)
     if weight is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pyspark.sql import types as t
 from stream_pegasos.evaluation.prequential import REFUSALS
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
-from stream_pegasos.spark.columns import arrow_of_answers, check_messages, check_new, column, label_type
+from stream_pegasos.spark.columns import arrow_of_answers, check_frame, check_messages, check_new, column, label_type
 from stream_pegasos.spark.parts import NO_TEXT, TEXT_NOT_UTF8, unread_messages, values_of
 from stream_pegasos.spark.sharing import ModelFile, context_of
 
@@ -80,6 +81,9 @@ def score(
     <BLANKLINE>
 
     """
+    check_frame(frame)
+    if prediction is None:
+        raise TypeError("prediction is None; it names the new column of labels, which is always there")
     check_new(frame, [prediction, probabilities, error, ANSWER])
     names = [name for name in (prediction, probabilities, error) if name is not None]
     if len({*names}) < len(names):
@@ -96,7 +100,12 @@ def score(
         fields[probabilities] = t.MapType(of_label, t.DoubleType(), False)
     if error is not None:
         fields[error] = t.StringType()
-    shared: Any = context_of(frame).broadcast(loaded if path is None else ModelFile(path))
+    try:
+        shared: Any = context_of(frame).broadcast(loaded if path is None else ModelFile(path))
+    except pickle.PicklingError as error:
+        raise TypeError(
+            f"the model cannot be sent to workers; its functions must be a module's, no lambda: {error}"
+        ) from None
 
     def said(texts: pa.Array) -> pa.Array:
         model = shared.value if path is None else shared.value.model

@@ -3,6 +3,7 @@
 import datetime as dt
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from stream_pegasos import (
@@ -212,3 +213,26 @@ def test_mails_are_binary_or_in_a_field(spark):
     structs = spark.createDataFrame([((mail,), label) for mail, label in rows], "m struct<mail: binary>, label string")
     within = learn(structs, TextClassifier(features=MailFeatures(on="mail")), text="m", parts=1)
     assert all(row.label == row.prediction for row in score(structs, within.model, text="m").collect())
+
+
+def test_what_score_and_learn_do_not_take_is_said_in_our_words(spark):
+    from stream_pegasos.spark import learn, score
+
+    frame = spark.createDataFrame([("a", "x")], ["text", "label"])
+    model = TextClassifier()
+    model.learn_many(["a", "b"], ["x", "y"])
+    for call in (score, learn):
+        with pytest.raises(TypeError, match=r"frame is a pandas.DataFrame; spark.createDataFrame\(frame\)"):
+            call(pd.DataFrame({"text": ["a"], "label": ["x"]}), model)
+    with pytest.raises(TypeError, match="prediction is None; it names"):
+        score(frame, model, prediction=None)
+    with pytest.raises(TypeError, match="7 is no name of a column"):
+        score(frame, model, prediction=7)
+    with pytest.raises(ValueError, match="column 'label' cannot be label and weight at once"):
+        learn(frame, weight="label")
+    with pytest.raises(ValueError, match="column 'text' cannot be text and label at once"):
+        learn(frame, label="text")
+    own = TextClassifier(TextFeatures(tokenizer=lambda text: text.split()))
+    own.learn_many(["a", "b"], ["x", "y"])
+    with pytest.raises(TypeError, match="no lambda"):
+        score(frame, own)
