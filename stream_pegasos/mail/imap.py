@@ -169,7 +169,7 @@ class MailboxFilter:
 
     def _note_old(self, box: Connection) -> None:
         """Note the mails in the inbox at the first look that their day of arrival does not tell from later ones."""
-        recent = box.uids(since=self._start)
+        recent = box.uids(since=self._start)[-self.ledger.memory.window :]
         self.ledger.record([["trained", OLD, [key for keys in box.keys(recent) for key in keys.values()]]])
 
     def _park(self) -> None:

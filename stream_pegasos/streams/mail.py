@@ -68,10 +68,10 @@ class _Ahead:
 
     def readline(self) -> bytes:
         """A line, or the next piece of a long one."""
+        if not self._ahead:
+            return self._file.readline(_PIECE)
         end = self._ahead.find(b"\n", 0, _PIECE) + 1
         if not end and len(self._ahead) < _PIECE:
-            if not self._ahead:
-                return self._file.readline(_PIECE)
             self._ahead += self._file.readline(_PIECE - len(self._ahead))
         line = bytes(self._ahead[: end or _PIECE])
         del self._ahead[: len(line)]
@@ -189,6 +189,8 @@ _of_uw_imap = re.compile(rb"^X-IMAP(?:base)?[ \t]*:", re.IGNORECASE | re.MULTILI
 
 def is_internal(mail: bytes) -> bool:
     """Whether this is the first message of a folder of UW-IMAP, in which that keeps its own notes."""
+    if b"FOLDER INTERNAL DATA" not in mail[:LONGEST_HEAD].upper():
+        return False
     head = mail[begin_of(mail[:LONGEST_HEAD]) : LONGEST_HEAD]
     head = head[: end_of_headers(head)]
     subject = _subject.search(head)
