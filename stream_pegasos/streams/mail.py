@@ -32,8 +32,9 @@ _separator = re.compile(
     rb"|\d{1,2}[ -]%(month)b[ -](?:\d{4}|\d\d) %(time)b%(zone)b"
     rb"|\d{4}([-/])\d\d?\2\d\d?(?:T|,? {1,2})%(time)b%(zone)b)\s*$)" % _parts
 ).match
-_with_address = re.compile(rb"From \S+@\S+[ \t].*\d").match
+_with_address = re.compile(rb"From [^\s@]+@[^\s@]+[ \t].*\d").match
 _field = re.compile(rb"[A-Za-z_][\w.-]{0,100}[ \t]*:(?!//)").match
+_digits = re.compile(rb"\s*(\d{1,12})\s*").fullmatch
 _before = re.compile(rb"(?:%b)?[\r\n]*" % codecs.BOM_UTF8).match
 _quoted = re.compile(rb"^>(>*From )", re.MULTILINE)
 _empty_line = re.compile(rb"^\r?\n", re.MULTILINE).search
@@ -148,7 +149,8 @@ def _split(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
         if is_after_empty and is_mbox and not has_body:
             has_body = True
             length = _content_length.search(mail)
-            end = size + int(length[1]) if length and length[1].strip().isdigit() else 0
+            digits = _digits(length[1]) if length else None
+            end = size + int(digits[1]) if digits else 0
     if has_begun:
         yield offset, size, bytes(mail) if size <= LONGEST_LINE else None
 

@@ -36,7 +36,7 @@ _MOST_IN_MEMORY = 1 << 24  # bytes of copies
 _MOST_EMPTY = 1 << 20  # bytes of empty lines before a mail
 _LONGEST_DATE = 200  # characters
 _seconds = re.compile(r"([0-9]{1,12})[.]").match  # at the beginning of the name of a file in a Maildir
-# What Dovecot, Courier, Cyrus, Thunderbird, Evolution and MH keep beside mails.
+# What Dovecot, Courier, Cyrus, Thunderbird and Evolution keep beside mails.
 _is_index = re.compile(
     r"dovecot[.-](?:index|list|mailbox|map|uidlist|uidvalidity|keywords|acl|expunges|lda|quota|vsize).*"
     r"|courier(?:imap|pop3).*|maildir(?:size|folder)|subscriptions|cyrus[.](?:header|index|cache|squat|expunge|seen)"
@@ -151,12 +151,13 @@ class _Index:
 
     def _add_file_of_folder(self, path: str, modified: float, label: Truth | None, has_maildirs: bool) -> None:
         folder, name = os.path.split(os.path.abspath(path))
-        if os.path.basename(folder) in _OF_MAILDIR:
-            seconds = _seconds(name)
-            self._n_files += 1
-            self._places.append(_Place(float(seconds[1]) if seconds else modified, name, path, label=label))
-            return
         is_index = _is_index(name) is not None
+        if os.path.basename(folder) in _OF_MAILDIR:
+            if not is_index:
+                seconds = _seconds(name)
+                self._n_files += 1
+                self._places.append(_Place(float(seconds[1]) if seconds else modified, name, path, label=label))
+            return
         fault = self._add_file(path, label, _begins_with_a_separator if is_index else begins_with_a_mail)
         if fault is not None and not is_index and not has_maildirs:
             self._add_fault(path, _fault(path, fault), modified)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reading import byte_by_byte, pairs
 
 from stream_pegasos.streams import StreamError, read, read_mail
-from stream_pegasos.streams.mail import separating_date
+from stream_pegasos.streams.mail import separating_date, split
 from stream_pegasos.streams.mail_folders import _time
 
 FROM = b"From ann@x.example Thu Jan  2 10:00:00 2020\n"
@@ -150,7 +150,7 @@ def test_a_line_of_a_text_does_not_separate(line, after):
 
 def sized(name, body, length=None, end=b"\n"):
     length = len(body) if length is None else length
-    head = b"Subject: %b\nContent-Length: %d\n\n" % (name.encode(), length)
+    head = f"Subject: {name}\nContent-Length: {length}\n\n".encode()
     return FROM + head + body + end
 
 
@@ -166,7 +166,7 @@ def test_content_length_says_where_a_mail_ends(tmp_path, end, last):
     assert [body.rstrip() for body in bodies] == [body.decode().rstrip() for body in (INNER, b"y\n", last)]
 
 
-@pytest.mark.parametrize("length", [0, 1, 3, len(INNER) - 1 - 7, len(INNER) + 7, 10**6, 10**11])
+@pytest.mark.parametrize("length", [0, 1, 3, len(INNER) - 8, len(INNER) + 7, 10**6, 10**11, "9" * 5000, "-1", "٣", ""])
 def test_a_wrong_content_length_is_ignored(tmp_path, length):
     data = sized("a", INNER, length) + sized("b", b"y\n", length) + sized("c", b"z\n", length)
     assert from_each_side(data, tmp_path) == ["a", "inner", "b", "c"]
@@ -180,6 +180,19 @@ def test_any_mboxcl2_comes_back(bodies):
     data = b"".join(sized(str(number), body) for number, body in enumerate(bodies))
     found = [x.partition("\n\n")[2].encode() for x, _ in pairs(data, "mail", unlabelled=True)]
     assert found == bodies
+
+
+LINES = [b"", b"\r", b"x", FROM[:-1], b"From me", b"From a@b 1", b"Subject: a", b"A: b", b"Content-Length: 9", BOM]
+
+
+@given(st.lists(st.sampled_from(LINES) | st.binary(max_size=9)), st.binary(max_size=3))
+def test_no_byte_is_lost_where_an_mbox_is_split(lines, rest):
+    data = b"".join(line + b"\n" for line in lines) + rest
+    found = list(split(io.BytesIO(data)))
+    ends = [offset + size for offset, size, _ in found]
+    assert [offset for offset, _, _ in found[1:]] == ends[:-1] and (not found or ends[-1] == len(data))
+    assert all(mail == data[offset : offset + size] for offset, size, mail in found)
+    assert not data[: found[0][0] if found else None].removeprefix(BOM).strip(BOM + b"\r\n")
 
 
 def test_a_content_length_is_read_from_the_headers_alone():
