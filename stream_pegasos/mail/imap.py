@@ -23,6 +23,7 @@ __all__ = ["MailboxFilter", "MailboxPlan"]
 ONE_DAY = timedelta(days=1)
 LONGEST_SUBJECT = 60
 MOST_WARNED = 100
+OLD = "old mails"  # in what is remembered of training: keys of mails that the first look found in the inbox
 NEW_MAILS = "INBOX"  # so RFC 3501 names the folder into which they come
 DIGITS = re.compile(r"\d+")
 
@@ -152,7 +153,11 @@ class MailboxFilter:
         if not is_known:
             # The keys of mails that are there already are needed only if they may show a move.
             known = uids[-max(1, memory.window // 2) :] if role == JUNK or before is not None else []
-            self._meet(box, folder, role, known, None)
+            if role == INBOX and before is None:
+                self._note_old(box)
+            elif role == INBOX:
+                self._park()
+            self._meet(box, folder, role, known, None, before is not None)
             self.ledger.record([["looked", folder, uidvalidity, end]])
             if role == INBOX:
                 self._settle(box)
@@ -162,15 +167,45 @@ class MailboxFilter:
             self.ledger.record([["looked", folder, uidvalidity, end]])
         return len(uids)
 
-    def _meet(self, box: Connection, folder: str, role: str, uids: Sequence[int], uidvalidity: int | None) -> None:
-        """Handle mails that appear in a folder. Without a UIDVALIDITY they may have been there all along."""
+    def _note_old(self, box: Connection) -> None:
+        """Note the mails in the inbox at the first look that their day of arrival does not tell from later ones."""
+        recent = box.uids(since=self._start)[-self.ledger.memory.window :]
+        self.ledger.record([["trained", OLD, [key for keys in box.keys(recent) for key in keys.values()]]])
+
+    def _park(self) -> None:
+        """Give pending mails numbers that no mail has: the inbox has new ones, which may be the same."""
+        for uid, key in [*self.ledger.memory.pending.items()]:
+            if uid > 0:
+                self.ledger.record([["settle", uid], ["intend", -uid, key]])
+
+    @property
+    def _start(self) -> datetime:
+        return datetime.fromtimestamp(float(self.ledger.memory.training["since"]), UTC)
+
+    def _meet(
+        self,
+        box: Connection,
+        folder: str,
+        role: str,
+        uids: Sequence[int],
+        uidvalidity: int | None,
+        was_looked_at: bool = True,
+    ) -> None:
+        """Handle mails that appear in a folder.
+
+        Without a UIDVALIDITY they may have been there all along. If the folder was looked at under other numbers, a
+        mail that is not remembered has come since, unless so many were remembered that some may be forgotten.
+        """
         memory = self.ledger.memory
+        is_numbered_anew = uidvalidity is None and was_looked_at
+        stood_there = uidvalidity is None and not (was_looked_at and len(memory.mails) < memory.window // 2)
+        old = {*memory.training.get(OLD, ())} if is_numbered_anew and role == INBOX else set()
         for keys in box.keys(uids):
             steps: dict[int, str] = {}
             events: list[Event] = []
             again = {key: uid for uid, key in memory.pending.items()} if role == INBOX else {}
             for uid, key in keys.items():
-                step = memory.asks(role, key, uidvalidity is None)
+                step = memory.asks(role, key, stood_there or key in old)
                 if key in again:  # it has a new number since the inbox was made anew
                     events += [["settle", again[key]], ["intend", uid, key]] if uid != again[key] else []
                 elif step != NOTHING:
@@ -182,7 +217,8 @@ class MailboxFilter:
                     events.append(["know", key, known.is_junk, "", known.uid])
             self._drop_copies(box, folder, keys, steps)
             if role == INBOX:
-                events += self._drop_old(box, keys, steps)
+                too_old = self._drop_old(box, keys, steps)
+                events += [] if is_numbered_anew else too_old  # they were there, and would displace what is remembered
             if events:
                 self.ledger.record(events)
             for batch in in_batches(steps, 100):
@@ -210,8 +246,7 @@ class MailboxFilter:
         judged = [uid for uid, step in steps.items() if step == JUDGE]
         if not judged or self._backlog:
             return []
-        start = datetime.fromtimestamp(float(self.ledger.memory.training["since"]), UTC)
-        new = set(box.uids(min(judged), since=start))
+        new = set(box.uids(min(judged), since=self._start))
         old = [uid for uid in judged if uid not in new]
         for uid in old:
             del steps[uid]
@@ -262,7 +297,8 @@ class MailboxFilter:
             return
         self.ledger.sync()
         pending = [*memory.pending.items()]
-        keys = {uid: key for found in box.keys([*memory.pending]) for uid, key in found.items()}
+        numbers = [uid for uid in memory.pending if uid > 0]  # others were not found again
+        keys = {uid: key for found in box.keys(numbers) for uid, key in found.items()}
         for uid, key in pending:
             shown, events = self._shown.pop(uid, "spam"), list[Event]([["settle", uid]])
             has_copy = bool(memory.junk_uids([key]))  # it was copied there before a kill

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+from stream_pegasos.features.mail_mime import KNOWN_FIELD
 from stream_pegasos.streams.encoding import Encoding
-from stream_pegasos.streams.example import Example, LabelFormat, Parsed, unreadable
+from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError, unreadable
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
 
 FROM = b"From "  # what an mbox begins with
+LONGEST_HEAD = 1 << 16  # bytes in which headers are looked for
 _PIECE = 1 << 16  # bytes of a line read at a time
 _LONGEST_SEPARATOR = 1000  # bytes
-_DAY = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-_MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-# An address, which may hold spaces, and a date: as C's asctime writes it, perhaps with a zone, or as mails have it.
+_MOST_EMPTY_LINES = 100  # after a mail whose length is known
+_parts = {
+    b"day": rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},?",
+    b"month": rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}",
+    b"time": rb"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?",
+    b"zone": rb" ?(?:[A-Z]{1,5}|[+-]\d\d(?::?\d\d)?)?(?: \([A-Z]+\))?",
+}
+# An address, which may hold spaces, and a date: as C's asctime writes it, perhaps with a zone; as mails have it; both
+# without the day of the week; and of ISO 8601.
 _separator = re.compile(
-    rb"From \S.*?\s(%b(?:,? {1,2}%b {1,2}\d{1,2} {1,2}\d{1,2}:\d\d(?::\d\d)?,? .{0,20}?\d{4}\b"
-    rb"|, {1,2}\d{1,2} %b \d{4} \d{1,2}:\d\d).*)" % (_DAY, _MONTH, _MONTH)
+    rb"From \S.*?\s(%(day)b {1,2}%(month)b {1,2}\d{1,2},? {1,2}(?:%(time)b,? .{0,20}?\d{4}\b|\d{4},? %(time)b).*"
+    rb"|%(day)b {1,2}\d{1,2}[ -]%(month)b[ -](?:\d{4}|\d\d) %(time)b.*"
+    rb"|(?:%(month)b {1,2}\d{1,2},? {1,2}(?:%(time)b(?: [A-Z]{2,5})? \d{4}|\d{4},? %(time)b%(zone)b)"
+    rb"|\d{1,2}[ -]%(month)b[ -](?:\d{4}|\d\d) %(time)b%(zone)b"
+    rb"|\d{4}([-/])\d\d?\2\d\d?(?:T|,? {1,2})%(time)b%(zone)b)\s*$)" % _parts
 ).match
+_with_address = re.compile(rb"From [^\s@]+@[^\s@]+[ \t].*\d").match
+_field = re.compile(rb"[A-Za-z_][\w.-]{0,100}[ \t]*:(?!//)").match
+_digits = re.compile(rb"\s*(\d{1,12})\s*").fullmatch
+_before = re.compile(rb"(?:%b)?[\r\n]*" % codecs.BOM_UTF8).match
 _quoted = re.compile(rb"^>(>*From )", re.MULTILINE)
 _empty_line = re.compile(rb"^\r?\n", re.MULTILINE).search
 _fold = re.compile(rb"\r?\n(?=[ \t])")
@@ -33,21 +49,96 @@ def separating_date(line: bytes) -> bytes | None:
     return None if match is None else match[1]
 
 
+def begin_of(data: bytes) -> int:
+    """Where the first line begins that is not empty, behind a byte order mark."""
+    match = _before(data)
+    return match.end() if match else 0
+
+
+def begins_with_a_mail(head: bytes) -> bool:
+    """Whether an mbox or a mail, with a header field, begins so."""
+    begin = begin_of(head)
+    return head.startswith((FROM, b">" + FROM), begin) or _field(head, begin) is not None
+
+
+class _Ahead:
+    """A file whose next bytes may be looked at before they are read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._ahead = file, bytearray()
+
+    def readline(self) -> bytes:
+        """A line, or the next piece of a long one."""
+        if not self._ahead:
+            return self._file.readline(_PIECE)
+        end = self._ahead.find(b"\n", 0, _PIECE) + 1
+        if not end and len(self._ahead) < _PIECE:
+            self._ahead += self._file.readline(_PIECE - len(self._ahead))
+        line = bytes(self._ahead[: end or _PIECE])
+        del self._ahead[: len(line)]
+        return line
+
+    def separates(self, line: bytes, end: int = 0) -> bool:
+        """Whether a line, which ends there, stands between two mails. If its date is not understood, the header field
+        after it tells.
+        """
+        if not line.startswith(FROM) or len(line) > _LONGEST_SEPARATOR:
+            return False
+        if separating_date(line) is not None:
+            return True
+        after = self._look(end)
+        return KNOWN_FIELD.match(after) is not None or (_with_address(line) is not None and _field(after) is not None)
+
+    def may_end(self, end: int) -> bool:
+        """Whether a mail may end there: a separator follows, perhaps after empty lines, or nothing."""
+        for _ in range(_MOST_EMPTY_LINES):
+            line = self._look(end)
+            if line not in (b"\n", b"\r\n"):
+                break
+            end += len(line)
+        return self.separates(line, end + len(line)) if line else len(self._ahead) == end
+
+    def _look(self, begin: int) -> bytes:
+        """The line that begins there, or more than the longest separator of it; `b""` at the end."""
+        stop = begin + _LONGEST_SEPARATOR + 1
+        while len(self._ahead) < stop and (len(self._ahead) <= begin or self._ahead.find(b"\n", begin) < 0):
+            piece = self._file.readline(_PIECE)
+            if not piece:
+                break
+            self._ahead += piece
+        return bytes(self._ahead[begin : self._ahead.find(b"\n", begin, stop) + 1 or stop])
+
+
 def split(file: BinaryIO) -> Iterator[tuple[int, int, bytes | None]]:
     """Split an mbox, or take a single mail: yield the offset, the length and the bytes of each mail, with its
-    separating line. A mail that is too long has no bytes.
+    separating line. A mail that is too long has no bytes. What a mail server keeps for itself is left out.
+
+    Where a header Content-Length of an mbox tells a place at which the mail may end, it does not end before.
     """
+    for offset, size, mail in _split(_Ahead(file)):
+        if mail is None or not is_internal(mail):
+            yield offset, size, mail
+
+
+def _split(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
     mail = bytearray()
     offset = size = 0
     is_begin, is_after_empty = True, False
-    is_mbox = False
-    while piece := file.readline(_PIECE):
-        if is_after_empty and is_mbox and piece.startswith(FROM) and separating_date(piece) is not None:
-            yield offset, size, bytes(mail) if size <= LONGEST_LINE else None
-            offset += size
-            mail, size = bytearray(), 0
-        elif not size:
-            is_mbox = piece.startswith(FROM)
+    has_begun = is_mbox = has_body = False
+    end = 0  # of the mail, as its headers say
+    while piece := file.readline():
+        if not has_begun and (begin := begin_of(piece)) < len(piece):
+            has_begun, is_mbox = True, piece.startswith(FROM, begin)
+            if is_mbox:
+                offset += size + begin
+                mail, size, piece = bytearray(), 0, piece[begin:]
+        elif is_mbox and is_begin and piece.startswith(FROM) and (is_after_empty or size == end):
+            rest = end - size - len(piece)
+            is_inside = rest >= 0 and end <= LONGEST_LINE and file.may_end(rest)
+            if not is_inside and file.separates(piece):
+                yield offset, size, bytes(mail) if size <= LONGEST_LINE else None
+                offset += size
+                mail, size, has_body, end = bytearray(), 0, False, 0
         size += len(piece)
         if size <= LONGEST_LINE:
             mail += piece
@@ -55,7 +146,12 @@ def split(file: BinaryIO) -> Iterator[tuple[int, int, bytes | None]]:
             mail = bytearray()
         is_after_empty = is_begin and piece in (b"\n", b"\r\n")
         is_begin = piece.endswith(b"\n")
-    if size:
+        if is_after_empty and is_mbox and not has_body:
+            has_body = True
+            length = _content_length.search(mail)
+            digits = _digits(length[1]) if length else None
+            end = size + int(digits[1]) if digits else 0
+    if has_begun:
         yield offset, size, bytes(mail) if size <= LONGEST_LINE else None
 
 
@@ -88,7 +184,24 @@ def value(found: re.Match[bytes]) -> str:
     return _encoding.text(_fold.sub(b"", found[1])).strip()
 
 
-_message_id = header("Message-ID")
+_message_id, _content_length = header("Message-ID"), header("Content-Length")
+_subject, _sender = header("Subject"), header("From")
+_of_uw_imap = re.compile(rb"^X-IMAP(?:base)?[ \t]*:", re.IGNORECASE | re.MULTILINE).search
+
+
+def is_internal(mail: bytes) -> bool:
+    """Whether this is the first message of a folder of UW-IMAP, in which that keeps its own notes."""
+    if b"FOLDER INTERNAL DATA" not in mail[:LONGEST_HEAD].upper():
+        return False
+    head = mail[begin_of(mail[:LONGEST_HEAD]) : LONGEST_HEAD]
+    head = head[: end_of_headers(head)]
+    subject = _subject.search(head)
+    if subject is None or value(subject).upper() != "DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA":
+        return False
+    sender = _sender.search(head)
+    senders = head.partition(b"\n")[0] if head.startswith(FROM) else b""
+    senders += b" " + sender[1] if sender else b""
+    return _of_uw_imap(head) is not None and b"MAILER-DAEMON" in senders.upper()
 
 
 def mail_parser(label_header: str | None, labels: LabelFormat) -> Callable[[bytes], Parsed]:
@@ -120,8 +233,9 @@ def _id(text: str) -> str | None:
     return (found[1].strip() if found else text) or None
 
 
-def read_mails(file: BinaryIO, parse: Callable[[bytes], Parsed]) -> Iterator[Example]:
-    """Yield the mails of a file, each as soon as it is there."""
+def read_mails(file: BinaryIO, parse: Callable[[bytes], Parsed], path: str | None = None) -> Iterator[Example]:
+    """Yield the mails of a file, each as soon as it is there; a StreamError if a file with a path has none."""
+    number = 0
     for number, (_, _, mail) in enumerate(split(file), 1):
         if mail is None:
             yield unreadable(ValueError(f"the mail is {TOO_LONG}"), number)
@@ -132,3 +246,5 @@ def read_mails(file: BinaryIO, parse: Callable[[bytes], Parsed]) -> Iterator[Exa
             yield unreadable(error, number)
         else:
             yield Example(x, y, w, number, id)
+    if not number and path is not None:
+        raise StreamError(f"{path}: there is no mail in this file")

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_tz
+from pathlib import Path
 from typing import IO, NamedTuple
 
 from stream_pegasos.common.display import one_line
@@ -16,13 +17,35 @@ from stream_pegasos.streams.chunks import buffered, chunks_of
 from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.example import Example, Parsed, StreamError, Truth, unreadable
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
-from stream_pegasos.streams.mail import FROM, end_of_headers, header, separating_date, split, unwrapped, value
+from stream_pegasos.streams.mail import (
+    FROM,
+    LONGEST_HEAD,
+    begin_of,
+    begins_with_a_mail,
+    end_of_headers,
+    header,
+    is_internal,
+    separating_date,
+    split,
+    unwrapped,
+    value,
+)
 
 _OF_MAILDIR = ("cur", "new")
-_LONGEST_HEAD = 1 << 16  # bytes in which the date of a mail is looked for
 _MOST_IN_MEMORY = 1 << 24  # bytes of copies
+_MOST_EMPTY = 1 << 20  # bytes of empty lines before a mail
 _LONGEST_DATE = 200  # characters
 _seconds = re.compile(r"([0-9]{1,12})[.]").match  # at the beginning of the name of a file in a Maildir
+# What Dovecot, Courier, Cyrus, Thunderbird and Evolution keep beside mails.
+_is_index = re.compile(
+    r"dovecot[.-](?:index|list|mailbox|map|uidlist|uidvalidity|keywords|acl|expunges|lda|quota|vsize).*"
+    r"|courier(?:imap|pop3).*|maildir(?:size|folder)|subscriptions|cyrus[.](?:header|index|cache|squat|expunge|seen)"
+    r"|.*[.](?:msf|cmeta|ev-summary(?:-meta)?|ibex[.]index(?:[.]data)?)|(?:popstate|msgFilterRules)[.]dat"
+).fullmatch
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_iso_date = re.compile(
+    r"^(\d{4})[-/](\d\d?)[-/](\d\d?)(?:T|,? +)(\d\d?:\d\d(?::\d\d)?)(?:[.,]\d+)? ?(?:([+-]\d\d):?(\d\d)?)?", re.ASCII
+)
 _received, _date = header("Received"), header("Date")
 
 
@@ -50,15 +73,20 @@ def read_mail_folders(
         index = _Index(copies)
         for path, label in sources:
             index.add(path, label)
-        for number, place in enumerate(index.in_order(), 1):
+        number = 1
+        for place in index.in_order():
             try:
-                x, y, w, id = parse(index.mail(place))
+                mail = index.mail(place)
+                if is_internal(mail):
+                    continue
+                x, y, w, id = parse(mail)
             except OSError as error:
                 yield unreadable(ValueError(one_line(_fault(place.path, error))), number)
             except ValueError as error:  # also if compressed data is damaged
                 yield unreadable(ValueError(one_line(str(error))), number)
             else:
                 yield Example(x, y if place.label is None else place.label, w, number, id)
+            number += 1
         if index.broken_off:
             raise type(index.broken_off[0])("; ".join(map(str, index.broken_off)))
 
@@ -74,31 +102,43 @@ class _Index:
         self._places: list[_Place] = []
         self._copies = copies  # of mails from compressed mboxes and pipes, which cannot be read again at an offset
         self._n_files = 0
+        self._empty: list[_Place] = []  # where there is no mail
         self.broken_off: list[StreamError] = []  # of compressed mboxes that are damaged after their first mails
 
     def in_order(self) -> list[_Place]:
-        """All places, sorted by arrival; those of a single mbox in the order of the file."""
+        """All places, sorted by arrival; those of a single mbox in the order of the file. A StreamError if there is no
+        mail at any path; if there are mails at others, that is a fault, and the first.
+        """
+        if self._empty and not self._places:
+            raise StreamError("; ".join(str(place.fault) for place in self._empty))
         if self._n_files > 1:
             self._places.sort(key=lambda place: place[:4])
-        return self._places
+        return [*self._empty, *self._places]
 
     def add(self, path: str, label: Truth | None) -> None:
-        """Add the mails at a path; an OSError if there is nothing, a StreamError if there is no mail."""
-        before = len(self._places)
-        if not stat.S_ISDIR(os.stat(path).st_mode):
+        """Add the mails at a path; an OSError if there is nothing."""
+        before, n_broken_off = len(self._places), len(self.broken_off)
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+        if is_folder:
+            self._add_folder(path, label)
+        else:
             try:
                 self._add_file(path, label)
             except StreamError as error:
                 self.broken_off.append(error)
-            return
-        for each, fault in _files(path):
+        if (len(self._places), len(self.broken_off)) == (before, n_broken_off):
+            fault = f"{path}: there is no mail in this {'folder' if is_folder else 'file'}"
+            self._empty.append(_Place(0.0, "", path, fault=fault))
+
+    def _add_folder(self, path: str, label: Truth | None) -> None:
+        for each, has_maildirs, fault in _files(path):
             n_before = len(self._places)
             try:
                 if fault is not None:
                     raise fault
                 status = os.stat(each)
                 if stat.S_ISREG(status.st_mode):
-                    self._add_file_of_folder(each, status.st_mtime, label)
+                    self._add_file_of_folder(each, status.st_mtime, label, has_maildirs)
             except StreamError as error:
                 if len(self._places) > n_before:
                     self.broken_off.append(error)
@@ -108,35 +148,48 @@ class _Index:
                 if each == path:
                     raise
                 self._add_fault(each, _fault(each, error))
-        if len(self._places) == before:
-            raise StreamError(f"{path}: there is no mail in this folder")
 
-    def _add_file_of_folder(self, path: str, modified: float, label: Truth | None) -> None:
+    def _add_file_of_folder(self, path: str, modified: float, label: Truth | None, has_maildirs: bool) -> None:
         folder, name = os.path.split(os.path.abspath(path))
-        if os.path.basename(folder) not in _OF_MAILDIR:
-            self._add_file(path, label)
+        is_index = _is_index(name) is not None
+        if os.path.basename(folder) in _OF_MAILDIR:
+            if not is_index:
+                seconds = _seconds(name)
+                self._n_files += 1
+                self._places.append(_Place(float(seconds[1]) if seconds else modified, name, path, label=label))
             return
-        seconds = _seconds(name)
-        self._n_files += 1
-        self._places.append(_Place(float(seconds[1]) if seconds else modified, name, path, label=label))
+        fault = self._add_file(path, label, _begins_with_a_separator if is_index else begins_with_a_mail)
+        if fault is not None and not is_index and not has_maildirs:
+            self._add_fault(path, _fault(path, fault), modified)
 
-    def _add_file(self, path: str, label: Truth | None) -> None:
-        """Add a mail or the mails of an mbox; a StreamError if the rest of it cannot be read."""
-        self._n_files += 1
+    def _add_file(
+        self, path: str, label: Truth | None, is_mail: Callable[[bytes], bool] = lambda head: True
+    ) -> str | None:
+        """Add a mail or the mails of an mbox; a StreamError if the rest of it cannot be read. Return why it is neither,
+        if its beginning shows that.
+        """
         name = os.path.basename(path)
         with open(path, "rb") as file:
             modified = os.fstat(file.fileno()).st_mtime
             is_compressed, chunks = decompressed(chunks_of(file), path)
-            head = chunks.look(lambda head: len(head) < _LONGEST_HEAD and end_of_headers(head) is None)
-            is_mbox = head.startswith(FROM)
+            head = chunks.look(_wants_more)
+            begin = begin_of(head)
+            if begin == len(head):
+                return "the file is empty"
+            if not is_mail(head):
+                return "is no mail: it begins with no header field"
+            is_mbox = head.startswith(FROM, begin)
             is_copied = not file.seekable() or (is_compressed and is_mbox)
+            self._n_files += 1
             if not is_copied and not is_mbox:
-                self._places.append(_Place(_arrived(head, modified), name, path, label=label))
-                return
+                if not is_internal(head):
+                    self._places.append(_Place(_arrived(head[begin:], modified), name, path, label=label))
+                return None
             for offset, length, mail in split(buffered(chunks)):
-                time = _arrived((mail or b"")[:_LONGEST_HEAD], modified)
-                begin = self._copied(mail or b"") if is_copied else offset
-                self._places.append(_Place(time, name, path, begin, length, is_copied, label))
+                time = _arrived((mail or b"")[:LONGEST_HEAD], modified)
+                place = self._copied(mail or b"") if is_copied else offset
+                self._places.append(_Place(time, name, path, place, length, is_copied, label))
+        return None
 
     def _copied(self, mail: bytes) -> int:
         """Copy a mail, and return the offset of the copy."""
@@ -173,16 +226,34 @@ def _bytes_at(place: _Place, mbox: IO[bytes]) -> bytes:
     return mbox.read(place.length)
 
 
-def _files(folder: str) -> Iterator[tuple[str, OSError | None]]:
-    """Yield the files of a folder of mail that are not hidden, then the folders that cannot be listed."""
+def _files(folder: str) -> Iterator[tuple[str, bool, OSError | None]]:
+    """Yield the files of a folder of mail that are not hidden, and whether there are Maildirs in or below their folder;
+    then the folders that cannot be listed.
+    """
     errors: list[OSError] = []
+    found: list[tuple[str, list[str]]] = []
+    above_maildirs: set[Path] = set()
     for path, folders, names in os.walk(folder, onerror=errors.append):
         if any(name in _OF_MAILDIR for name in folders):
             folders[:] = [name for name in _OF_MAILDIR if name in folders]
             names = []
+            above_maildirs.update(Path(path).parents)
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from ((os.path.join(path, name), None) for name in names if not name.startswith("."))
-    yield from ((error.filename or folder, error) for error in errors)
+        found.append((path, [name for name in names if not name.startswith(".")]))
+    for path, names in found:
+        has_maildirs = Path(path) in above_maildirs
+        yield from ((os.path.join(path, name), has_maildirs, None) for name in names)
+    yield from ((error.filename or folder, False, error) for error in errors)
+
+
+def _wants_more(head: bytes) -> bool:
+    """Whether more is needed to see what a file begins with."""
+    rest = head[begin_of(head) :]
+    return len(rest) < LONGEST_HEAD and end_of_headers(rest) is None if rest else len(head) < _MOST_EMPTY
+
+
+def _begins_with_a_separator(head: bytes) -> bool:
+    return separating_date(head[begin_of(head) :].partition(b"\n")[0]) is not None
 
 
 def _arrived(head: bytes, modified: float) -> float:
@@ -207,9 +278,16 @@ def _arrived(head: bytes, modified: float) -> float:
 def _time(date: str) -> float | None:
     """The seconds since 1970 of a date, in UTC unless it names a zone; `None` if it is no date."""
     try:
-        parts = parsedate_tz(date.strip()[:_LONGEST_DATE])
+        date = _iso_date.sub(_as_in_mails, date.strip()[:_LONGEST_DATE])
+        parts = parsedate_tz(date)
         if parts is None:
             return None
         return datetime(*parts[:6], tzinfo=timezone(timedelta(seconds=parts[9] or 0))).timestamp()
     except Exception:  # it raises in many ways
         return None
+
+
+def _as_in_mails(date: re.Match[str]) -> str:
+    year, month, day, time, hours, minutes = date.groups()
+    zone = f"{hours}{minutes or '00'}" if hours else ""
+    return f"{day} {_MONTHS[int(month) - 1]} {year} {time} {zone}"

@@ -62,8 +62,9 @@ def read(
     | `text` | a line, without label | |
 
     A mail is a `str`: its bytes, decoded as Latin-1. Its `id` is its Message-ID, without the angle brackets. What
-    begins with `From ` is an mbox, in either quoting; a folder with `cur` or `new` is a Maildir, without its
-    subfolders. In another folder each file, also in its subfolders, is a mail or an mbox, unless it is hidden. The
+    begins with `From ` is an mbox, in any quoting or with Content-Length; a folder with `cur` or `new` is a Maildir,
+    without its subfolders. In another folder each file, also in its subfolders, is a mail or an mbox, unless it is
+    hidden, or an index of a mail program; one that begins with no header field is no mail, and a bad line. The
     mails of a folder come in order of arrival: by the name of the file in a Maildir, by the line before them in an
     mbox, or else by the first header Received, the header Date or when the file was modified. A mail that cannot be
     read is a bad line.
@@ -125,7 +126,7 @@ def read(
     ------
     StreamError
         If the format, the encoding or another option is unknown, if options do not go together, if a CSV
-        header or Parquet file lacks a field, if there is no mail in a folder, if compressed data or a Parquet
+        header or Parquet file lacks a field, if there is no mail in a folder or file, if compressed data or a Parquet
         file is truncated or damaged, or, without `on_bad_line`, if a line is bad.
     OSError
         If the source cannot be opened or read.
@@ -200,7 +201,7 @@ def read_mail(
     Raises
     ------
     StreamError
-        If there is no mail in one of the folders, at the end if a compressed mbox is truncated or damaged, or, without
+        If there is no mail at any of the paths, at the end if a compressed mbox is truncated or damaged, or, without
         `on_bad_line`, if a mail cannot be read.
     OSError
         If there is nothing at a path, or it cannot be read.
@@ -266,7 +267,8 @@ def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Examp
     if options.format == "mail":
         from stream_pegasos.streams.mail import mail_parser, read_mails
 
-        return read_mails(buffered(chunks), mail_parser(options.label_field, options.labels))
+        path = name if os.path.isfile(name) else None
+        return read_mails(buffered(chunks), mail_parser(options.label_field, options.labels), path)
     encoding, chunks = options.decoder.with_lines(chunks, name, brackets=options.format == "jsonl")
     if options.format == "jsonl" and options.on_lines_of_text is not None and not options.fields:
         begin = _stripped(chunks.look(lambda head: not _stripped(head)))

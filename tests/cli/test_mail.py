@@ -1,5 +1,6 @@
 """Mails in files and folders, labelled by a header or by where they are."""
 
+import gzip
 import json
 import mailbox
 
@@ -10,6 +11,10 @@ from stream_pegasos import MailFeatures, TextClassifier, TextFeatures, load
 
 N = 200
 EIGHT = 1577952000  # 8 o'clock on 2 January 2020
+INTERNAL = (
+    b"From MAILER-DAEMON Thu Jan  2 10:00:00 2020\nX-IMAP: 1577959200 0\n"
+    b"Subject: DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA\n\nThis text is part of your mail folder.\n"
+)
 
 
 @pytest.fixture
@@ -82,12 +87,9 @@ def test_wrong_usage(main, fails, here, mails):
         assert main(f"{command} mail.jsonl {mails}")[0] == 2
     assert main(f"evaluate {mails} --format csv")[0] == 2
     assert "which predict and train read to its end" in fails("run 'spam box'")
-    (here / "empty").mkdir()
     assert "given for both labels" in fails("train --spam ham.mbox --ham ./ham.mbox --save m", code=2)
     TextClassifier(TextFeatures(on="a") + TextFeatures(on="b")).save(here / "fields")
     assert "the model reads the fields a, b, but a mail of" in fails(f"train {mails} --load fields --save m")
-    for files in ("empty", "--spam empty --ham ham.mbox"):
-        assert fails(f"evaluate {files}") == "stream-pegasos: error: empty: there is no mail in this folder\n"
     first, *_, end = fails("evaluate all.mbox").splitlines()
     assert first == "stream-pegasos: mail 1 skipped: no label in a header 'label'" and "--label-field" in end
 
@@ -107,3 +109,25 @@ def test_a_mail_that_cannot_be_read_is_told(main, here, mails):
     assert code == 0 and "1 bad mail\n" in out
     assert err == f"stream-pegasos: mail {N + 1} skipped: spam box/cur/1.gone: No such file or directory\n"
     assert (here / "p.tsv").read_text().rstrip().endswith("No such file or directory")
+
+
+def test_where_there_is_no_mail(main, ok, fails, here, mails):
+    """One sentence for a folder and for a file; beside mails it costs nothing."""
+    ok(f"train {mails} --save m")
+    for name in ("folder", "other", "maildir/new", "index"):
+        (here / name).mkdir(parents=True)
+    (here / "index" / "dovecot-uidlist").write_text("3 V1 N1\n")
+    files = {"file": b"", "lines": b"\r\n\n", "bom": b"\xef\xbb\xbf\n", "packed": gzip.compress(b""), "uw": INTERNAL}
+    for name, data in files.items():
+        (here / name).write_bytes(data)
+    for name in ("folder", "maildir", "index", *files):
+        said = f"{name}: there is no mail in this {'file' if name in files else 'folder'}"
+        for command in ("train --save x", "evaluate", "test m", "predict m"):
+            assert fails(f"{command} {name} --format mail") == f"stream-pegasos: error: {said}\n"
+        for command in ("train --save x", "evaluate", "test m"):
+            both = fails(f"{command} --spam {name} --ham other")
+            assert both == f"stream-pegasos: error: {said}; other: there is no mail in this folder\n"
+            code, out, err = main(f"{command} --spam {name} --ham ham.mbox {'--force' * (command[:5] == 'train')}")
+            assert (code, err) == (0, f"stream-pegasos: mail 1 skipped: {said}\n"), out
+            assert command == "test m" or "1 bad mail" in out
+    assert ok("predict m --format mail", input=b"") == ""

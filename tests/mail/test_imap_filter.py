@@ -153,13 +153,11 @@ def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, step
         process = Process(Path(folder), box)
         process.look()
         for action, which, kill_at, with_checkpoint, is_numbered_anew in steps:
-            new = None
             if action in ("spam", "ham"):
                 mail = b"Message-ID: m%d\nSubject: %s\n\n" % (n, action.encode())
                 n += 1
                 box.put("INBOX", mail)
                 mails[mail] = "Junk" if action == "spam" else "INBOX"
-                new = mail
             elif action.startswith("to ") and mails:
                 mail, target = [*mails][which % len(mails)], action[3:]
                 if mails[mail] != target:
@@ -184,8 +182,6 @@ def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, step
                 if is_numbered_anew:
                     box.number_anew("INBOX")
             process.look()
-            if is_numbered_anew and new is not None and box.where(new) == ["INBOX"]:
-                mails[new] = "INBOX"  # it may have stood there all along
             assert {mail: box.where(mail) for mail in mails} == {mail: [where] for mail, where in mails.items()}
             assert [box.where(mail) for mail in old] == [["INBOX"]] * 2
         process.end(True)
@@ -363,3 +359,92 @@ def test_a_subject_cannot_act_on_a_terminal():
     shown = shown_subject(b"Subject: =?utf-8?q?a=1b[2J=0a=e2=80=ae?= b\n\n")
     assert shown.isprintable() and "a" in shown
     assert len(shown_subject(b"Subject: " + b"long " * 999 + b"\n\n")) < 70
+
+
+def numbered(n, kind, first=0):
+    return [b"Message-ID: %s%d\nSubject: %s\n\n" % (kind, number, kind) for number in range(first, first + n)]
+
+
+def put(box, **mails):
+    for name, some in mails.items():
+        for mail in some:
+            box.put(name, mail)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_what_came_before_a_folder_was_numbered_anew_is_looked_at(tmp_path, is_killed, has_checkpoint):
+    """Each once; what was there at the first look stays, as do mails that were judged."""
+    box = Mailbox(True)
+    old, before, since = numbered(3, b"spam"), numbered(2, b"ham") + numbered(2, b"spam", 10), numbered(3, b"spam", 20)
+    taught = numbered(2, b"ham", 30)
+    old_junk = numbered(2, b"ham", 40)
+    put(box, INBOX=old, Junk=old_junk)
+    process = Process(tmp_path, box)
+    process.look()
+    put(box, INBOX=before)
+    process.look()
+    assert process.filter.counts["judged"] == len(before) and process.ledger.model.n_learned == 0
+    if is_killed:
+        process.end(has_checkpoint)
+        process = Process(tmp_path, box)
+    put(box, INBOX=since, Junk=taught)
+    judged = process.filter.counts["judged"]
+    for name in ("INBOX", "Junk"):
+        box.number_anew(name)
+    process.look()
+    assert process.filter.counts["judged"] == judged + len(since)
+    for _ in range(3):
+        box.number_anew("INBOX")
+        box.number_anew("Junk")
+        process.look()
+    assert process.filter.counts["judged"] == judged + len(since) and process.ledger.model.n_learned == len(taught)
+    assert [*box.folders["INBOX"].values()] == old + before[:2]
+    assert sorted(box.folders["Junk"].values()) == sorted(old_junk + before[2:] + since + taught)
+    process.end(False)
+
+
+def test_pending_mails_are_not_confused_when_the_inbox_is_numbered_anew(tmp_path, monkeypatch):
+    """The number of one is then that of another; and one is gone."""
+    box = Mailbox(True)
+    box.put("INBOX", b"Message-ID: old\nSubject: ham\n\n")
+    process = Process(tmp_path, box)
+    process.look()
+    mails = numbered(4, b"spam")
+    put(box, INBOX=mails)
+    monkeypatch.setattr(process.filter, "_settle", lambda box: None)  # as if it were killed before
+    process.look()
+    assert [*process.ledger.memory.pending] == [2, 3, 4, 5]
+    process.end(False)
+    box.folders["INBOX"] = {2: numbered(1, b"spam", 9)[0], 3: mails[3], 4: mails[0], 5: mails[1]}
+    box.number_anew("INBOX")
+    process = Process(tmp_path, box)
+    process.look()
+    assert box.folders["INBOX"] == {} and process.ledger.memory.pending == {}
+    assert len(box.folders["Junk"]) == 4 and process.ledger.model.n_learned == 0
+    process.end(False)
+
+
+def test_a_memory_that_may_have_forgotten_takes_what_it_does_not_know_as_old(tmp_path):
+    box = Mailbox(True)
+    process = Process(tmp_path, box)
+    process.ledger.memory.window = 8
+    process.look()
+    put(box, INBOX=numbered(6, b"ham"))
+    process.look()
+    box.put("INBOX", numbered(1, b"spam")[0])
+    box.number_anew("INBOX")
+    process.look()
+    assert process.filter.counts["judged"] == 6 and len(box.folders["INBOX"]) == 7
+    process.end(False)
+
+
+def test_old_mails_are_judged_once_with_a_backlog_after_a_first_look(tmp_path):
+    box = Mailbox(True)
+    put(box, INBOX=numbered(1, b"spam"))
+    process = Process(tmp_path, box)
+    process.look()
+    process.filter._backlog = True
+    process.look()
+    assert process.filter.counts == {"judged": 1, "moved": 1}
+    process.end(False)
