@@ -212,7 +212,7 @@ def read_html(markup: str, max_tags: int = MAX_TAGS) -> tuple[Page, int]:
     >>> from stream_pegasos.features.mail_html import read_html
 
     >>> page, _ = read_html('F<b>re</b>e<p>for<i style="display: none">bid</i> <a href="http://x.example">you</a>')
-    >>> "".join(page.seen).split(), page.hidden, page.links
+    >>> "".join(page.seen).split(), "".join(page.hidden).split(), page.links
     (['Free', 'for', 'you'], ['bid'], [('http://x.example', 'you')])
 
     """
