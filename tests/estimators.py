@@ -216,7 +216,7 @@ CASES = [
     Case(
         "adaptive, several and careful",
         lambda: AdaptiveClassifier(threshold={7: 0.3, "red": 0.6}, max_false_positive_rate={"blue": 0.2}),
-        SEVERAL,
+        GROWING,
     ),
     Case(
         "adaptive, one of several careful",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli.console import Failure, naming, note
-from stream_pegasos.cli.models import labels_known, takes_text
+from stream_pegasos.cli.models import takes_text
 from stream_pegasos.cli.options import model_field
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ class DescriptionOptions:
         """Have a model learn what labels mean, if any option is given."""
         from stream_pegasos.learners.label_meaning import LabelsMeant
 
-        meant = LabelsMeant(labels_known(model))
+        meant = LabelsMeant(model.classes)
         descriptions: dict[Any, Any] = {}
         if self.describe_names:
-            labels = labels_known(model) if listed is None else tuple(map(meant, listed))
+            labels = model.classes if listed is None else tuple(map(meant, listed))
             if not labels:
                 raise click.BadParameter(
                     "the labels are not known: name them by --labels", param_hint="--describe-names"

@@ -13,7 +13,7 @@ import click
 
 from stream_pegasos.cli.command import number
 from stream_pegasos.cli.console import Failure, note
-from stream_pegasos.cli.models import labels_known, takes_several
+from stream_pegasos.cli.models import takes_several
 from stream_pegasos.cli.options import service_field
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def labels_for(learner: Any, listed: "tuple[Label, ...] | None") -> "tuple[Label
         learner.check_labels([listed] if takes_several(learner) else listed)
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), param_hint="--labels") from None
-    return tuple(map(LabelsMeant(labels_known(learner)), listed))  # type: ignore[arg-type]
+    return tuple(map(LabelsMeant(learner.classes), listed))  # type: ignore[arg-type]
 
 
 def serve_page(

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
 from stream_pegasos.cli.console import Failure, note, printable
-from stream_pegasos.cli.models import labels_known, message_fields, new_model, takes_lines, takes_several, takes_text
+from stream_pegasos.cli.models import message_fields, new_model, takes_lines, takes_several, takes_text
 from stream_pegasos.cli.options import ModelOptions
 from stream_pegasos.cli.stream import Stream
 
@@ -48,7 +48,7 @@ class Input:
         self.record = "mail" if stream.is_mail else "line"
         self.fields = message_fields(model)
         self.several = takes_several(model)
-        self._meant = LabelsMeant(labels_known(model), stream.listed)
+        self._meant = LabelsMeant(model.classes, stream.listed)
         self.n_bad = 0  # records that could not be read or learned
         self.n_good = 0  # records read
         self.n_blank = 0  # lines that were skipped, as they are blank

@@ -78,11 +78,6 @@ def tell_what_begins_anew(model: Any) -> None:
         note("its drift detector begins anew, as what it was told is not saved")
 
 
-def labels_known(model: Any) -> tuple[Any, ...]:
-    """The labels that a model has learned, without one that was only named as positive."""
-    return tuple(label for label in model.classes if label is not None) if model.n_learned else ()
-
-
 def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"], pos_label: str | None = None) -> None:
     """Warn at the end of labels that look like a mistake: the positive label never came, or many labels, or all that
     came, are new to a model that knew others.
@@ -104,7 +99,7 @@ def tell_of_unknown_labels(model: Any, met: Collection["Label"], only_all: bool 
     """Warn of labels of a file that the model, which learns none of them, does not know; with `only_all` if it knows
     none of them.
     """
-    known = labels_known(model)
+    known = model.classes
     new = [label for label in met if label not in known]
     if new and not (only_all and len(new) < len(met)):
         knows = f"it knows {listed(known)}" if known else "it has learned none"
@@ -115,7 +110,7 @@ def chosen_label(model: Any, text: str, named_by: str) -> Any:
     """The learned label that a text means, also as it is printed."""
     from stream_pegasos.learners.label_meaning import known_label
 
-    known = labels_known(model)
+    known = model.classes
     printed = [label for label in known if printable(label) == text]
     if len(printed) > 1:
         raise click.BadParameter(f"{text!r} may be any of {', '.join(map(repr, printed))}", param_hint=named_by)
@@ -268,7 +263,7 @@ def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
     if "pos_label" in given:
         from stream_pegasos.learners.label_meaning import label_meant
 
-        given["pos_label"] = label_meant(given["pos_label"], labels_known(model))
+        given["pos_label"] = label_meant(given["pos_label"], model.classes)
     if given:
         with naming(path):
             model.set_decision(**given)

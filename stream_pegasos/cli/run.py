@@ -14,7 +14,7 @@ from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note, printable
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
-from stream_pegasos.cli.models import labels_known, resuming, save_model, tell_of_labels
+from stream_pegasos.cli.models import resuming, save_model, tell_of_labels
 from stream_pegasos.cli.stream import Stream
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def run(given: RunOptions) -> None:
             server = end.enter_context(closing(open_sink(given.sink)))
             send = server.send
         messages, labels = _open_sources(given, source, before)
-        known = labels_known(learner)
+        known = learner.classes
         if written is not None:
             written.open(append=progress is not None, written=before.get("output"))
 

@@ -13,7 +13,6 @@ from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_b
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import (
     keep_names,
-    labels_known,
     model_for,
     save_model,
     tell_of_labels,
@@ -64,7 +63,7 @@ def train(given: TrainOptions) -> None:
     asked = labelled_stream(given.file, given.mails, given.stream)
     learner = model_for(asked, given.load, given.model)
     source = Input(asked, learner)
-    known = labels_known(learner)
+    known = learner.classes
     n, start = 0, perf_counter()
     with Interrupt() as interrupt, closing(source):
         if given.load is None:

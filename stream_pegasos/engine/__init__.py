@@ -26,6 +26,8 @@ __all__ = [
     "Scanner",
     "Vocabulary",
     "in_use",
+    "probabilities_many",
+    "probabilities_one",
     "targets_of",
 ]
 
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
         Rows,
         Scanner,
         Vocabulary,
+        probabilities_many,
+        probabilities_one,
         targets_of,
     )
 else:

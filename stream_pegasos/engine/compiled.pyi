@@ -8,4 +8,6 @@ from stream_pegasos.engine.pure import PegasosLearner as PegasosLearner
 from stream_pegasos.engine.pure import Rows as Rows
 from stream_pegasos.engine.pure import Scanner as Scanner
 from stream_pegasos.engine.pure import Vocabulary as Vocabulary
+from stream_pegasos.engine.pure import probabilities_many as probabilities_many
+from stream_pegasos.engine.pure import probabilities_one as probabilities_one
 from stream_pegasos.engine.pure import targets_of as targets_of

@@ -31,7 +31,7 @@ from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 
-__all__ = ["is_changed", "merged_adaptive", "merged_newest", "merged_pegasos"]
+__all__ = ["is_changed", "merged_adaptive", "merged_newest", "merged_pegasos", "mirrored"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -40,6 +40,22 @@ Places = NDArray[np.int64]
 # that learned much of the same their mean.
 SHARED = 0.85
 LARGEST_SINGLE = 2.0**127  # the compiled engine has single precision
+
+
+# What changes its sign, and what changes its place, where two classes in one column have each other's numbers.
+SIGNED = ("values", "log_ratios", "intercept", "intercept_log_ratio", "vector_weights", "sums", "buffer_values")
+OF_EITHER = (("positives", "negatives"), ("n_positives", "n_negatives"), COUNTS[:2], COUNTS[2:])
+
+
+def mirrored(state: State) -> State:
+    """The state of a learner of two classes in one column that had met them in the other order."""
+    made = dict(state)
+    for name in ("coefficients",) if "coefficients" in state else {*SIGNED} & state.keys():
+        made[name] = 0.0 - state[name]  # no −0
+    for one, other in OF_EITHER:
+        if one in state:
+            made[one], made[other] = state[other], state[one]
+    return made
 
 
 class Clock:

@@ -142,9 +142,9 @@ class PredictedBlock:
         predicted = [label if label in known else None for label in said.labels.tolist()]
         columns = [label if label in known else None for label in said.classes]
         outcomes = Outcomes.of(self.y, predicted, columns, said.probabilities)
-        if said.scores.ndim == 1 and model.has_one_margin and set(model.classes).issuperset(self.y):
-            outcomes.classes, outcomes.margins = self.classes, said.scores
-        return outcomes.turned(model.classes)
+        if said.pair and model.pair and set(model.classes).issuperset(self.y):
+            outcomes.classes, outcomes.margins = said.pair, said.scores
+        return outcomes.turned(model.pair)
 
 
 def numbers_at(rows: Floats, places: list[int]) -> list[float]:

@@ -254,7 +254,7 @@ def _late(
                 _pass_over(error, on_refused)
                 continue
             if len(waiting) > delay:
-                known = None not in model.classes
+                known = None not in model.pair
                 learn_next()
                 if not known:
                     yield from take_done()
@@ -315,7 +315,7 @@ def _pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
 def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
     rest = chunk
     # With two classes, the margin tells the predicted label only if both are known.
-    while rest and None in model.classes:
+    while rest and None in model.pair:
         n = _n_of_only(model, rest)
         if n:
             yield from _predict_learn_together(model, rest[:n], threads)
@@ -328,7 +328,7 @@ def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[
 
 def _n_of_only(model: Any, chunk: list[Labelled]) -> int:
     """How many of the first examples have the only label that is known."""
-    known = [label for label in model.classes if label is not None] if model.n_learned else []
+    known = model.classes
     others = (i for i, (_, y, *_) in enumerate(chunk) if len(known) != 1 or (type(y), y) != (type(known[0]), known[0]))
     return next(others, len(chunk))
 

@@ -198,8 +198,10 @@ class MailSplitter:
         for i, line in enumerate(lines):
             if name := NAME.match(line):
                 found.append((name[1], line[name.end() :]))
-            elif line and not line.startswith((">From ", "From ")) and not KNOWN_FIELD.match(
-                "".join(lines[i + 1 : i + 2]).encode("latin-1")
+            elif (
+                line
+                and not line.startswith((">From ", "From "))
+                and not KNOWN_FIELD.match("".join(lines[i + 1 : i + 2]).encode("latin-1"))
             ):
                 body = b"\n\n".join(["\n".join(lines[i:]).encode("latin-1"), *([body] if is_ended else [])])
                 break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,14 +14,13 @@ from river import base
 
 from stream_pegasos.common.checks import check_bool, check_max_features, check_number, check_one_of
 from stream_pegasos.common.packing import unpack
-from stream_pegasos.engine import in_use
+from stream_pegasos.engine import in_use, probabilities_many, probabilities_one
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.decisions import (
     Decision,
     Decisions,
     PerLabel,
-    Tail,
     changed_by_label,
     copied,
     decisions_by_label,
@@ -28,13 +28,16 @@ from stream_pegasos.learners.decisions import (
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, Margins, SignedLabels, check_label, largest, unknown_label
+from stream_pegasos.learners.labels import Labels, Margins, check_label, largest, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
-from stream_pegasos.learners.probabilities import blocks, of_classes, of_example
+from stream_pegasos.learners.probabilities import blocks
 from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["AdaptiveClassifier"]
+
+WHICH_CLASS = "which class is meant? Name it by pos_label, on the command line --pos-label"
 
 
 class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: ignore[misc]
@@ -141,8 +144,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     n_iterations : int
         The number of examples learned or skipped.
     classes : tuple
-        The negative and the positive label, each `None` as long as it is unknown; from a third label on, all labels,
-        these two first.
+        The labels met, in the order in which they came.
+    pair : tuple
+        With up to two labels the negative and the positive one, `None` for one that is to come; otherwise nothing.
     n_drifts : int
         The number of drifts that the detector has detected.
 
@@ -191,14 +195,14 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     >>> for x, y in [({"meeting": 1, "noon": 1}, "work"), ({"see": 1, "you": 1}, "ham")] * 10:
     ...     model.learn_one(x, y)
     >>> model.classes, model.predict_one({"meeting": 1}), model.predict_one({"cheap": 1})
-    (('ham', 'spam', 'work'), 'work', 'spam')
+    (('spam', 'ham', 'work'), 'work', 'spam')
 
     A typo brought a class, which is forgotten:
 
     >>> model.learn_one({"cheap": 1}, "Spam")
     >>> model.forget_class("Spam")
     >>> model.classes
-    ('ham', 'spam', 'work')
+    ('spam', 'ham', 'work')
 
     A filter that may flag one of a hundred good messages flags nothing before it has met five:
 
@@ -254,7 +258,6 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
         by_label = decisions_by_label(threshold, max_false_positive_rate)
         one = None if by_label else Decision(threshold, max_false_positive_rate)  # type: ignore[arg-type]
-        self._decisions = Decisions(by_label if one is None else {} if one.is_by_margin else {None: one})
         self._drift = DriftWatch(drift_detector)
         self.learning_rate = learning_rate
         self.loss = loss
@@ -270,13 +273,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         self.max_false_positive_rate = max_false_positive_rate
         self.drift_detector = drift_detector
         self.max_features = check_max_features(max_features)
-        watched = drift_detector is not None
-        if one is None:
-            self._set_up(self.learner_of("ovr"), Labels(), class_weight, watched=True, by_margin=False)
-        else:
-            is_limited, by_margin = one.limit is not None, one.is_by_margin
-            labels = SignedLabels(pos_label=pos_label, needs_positive=not by_margin, limited=is_limited)
-            self._set_up(self.learner_of("two"), labels, class_weight, is_limited or watched, by_margin)
+        labels = Labels(pos_label=None if pos_label is None else check_label(pos_label))
+        self._set_up(self.learner_of("two"), labels, class_weight)
+        self._set_decisions(labels, by_label if one is None else {} if one.is_by_margin else {None: one})
 
     def learner_of(self, reduction: str) -> AdaptiveLearner:
         """A learner of the engine with these parameters."""
@@ -291,122 +290,117 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             reduction,
         )
 
-    def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
-        if isinstance(self._labels, SignedLabels):
-            self._decide_on_margin(self._labels, threshold, rate, pos_label)
-        else:
-            self._decide_by_label(threshold, rate, pos_label)
-        self._set_ways(self._has_limits() or self.drift_detector is not None, not self._decisions.of_label)
+    def _set_decisions(self, labels: Labels, decisions: Mapping[Any, Decision]) -> None:
+        self._labels = replace(labels, needs_positive=None in decisions)
+        self._decisions = Decisions(decisions)
+        self._set_ways(self._has_limits() or self.drift_detector is not None, not decisions)
 
     def _has_limits(self) -> bool:
         return any(decision.limit is not None for decision in self._decisions.of_label.values())
 
-    def _decide_on_margin(
-        self, known: SignedLabels, threshold: PerLabel, rate: PerLabel, pos_label: Label | None
-    ) -> None:
-        of_label = [label for given in (threshold, rate) if isinstance(given, Mapping) for label in given]
-        if len({*of_label, *([] if pos_label is None else [pos_label])}) > 1:
-            raise ValueError("only the thresholds and limits of one label can be set in a model of two classes")
-        if of_label:
-            pos_label = check_label(of_label[0])
-        threshold, rate = (
-            value.get(of_label[0]) if isinstance(value, Mapping) else value for value in (threshold, rate)
-        )
-        pos_label = self.pos_label if pos_label is None else pos_label
-        negative, positive = known.known
-        there = [label for label in known.known if label is not None] if known.met else []
-        is_exchanged = pos_label is not None and pos_label == negative
-        now = self._decisions.of_label.get(None, Decision())
-        before = Decision(now.threshold) if is_exchanged and rate is not None else now
-        decision = before.changed(threshold, rate, self._negatives(is_exchanged), not self.n_iterations)
-        limited, by_margin = decision.limit is not None, decision.is_by_margin
-        labels = SignedLabels(pos_label=pos_label, needs_positive=not by_margin, limited=limited).with_labels(there)
-        if not isinstance(labels, SignedLabels):
-            raise ValueError(unknown_label(pos_label, known.classes))
-        if there and labels.positive == negative and negative is not None:
-            if limited and rate is None:
-                raise ValueError(f"the limit of false positives is for {positive!r}; set one for {pos_label!r}")
-            self._learner.negate()
-        self._labels, self._decisions = labels, Decisions({} if by_margin else {None: decision})
-        self.pos_label, self.threshold = pos_label, decision.threshold
-        self.max_false_positive_rate = None if decision.limit is None else decision.limit.rate
+    def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+        labels, now = self._labels, dict(self._decisions.of_label)
+        named = [label for given in (threshold, rate) if isinstance(given, Mapping) for label in given]
+        is_for_one = now.keys() <= {None}
+        if (
+            named
+            and is_for_one
+            and len(labels.known) < 3
+            and len({*named, *([] if pos_label is None else [pos_label])}) < 2
+        ):
+            pos_label, named = check_label(named[0]), []
+            threshold, rate = (
+                next(iter(value.values())) if isinstance(value, Mapping) else value for value in (threshold, rate)
+            )
+        if pos_label is not None:
+            labels = replace(labels, pos_label=pos_label)
+            if len(labels.known) > 1 and labels.positive == len(labels.known):
+                raise ValueError(unknown_label(pos_label, labels.known))
+        positive = self.pos_label if pos_label is None else pos_label
+        if is_for_one and not named:
+            decisions = self._with_decision(labels, threshold, rate, positive)
+        else:
+            now = {self._positive_label if label is None else label: decision for label, decision in now.items()}
+            meant = next(iter(now)) if pos_label is None and len(now) == 1 else positive
+            if meant is None and not all(value is None or isinstance(value, Mapping) for value in (threshold, rate)):
+                raise ValueError(WHICH_CLASS)
+            decisions = changed_by_label(
+                now, threshold, rate, [] if meant is None else [meant], self._negatives, not self.n_iterations
+            )
+            for label in decisions:
+                if labels.known and label not in labels.known:
+                    raise ValueError(unknown_label(label, labels.known))
+        self._set_decisions(labels, decisions)
+        self.pos_label, parameters = positive, parameters_of_decisions(decisions)
+        self.threshold, self.max_false_positive_rate = parameters["threshold"], parameters["max_false_positive_rate"]
 
-    def _negatives(self, is_exchanged: bool) -> Tail:
-        """The histogram of the newest negatives' margins, or of the positives' if the two labels are exchanged."""
-        mistakes = self._learner.mistakes()
-        if is_exchanged:
-            return Tail.of_mistakes(mistakes["n_newest_positives"], mistakes["false_negatives"])
-        return Tail.of_mistakes(mistakes["n_newest_negatives"], mistakes["false_positives"])
+    def _with_decision(self, labels: Labels, threshold: Any, rate: Any, named: Label | None) -> dict[Any, Decision]:
+        """The decision for the positive one of these labels, which is the one that is `named`."""
+        before = self._decisions.of_label.get(None)
+        if before is None and named is None and len(labels.known) > 2:
+            raise ValueError(WHICH_CLASS)
+        if before is not None and before.limit is not None and labels.positive != self._labels.positive:
+            if rate is None:
+                raise ValueError(f"the limit of false positives is for {self._positive_label!r}; set one for {named!r}")
+            before = Decision(before.threshold)
+        decision = (before or Decision()).changed(threshold, rate, self._negatives(named), not self.n_iterations)
+        if decision.is_by_margin:
+            return {}
+        if named is None and before is None:
+            Labels(needs_positive=True).with_labels(labels.known)  # which raises where nothing says which it is
+        return {None: decision}
 
-    def _decide_by_label(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
-        now = self._decisions.of_label
-        if pos_label is None:
-            pos_label = next(iter(now)) if len(now) == 1 else self.pos_label
-        if pos_label is None and not all(value is None or isinstance(value, Mapping) for value in (threshold, rate)):
-            raise ValueError("which class is meant? Name it by pos_label, on the command line --pos-label")
-        decisions = changed_by_label(now, threshold, rate, [] if pos_label is None else [pos_label])
-        for label in decisions:
-            if self.classes and label not in self.classes:
-                raise ValueError(unknown_label(label, self.classes))
-        is_one = pos_label in decisions and not isinstance(threshold, Mapping) and not isinstance(rate, Mapping)
-        # One number of one half stands for no decision of its own; a file without any has three classes at least.
-        if is_one and decisions[pos_label].is_by_margin and len(self.classes) > 2:  # type: ignore[index]
-            del decisions[pos_label]  # type: ignore[arg-type]
-        self._decisions = Decisions(decisions)
-        parameters = parameters_of_decisions(decisions) if decisions else {"threshold": 0.5}
-        self.threshold = parameters["threshold"]
-        self.max_false_positive_rate = parameters.get("max_false_positive_rate")
+    @property
+    def _positive_label(self) -> Label | None:
+        return next(iter(self._labels.known[self._labels.positive :]), self._labels.pos_label)
 
-    def grow(self) -> None:
-        if None in self._decisions.of_label:
-            labels: Any = self._labels
-            positive = labels.known[1]
-            if labels.only_named and labels.met:
-                others = ", ".join(map(repr, labels.targets))
-                warnings.warn(
-                    f"the threshold or limit of false positives is for {positive!r}, a label that has not come: "
-                    f"it holds neither for {others} nor for the new label",
-                    UserWarning,
-                    stacklevel=2,
-                )
-            self._decisions = Decisions({positive: self._decisions.of_label[None]})
-        super().grow()
+    def _negatives(self, label: Label | None) -> Tail | None:
+        """The histogram of the newest negatives' margins of a class, where one is kept; `None` is the positive one."""
+        number = self._labels.positive if label is None else int(self._labels.targets.get(label, 1))
+        if self._learner.several:
+            return None
+        n_negatives, n_positives, false_positives, false_negatives = self._learner.mistakes().values()
+        return Tail.of_mistakes(*((n_negatives, false_positives) if number else (n_positives, false_negatives)))
+
+    def _tell_of_labels(self, before: Labels) -> None:
+        super()._tell_of_labels(before)
+        known, positive = self._labels.known, self._positive_label
+        if None in self._decisions.of_label and len(before.known) < 2 <= self._labels.positive == len(known):
+            warnings.warn(
+                f"the threshold or limit of false positives is for {positive!r}, a label that has not come: "
+                f"it holds neither for {', '.join(map(repr, known[:-1]))} nor for the new label",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def label_of(self, margins: Margins) -> Any:
         if self._by_margin:
             return self._labels.label(margins)
-        probabilities = of_example(margins, self._learner.calibrated_for(margins))
-        return self._labels.choices[self._decisions.number(self._labels.classes, margins, probabilities)]
+        probabilities = probabilities_one(margins, self._learner.calibrated)
+        return self._labels.choices[self._decisions.number(self._labels, margins, probabilities)]
 
     def _copied_decisions(self) -> Decisions:
         return Decisions(copied(self._decisions.of_label)) if self._has_limits() else self._decisions
 
-    def _decided(
-        self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None, n_undecided: int = 0
-    ) -> Decided:
+    def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
         margins = found.margins
-        if n_undecided:
-            margins = margins.copy()
-            margins[:n_undecided, 1:] = -np.inf
         if self._by_margin:
-            return largest(margins) if n_undecided else None
+            return None
         if len(margins) == 1:
-            of_one = margins[0].tolist(), of_example(found.margins[0], found.calibrated[0].tolist())
+            of_one = margins[0].tolist(), probabilities_one(margins[0], found.calibrated[0].tolist())
             of_learned = () if learned is None else (float(learned.targets[0]), float(learned.weights[0]))
-            return np.array([self._decisions.number(labels.classes, *of_one, *of_learned)])
+            return np.array([self._decisions.number(labels, *of_one, *of_learned)])
         decided = []
         for rows in blocks(margins):
-            probabilities = of_classes(found.margins[rows], found.calibrated[rows])
+            probabilities = probabilities_many(margins[rows], found.calibrated[rows])
             these = None if learned is None else WeightedTargets(*(each[rows] for each in learned))
-            decided.append(self._decisions.numbers(labels.classes, margins[rows], probabilities, these))
+            decided.append(self._decisions.numbers(labels, margins[rows], probabilities, these))
         return np.concatenate(decided)
 
     def _limited(self) -> Mapping[Label, float]:
-        of_label = self._decisions.of_label
-        if None in of_label:  # as labels share a margin
-            positive = self._labels.classes[1]
-            return limited({} if positive is None else {positive: of_label[None]})
-        return limited(of_label)
+        decisions = self._decisions.of_label.items()
+        named: Any = {self._positive_label if label is None else label: decision for label, decision in decisions}
+        return limited(named)
 
     def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
         decided = largest(found.margins) if found.decided is None else found.decided
@@ -420,9 +414,10 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
-        if self._by_margin:
-            return
-        if len(self._decisions.of_label) == 1 and not self.has_one_margin:  # a class that the parameters need not name
-            ((label, _),) = values["decisions"]
-            self._decisions = Decisions(dict.fromkeys([unpack(label)], *self._decisions.of_label.values()))
-        self._decisions.set_state(values["decisions"])
+        decisions = values.get("decisions", [])
+        if None in self._decisions.of_label and len(decisions) == 1:  # a file of version 0.2 names the positive label
+            ((label, limit),) = decisions
+            if label is not None:
+                self._labels = replace(self._labels, pos_label=unpack(label))
+            decisions = [[None, limit]]
+        self._decisions.set_state(decisions)

@@ -311,10 +311,11 @@ class Classifier(LearnsRows, OneByOne, base.Estimator):
         """The predictions that raw scores make; `n_learned` is how many examples were learned before each of them."""
         labels, n_learned = self._labels, self.n_learned if n_learned is None else n_learned
         return Predictions(
-            found.margins[:, 1] if self.has_one_margin else found.margins,
+            labels.scores_many(found.margins),
             lambda: labels.labels_many(found.margins, found.decided),
             lambda: labels.probabilities_many(found.margins, found.calibrated, n_learned),
             self._limited(),
+            labels.pair,
         )
 
     # What an estimator may change.

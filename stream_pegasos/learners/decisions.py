@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import check_integer, check_number, check_share
+from stream_pegasos.common.checks import check_share
 from stream_pegasos.common.packing import pack, unpack
-from stream_pegasos.common.sums import sum_in_order
-from stream_pegasos.engine.pure.driver import LARGEST_LESSON
-from stream_pegasos.engine.pure.mistakes import SIZES_IN_OCTAVE, SMALLEST
+from stream_pegasos.learners.false_positives import FIRST, FalsePositiveLimit, Tail
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import check_label, largest
+from stream_pegasos.learners.labels import Labels, check_label, largest
 from stream_pegasos.learners.predictions import WeightedTargets
 from stream_pegasos.learners.probabilities import Floats
 
@@ -31,13 +29,6 @@ __all__ = [
     "none_if_empty",
     "parameters_of_decisions",
 ]
-
-# No margin is larger, nor any sum of margins.
-LARGEST_MARGIN = 1e307
-# The cut aims at this share of the rate, as examples to come may differ from those met.
-AIM = 0.9
-# Nothing is flagged before this share of 1/rate negatives is known.
-FIRST = 0.05
 
 NOTHING_KEPT = (
     "nothing is kept to choose a cut from, as the model has learned several classes, or several labels, without a "
@@ -121,33 +112,28 @@ class Decisions:
     Parameters
     ----------
     of_label
-        The decisions by label; or, by `None`, that of the second of two labels, whichever that is.
+        The decisions by label; or, by `None`, that of the positive label, whichever that is.
     """
 
     def __init__(self, of_label: Mapping[Any, Decision]) -> None:
         self.of_label = of_label
 
-    def _of_numbers(self, classes: tuple[Label | None, ...], n: int) -> dict[int, Decision]:
+    def _of_numbers(self, labels: Labels, n: int) -> dict[int, Decision]:
         """The decisions by the numbers of their classes, the first n of which have columns."""
-        if None in self.of_label:
-            return {1: self.of_label[None]}
-        there = classes[:n]
-        return {there.index(label): decision for label, decision in self.of_label.items() if label in there}
+        decisions = self.of_label.items()
+        numbers = [labels.positive if of is None else labels.targets.get(of, n) for of, _ in decisions]
+        return {int(number): each for number, (_, each) in zip(numbers, decisions, strict=True) if number < n}
 
     def number(
         self,
-        classes: tuple[Label | None, ...],
+        labels: Labels,
         margins: Sequence[float],
         probabilities: Sequence[float],
         target: float | None = None,
         weight: float = 1.0,
     ) -> int:
         """What `numbers` gives for one example, much faster."""
-        own = self._of_numbers(classes, len(margins))
-        if len(own) == 1 and len(margins) == 2 and target is None and -math.inf not in margins:  # as in most filters
-            ((number, one),) = own.items()
-            lead = (margins[number] - margins[1 - number]) / 2.0
-            return number if one.allows(lead, probabilities[number]) else 1 - number
+        own = self._of_numbers(labels, len(margins))
         allowed = other = -1
         n_known = 0
         for number, margin in enumerate(margins):
@@ -168,7 +154,7 @@ class Decisions:
 
     def numbers(
         self,
-        classes: tuple[Label | None, ...],
+        labels: Labels,
         margins: Floats,
         probabilities: Floats,
         learned: WeightedTargets | None = None,
@@ -178,7 +164,7 @@ class Decisions:
         """
         known = np.isfinite(margins)
         allowed, others = np.zeros(margins.shape, bool), np.where(known, margins, -np.inf)
-        for number, decision in self._of_numbers(classes, margins.shape[1]).items():
+        for number, decision in self._of_numbers(labels, margins.shape[1]).items():
             of_negatives = None if learned is None else (learned.targets != number) * learned.weights
             allowed[:, number] = decision.allows(leads(margins, number), probabilities[:, number], of_negatives)
             others[:, number] = -np.inf
@@ -244,9 +230,16 @@ def none_if_empty(value: PerLabel) -> PerLabel:
 
 
 def changed_by_label(
-    decisions: Mapping[Label, Decision], threshold: PerLabel, rate: PerLabel, labels: Iterable[Label]
-) -> dict[Label, Decision]:
-    """The decisions after a change of those that `threshold` and `rate` name; a single number is for all `labels`."""
+    decisions: Mapping[Any, Decision],
+    threshold: PerLabel,
+    rate: PerLabel,
+    labels: Iterable[Any],
+    negatives: Callable[[Any], Tail | None] = lambda _: None,
+    is_new: bool = False,
+) -> dict[Any, Decision]:
+    """The decisions after a change of those that `threshold` and `rate` name; a single number is for all `labels`.
+    `negatives` gives what is known of them for a label without a limit; of a model that `is_new` nothing need be.
+    """
 
     def of_label(value: PerLabel) -> Mapping[Label, float]:
         if isinstance(value, Mapping):
@@ -255,13 +248,17 @@ def changed_by_label(
 
     thresholds, rates = of_label(threshold), of_label(rate)
     changed = dict(decisions)
-    for label in dict.fromkeys(map(check_label, [*thresholds, *rates])):
-        changed[label] = changed.get(label, Decision()).changed(thresholds.get(label), rates.get(label))
+    for label in dict.fromkeys([*thresholds, *rates]):
+        before, own = changed.get(label, Decision()), None if label is None else check_label(label)
+        changed[own] = before.changed(thresholds.get(label), rates.get(label), negatives(label), is_new)
     return changed
 
 
-def parameters_of_decisions(decisions: Mapping[Label, Decision]) -> dict[str, Any]:
+def parameters_of_decisions(decisions: Mapping[Any, Decision]) -> dict[str, Any]:
     """The parameters of a classifier that has these decisions by label."""
+    if decisions.keys() <= {None}:
+        one = decisions.get(None, Decision())
+        return {"threshold": one.threshold, "max_false_positive_rate": None if one.limit is None else one.limit.rate}
     return {
         "threshold": {label: decision.threshold for label, decision in decisions.items()},
         "max_false_positive_rate": {
@@ -300,149 +297,3 @@ def leads(margins: Floats, number: int) -> Floats:
     own, best = margins[:, number], np.delete(margins, number, axis=1).max(axis=1, initial=-np.inf)
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(best), (own - best) / 2.0, own)
-
-
-class Tail:
-    """A histogram of the margins of negative examples, with 128 bins for each power of 2. All counts are halved when
-    they reach 32,768, so that the newest examples count most.
-    """
-
-    MOST = 1 << 15
-    IN_OCTAVE = 128  # bins from a power of 2 to the next
-    SMALLEST = 16  # sizes below 2^−16 share a bin, as do those above 2^15
-    OF_SIGN = 2 * SMALLEST * IN_OCTAVE  # bins of margins of one sign
-
-    def __init__(self) -> None:
-        self.n = 0.0
-        self.counts: dict[int, float] = {}  # by the number of the bin; the lowest margins are in the first bins
-
-    @classmethod
-    def of_mistakes(cls, n: float, sizes: NDArray[np.float64]) -> Tail:
-        """The histogram of `n` margins, given how many of those above 0 are in each bin of `Mistakes`. The others are
-        taken to be just below 0.
-        """
-        tail = cls()
-        step = tail.IN_OCTAVE // SIZES_IN_OCTAVE
-        first = tail.OF_SIGN + tail.IN_OCTAVE * (tail.SMALLEST + SMALLEST)
-        tail.counts = {first + step * (place + 1) - 1: size for place, size in enumerate(sizes.tolist()) if size}
-        tail.counts[tail.OF_SIGN - 1] = max(n - float(sizes.sum()), 0.0)
-        tail.n = sum_in_order(tail.counts.values())
-        return tail
-
-    def learn(self, margin: float, weight: float = 1.0) -> int:
-        """Count a margin so many times, and return the number of its bin."""
-        mantissa, exponent = math.frexp(margin)
-        place = self.IN_OCTAVE * (exponent + self.SMALLEST) + int(self.IN_OCTAVE * (2.0 * abs(mantissa) - 1.0))
-        place = min(max(place, 0), self.OF_SIGN - 1) if mantissa else 0
-        number = self.OF_SIGN + place if mantissa > 0.0 else self.OF_SIGN - 1 - place
-        self.counts[number] = self.counts.get(number, 0.0) + weight
-        self.n += weight
-        if self.n >= self.MOST:
-            self.n /= 2.0
-            self.counts = {place: count / 2.0 for place, count in self.counts.items()}
-        return number
-
-    def lowest(self, n: float) -> tuple[int, float]:
-        """The lowest bin such that at most `n` margins lie in it and above, and how many do."""
-        number, above = 0, 0.0
-        for place in sorted(self.counts, reverse=True):
-            if above + self.counts[place] > n:
-                number = place + 1
-                break
-            above += self.counts[place]
-        return number, above
-
-    def edge(self, number: int) -> float:
-        """The lower end of a bin."""
-        if number in (0, 2 * self.OF_SIGN):
-            return LARGEST_MARGIN if number else -LARGEST_MARGIN
-        if number == self.OF_SIGN:
-            return 0.0
-        place = number - self.OF_SIGN if number > self.OF_SIGN else self.OF_SIGN - number
-        exponent, part = divmod(place, self.IN_OCTAVE)
-        return math.copysign(
-            math.ldexp(1.0 + part / self.IN_OCTAVE, exponent - self.SMALLEST - 1), number - self.OF_SIGN
-        )
-
-    def get_state(self) -> dict[str, Any]:
-        places = sorted(self.counts)
-        return {"n": self.n, "places": places, "counts": [self.counts[place] for place in places]}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over a state.
-
-        Raises
-        ------
-        LookupError, TypeError, ValueError
-            If it cannot have been reached.
-        """
-        check_number("n", state["n"], 0.0, self.MOST)
-        counts: dict[int, float] = {}
-        for place, count in zip(state["places"], state["counts"], strict=True):
-            check_integer("place", place, 0, 2 * self.OF_SIGN - 1)
-            check_number("count", count, 0.0, self.MOST)
-            counts[place] = float(count)
-        if not math.isclose(math.fsum(counts.values()), state["n"], abs_tol=1e-6):
-            raise ValueError(f"{state['n']} margins are not those counted")
-        self.n, self.counts = float(state["n"]), counts
-
-
-class FalsePositiveLimit:
-    """Keeps the share of negative examples that are flagged near a rate, and seldom far above it.
-
-    An example is flagged only above a cut-off: the lowest one that at most a share of 0.9 · rate of the negatives
-    exceeded, by their margins before they were learned. The cut-off is a quantile: of negatives like those before, no
-    larger share is expected above it. Nothing is flagged before 0.05/rate negatives are known.
-    """
-
-    def __init__(self, rate: float, negatives: Tail | None = None) -> None:
-        self.rate = rate
-        self.negatives = Tail() if negatives is None else negatives
-        self._choose()
-
-    @property
-    def knows_enough(self) -> bool:
-        """Whether there are enough negatives to flag anything."""
-        return self.rate * self.negatives.n >= FIRST
-
-    @property
-    def _most(self) -> float:
-        return AIM * self.rate * self.negatives.n
-
-    def _choose(self) -> None:
-        self._lowest, self._above = self.negatives.lowest(self._most)
-        self._set_cut()
-
-    def _set_cut(self) -> None:
-        self.cut = self.negatives.edge(self._lowest) if self.knows_enough else LARGEST_MARGIN
-
-    def learn(self, margin: float, weight: float = 1.0) -> None:
-        """Count the margin of a negative example of this weight, and move the cut, by a few bins."""
-        before, weight = self.negatives.n, min(weight, LARGEST_LESSON)
-        number = self.negatives.learn(margin, weight)
-        if self.negatives.n < before:  # all were halved
-            self._choose()
-            return
-        counts, most = self.negatives.counts, self._most
-        self._above += weight * (number >= self._lowest)
-        while self._above > most:
-            self._above -= counts.get(self._lowest, 0.0)
-            self._lowest += 1
-        while self._lowest and self._above + counts.get(self._lowest - 1, 0.0) <= most:
-            self._lowest -= 1
-            self._above += counts.get(self._lowest, 0.0)
-        self._set_cut()
-
-    def get_state(self) -> dict[str, Any]:
-        return self.negatives.get_state()
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over a state.
-
-        Raises
-        ------
-        LookupError, TypeError, ValueError
-            If it cannot have been reached.
-        """
-        self.negatives.set_state(state)
-        self._choose()

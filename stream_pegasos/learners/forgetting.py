@@ -18,7 +18,7 @@ from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.class_weights import ClassWeights
 from stream_pegasos.learners.inspection import Inspectable
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, unknown_label
+from stream_pegasos.learners.labels import unknown_label
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Forgetful", "most_important"]
@@ -56,19 +56,18 @@ class Forgetful(Inspectable):
     def _forget_class(self, label: Label) -> None:
         if label not in self._labels.targets:
             raise ValueError(unknown_label(label, self.classes))
-        if self.has_one_margin:
-            self.grow()
+        if not self._learner.several:
+            self.grow(len(self._labels.known))
         learner = without_column(self._learner, self._labels.known.index(label))
         self._class_weights.forget(label)
         self._learner, self._labels = learner, self._labels.without(label)
 
-    def grow(self) -> None:
-        """Replace the one margin of two labels by a margin for each label that was met."""
+    def grow(self, n_known: int) -> None:
+        """Give each of the classes that are known a column of its own, where two share one."""
         learner = grown(self._learner)
-        for number in (1, 0):
-            if self._labels.known[number] not in self._labels.targets:
-                learner = without_column(learner, number)
-        self._learner, self._labels = learner, Labels().with_labels(self._labels.targets)
+        for number in range(1, n_known - 1, -1):
+            learner = without_column(learner, number)
+        self._learner = learner
 
     def forget_names(self) -> None:
         """Forget the names of no feature, and number the others anew."""

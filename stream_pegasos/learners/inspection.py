@@ -29,30 +29,34 @@ class Inspectable(Saveable):
     _vocabulary: Vocabulary
 
     @property
-    def has_one_margin(self) -> bool:
-        """Whether two classes share one margin; otherwise each class has a margin, or a column, of its own."""
-        return not self._core._learner.several
+    def classes(self) -> tuple[Label, ...]:
+        """The labels that are known, in the order in which they came."""
+        return self._core._labels.classes
 
     @property
-    def classes(self) -> tuple[Label | None, ...]:
-        return self._core._labels.classes
+    def pair(self) -> tuple[Label | None, ...]:
+        """Where an example has a single score, as with two labels: the one for which a score below 0 speaks, and that
+        for one above 0; `None` for a label yet to come. Where each label has a score, nothing.
+        """
+        return self._core._labels.pair
 
     @property
     def n_learned(self) -> int:
         """How many examples were learned; exact if every example is a step, and otherwise nearly so."""
         return self._learner.n_iterations
 
-    def _columns(self) -> dict[Any, int] | None:
-        """The column of each class; `None` if two classes share one."""
-        return {label: column for column, label in enumerate(self.classes)} if self._learner.several else None
+    def _by_class(self, numbers: Floats) -> Floats:
+        """Rows with a number for each class, or for the positive one of two, given rows with one for each column."""
+        if not self._learner.several:
+            numbers = np.concatenate((-numbers, numbers), axis=1)
+        return self._labels.scores_many(numbers) + 0.0  # no −0
 
     def _intercepts(self) -> Any:
-        values, columns = self._learner.intercept.tolist(), self._columns()
-        return values[0] if columns is None else {of: values[column] + 0.0 for of, column in columns.items()}  # no −0
+        (values,) = self._by_class(self._learner.intercept[np.newaxis]).tolist()
+        return dict(zip(self.classes, values, strict=False)) if isinstance(values, list) else values
 
     def _n_columns(self) -> int:
-        columns = self._columns()
-        return 1 if columns is None else len(columns)
+        return len(self.classes) if self._learner.several else 1
 
     @property
     def n_iterations(self) -> int:
@@ -70,13 +74,13 @@ class Inspectable(Saveable):
         with self.lock:
             keys, values = core._learner.items()
             order = np.argsort(keys, kind="stable")
-            names, values = [core._vocabulary.name(key) for key in keys[order].tolist()], values[order]
-            columns = core._columns()
-        if columns is None:
-            return dict(zip(names, values[:, 0].tolist(), strict=True))
+            names, values = [core._vocabulary.name(key) for key in keys[order].tolist()], core._by_class(values[order])
+            classes = core.classes
+        if values.ndim == 1:
+            return dict(zip(names, values.tolist(), strict=True))
         return {
             of: {names[i]: float(values[i, column]) for i in np.flatnonzero(values[:, column]).tolist()}
-            for of, column in columns.items()
+            for column, of in enumerate(classes)
         }
 
     @property
@@ -92,8 +96,7 @@ class Inspectable(Saveable):
         """
         core = self._core_with("weights")
         with self.lock:
-            weights, columns = core._learner.weights_of(keys), core._columns()
-        return weights if columns is None else weights[:, list(columns.values())]
+            return core._by_class(core._learner.weights_of(keys)).reshape(len(keys), -1)
 
     @property
     def _core(self) -> Inspectable:
@@ -122,17 +125,18 @@ class Inspectable(Saveable):
     # Of an example.
 
     def margins_of(self, encoder: Encoder, x: Any) -> Margins:
-        return self._learner.margins(encoder, x)
+        """The margins of the classes that are known."""
+        found, n_known = self._learner.margins(encoder, x), len(self._labels.known)
+        return found if n_known > 1 else found[:n_known]
 
     def label_of(self, margins: Margins) -> Any:
         return self._labels.label(margins)
 
     def probabilities_of(self, margins: Margins) -> dict[Any, float]:
-        return self._labels.probabilities(margins, self._learner.calibrated_for(margins), self.n_learned)
+        return self._labels.probabilities(margins, self._learner.calibrated, self.n_learned)
 
     def score_of(self, margins: Margins) -> Any:
-        columns = self._columns()
-        return float(margins[1]) if columns is None else {of: float(margins[c]) for of, c in columns.items()}
+        return self._labels.score(margins)
 
     def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
         """What the features, the vector and the intercept of an example add to the margin; for models that can
@@ -147,11 +151,14 @@ class Inspectable(Saveable):
         """The columns whose margins are explained."""
         if label is not None and label not in self.classes:
             raise ValueError(f"{label!r} is none of the classes {self.classes}")
-        columns = self._columns()
-        if columns is None:
-            return [(0, -1.0 if label is not None and label == self.classes[0] else 1.0)]
+        labels = self._labels
+        number = min(labels.positive, 1) if label is None else int(labels.targets[label])
+        if not self._learner.several:
+            return [(0, 2.0 * number - 1.0)]
+        if labels.pair and len(labels.known) == 2:
+            return [(number, 0.5), (1 - number, -0.5)]
         if label is not None:
-            return [(columns[label], 1.0)]
+            return [(number, 1.0)]
         margins = self.margins_of(encoder, x)
         predicted = self.label_of(margins)
-        return [] if predicted is None else first_against_second(margins, columns[predicted])
+        return [] if predicted is None else first_against_second(margins, int(labels.targets[predicted]))

@@ -21,7 +21,7 @@ from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.files import RemovedError
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import SignedLabels
+from stream_pegasos.learners.labels import Labels, check_label
 from stream_pegasos.learners.predictions import RawScores
 
 __all__ = ["KernelPegasosClassifier"]
@@ -104,7 +104,8 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
         options = float(l2), float(t0), float(gamma), float(coef0), int(degree), int(budget or 0)
         learner = KernelLearner(kernel, *options)
         # Watched, as a step that fails is undone as a whole.
-        self._set_up(learner, SignedLabels(pos_label=pos_label, grows=False), class_weight, watched=True)
+        named = None if pos_label is None else check_label(pos_label)
+        self._set_up(learner, Labels(pos_label=named, most=2), class_weight, watched=True)
 
     @property
     def support_vectors(self) -> list[dict[Any, float]]:
@@ -117,7 +118,7 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
     @property
     def dual_coef(self) -> NDArray[np.float64]:
         with self.lock:
-            return self._learner.get_state()["coefficients"]  # type: ignore[no-any-return]
+            return self._by_class(self._learner.get_state()["coefficients"][:, np.newaxis])
 
     def _learn_targets(self, *args: Any, **kwargs: Any) -> RawScores:
         before, names = self._learner.copied(), self._vocabulary.names
@@ -187,11 +188,6 @@ class KernelLearner(Learner, is_rule=False):
     @property
     def n_held(self) -> int:
         return len(self._columns)
-
-    def negate(self) -> None:
-        self.is_negated = not self.is_negated
-        *features, numbers, named = self._vectors
-        self._vectors = (*features, numbers * [[-1.0], [1.0], [1.0]], named)
 
     def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         keys = [key for key, value in zip(row.keys, row.values, strict=True) if value]

@@ -2,60 +2,107 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack, unpack
-from stream_pegasos.engine import targets_of
+from stream_pegasos.engine import probabilities_many, probabilities_one, targets_of
 from stream_pegasos.learners.label_meaning import TRUTHS, Label, truth_of, written_like
-from stream_pegasos.learners.probabilities import Floats, for_each, of_classes, of_example, of_only
+from stream_pegasos.learners.probabilities import Floats, for_each, of_only
 
 Margins = Any  # of one example by class: a list, or an array where each class has a column
 
 
 @dataclass
 class Labels:
-    """The labels of a model, numbered in the order in which they came. The one with the largest margin is predicted."""
+    """The labels of a model, numbered in the order in which they came; their numbers never change. The one with the
+    largest margin is predicted.
 
-    known: tuple[Label | None, ...] = ()
-    targets: dict[Any, float] = field(default_factory=dict)  # the number of each label met
+    One of two labels is the positive one, for which a single number above 0 stands, as in River and scikit-learn: that
+    of `pos_label`; without it `True`, 1 beside 0 or −1, or "true" beside "false"; of other labels the second one that
+    comes, which `needs_positive` refuses, as a decision rests on it.
+    """
+
+    known: tuple[Label, ...] = ()
+    pos_label: Label | None = None  # the positive one, once it is named or two labels say which it is
+    needs_positive: bool = False
+    by_label: bool = False  # whether even two classes have a score each
+    most: int | None = None  # how many labels there may be
+    positive: int = field(init=False)  # the number of the positive class; that of the next class where it is to come
+    # Where an example has a single score, the negative and the positive label, `None` for one to come; else nothing.
+    pair: tuple[Label | None, ...] = field(init=False)
+    targets: dict[Any, float] = field(init=False)  # the number of each label
     choices: tuple[Label | None, ...] = field(init=False)  # what to predict for each number, the last for −1
 
     def __post_init__(self) -> None:
-        self.choices = (*self.known, None)
+        self.positive = self._find_positive()
+        self.pair = self._find_pair()
+        self.targets = {label: float(number) for number, label in enumerate(self.known)}
+        # Two classes may share a column before one or both have come. River expects False of a model for two alone.
+        nothing = False if self.most == 2 and self.pos_label is None and not self.known else None
+        self.choices = (*((self.known * 2)[: max(len(self.known), 2)] or (nothing, nothing)), nothing)
 
     @property
-    def classes(self) -> tuple[Label | None, ...]:
+    def classes(self) -> tuple[Label, ...]:
         return self.known
+
+    def _find_positive(self) -> int:
+        if self.pos_label is not None:
+            named = [written_like(self.pos_label, label) == label for label in self.known]
+            return named.index(True) if True in named else len(self.known)
+        if are_clear(self.known[:2]):
+            return next((number for number, label in enumerate(self.known[:2]) if truth_of(label)), len(self.known))
+        return 1
+
+    def _find_pair(self) -> tuple[Label | None, ...]:
+        if self.by_label or len(self.known) > 2 or (len(self.known) == 2 and self.positive > 1):
+            return ()
+        both = [*self.known, None, None][:2]
+        return (both[1], both[0]) if self.positive == 0 else (both[0], both[1])
 
     def of_target(self, number: float) -> Label:
         """The label that was met under this number."""
-        return self.known[int(number)]  # type: ignore[return-value]
+        return self.known[int(number)]
 
-    def with_labels(self, y: Any) -> Labels:
+    def with_labels(self, y: Any) -> Self:
         """Labels that know those in `y` too.
 
         Raises
         ------
         TypeError
             If one is no bool, int or str.
+        PositiveLabelError
+            If `needs_positive`, and nothing says which is the positive one.
+        ThirdLabelError
+            If there would be more than `most`, the positive one included.
         """
-        targets = dict(self.targets)
-        for given in distinct(y):
-            targets.setdefault(check_label(given), float(len(targets)))
-        return self if len(targets) == len(self.targets) else type(self)(tuple(targets), targets)
+        made = self
+        for label in map(check_label, distinct(y)):
+            if label not in made.targets:
+                made = made._with(label)
+        return made
 
-    def without(self, label: Label) -> Labels:
+    def _with(self, label: Label) -> Self:
+        made = replace(self, known=(*self.known, label))
+        if self.most is not None and len(made.known) + (made.positive == len(made.known) > 1) > self.most:
+            raise ThirdLabelError(label, *[*self.known, self.pos_label][:2])
+        if self.needs_positive and self.pos_label is None and not are_clear(made.known):
+            raise PositiveLabelError(
+                f"is label {label!r} the positive one? A threshold or a limit of false positives needs the positive "
+                "label: say which it is by pos_label, on the command line --pos-label"
+            )
+        is_settled = len(made.known) == 2 and made.pair
+        return replace(made, pos_label=made.pair[1]) if is_settled else made  # which another class does not change
+
+    def without(self, label: Label) -> Self:
         """The other labels; those after this one move up by a number."""
-        known = tuple(each for each in self.known if each != label)
-        return type(self)(known, {each: float(number) for number, each in enumerate(known)})
+        return replace(self, known=tuple(each for each in self.known if each != label))
 
     def label(self, margins: Margins) -> Any:
         """The label that is predicted, for the margins of an example."""
@@ -64,27 +111,62 @@ class Labels:
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
         """The predicted labels: those with the numbers `decided` or, without these, with the largest margins."""
         numbers = largest(margins) if decided is None else decided
-        choices = self.choices[:-1] if len(self.choices) > 1 and (numbers >= 0).all() else self.choices
+        choices = self.choices[:-1] if self.known and (numbers >= 0).all() else self.choices
         found: NDArray[Any] = label_array(choices)[numbers]
         return found
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         """The probability of each label."""
-        if len(margins) == 1:
-            return of_only(self.of_target(0), n_learned)
+        if len(self.known) < 2:
+            return self._of_few(n_learned)
         # Another thread may just have met a class that has no column yet.
-        return dict(zip(self.known, of_example(margins, calibrated), strict=False))
+        return dict(zip(self.known, probabilities_one(margins, calibrated), strict=False))
 
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: Any
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probabilities of each example."""
-        if margins.shape[1] == 1:
-            return for_each(of_only(self.of_target(0), n_learned), len(margins))
-        return self.known[: margins.shape[1]], of_classes(margins, calibrated)
+        if len(self.known) < 2:
+            return for_each(self._of_few(n_learned), len(margins))
+        return self.known[: margins.shape[1]], probabilities_many(margins, calibrated)
+
+    def _of_few(self, n_learned: Any) -> dict[Any, Any]:
+        """The probabilities while less than two labels are known. The other one has a name if that, or `pos_label`,
+        says it. Of a model for two alone River expects both.
+        """
+        if not self.known:
+            return {} if self.choices[-1] is None else {False: 0.5, True: 0.5}
+        (only,) = self.known
+        other: Label | None = None
+        if isinstance(only, bool) and not self.by_label:
+            other = not only
+        elif self.pos_label is not None and self.positive:
+            other = written_like(self.pos_label, only)
+        return of_only(only, n_learned, other)
+
+    def scores_many(self, margins: Floats) -> Floats:
+        """The scores of each example: of two classes how far the positive one is above the negative one, halved; else
+        the margin of each class.
+        """
+        if not self.pair:
+            return margins
+        both = np.full((len(margins), 2), -np.inf)
+        both[:, : margins.shape[1]] = margins
+        both = np.where(np.isfinite(both), both, -both[:, ::-1])  # of a class to come, the mirror of the other
+        both[np.isinf(both)] = 0.0
+        positive = min(self.positive, 1)
+        found: Floats = (both[:, positive] - both[:, 1 - positive]) / 2.0
+        return found
+
+    def score(self, margins: Margins) -> Any:
+        """What `scores_many` gives for one example; where each class has a score, by label."""
+        if not self.pair:
+            return dict(zip(self.known, map(float, margins), strict=False))
+        lead = (margins[1] - margins[0]) / 2.0 if len(margins) == 2 else -margins[0] if len(margins) else 0.0
+        return float(lead) if self.positive else 0.0 - float(lead)
 
     def get_state(self) -> Any:
-        return [pack(label) for label in self.known]
+        return {"known": [pack(label) for label in self.known], "positive": pack(self.pos_label)}
 
     def set_state(self, state: Any) -> None:
         """Take over labels met elsewhere.
@@ -94,148 +176,17 @@ class Labels:
         LookupError, TypeError, ValueError
             If they cannot have been met.
         """
-        labels = [unpack(label) for label in state]
-        met = Labels().with_labels(labels)
-        if list(met.known) != labels:
+        if not isinstance(state["known"], list):
+            raise ValueError("the labels are no list")
+        labels, named = [unpack(label) for label in state["known"]], unpack(state["positive"])
+        made = replace(self, needs_positive=False).with_labels(labels)
+        if list(made.known) != labels:
             raise ValueError("the labels are not as they were written")
-        self.known, self.targets, self.choices = met.known, met.targets, met.choices
-
-
-@dataclass
-class SignedLabels(Labels):
-    """Two labels with one margin, which is positive for the second label, as in River and scikit-learn.
-
-    The second label, the positive one, is `pos_label`. Without that it is `True`, 1 beside 0 or −1, or "true" beside
-    "false"; of other labels the second one that comes, which `needs_positive` refuses, as a decision rests on it. A
-    third label turns these into plain `Labels`, unless the model is for two.
-    """
-
-    known: tuple[Label | None, ...] = (None, None)
-    pos_label: Label | None = None
-    needs_positive: bool = False
-    limited: bool = False  # whether the positive one is predicted only once the negative one is known
-    grows: bool = True  # whether there may be a third label
-    met: bool = False  # whether any label has been met
-    only_named: bool = False  # whether the positive one comes from `pos_label`, and was not met yet
-    n_exchanges: int = field(default=0, compare=False)  # how often the two exchanged their numbers
-
-    def __post_init__(self) -> None:
-        if self.pos_label is not None and self.positive is None:
-            positive = check_label(self.pos_label)
-            self.only_named = truth_of(positive) is None
-            self.known = (not positive if isinstance(positive, bool) else None, positive)
-        self._settle()
-
-    @property
-    def positive(self) -> Label | None:
-        return self.known[1]
-
-    def _settle(self) -> None:
-        """Set `targets` and `choices` from the known labels."""
-        there = [label for label in self.known if label is not None]
-        met = self.known[: 1 if self.only_named else 2] if self.met else ()
-        self.targets = {label: float(number) for number, label in enumerate(met) if label is not None}
-        if len(there) == 2 and (self.met or not self.grows):
-            said = self.known
-        elif there and self.met:
-            is_limited = self.limited and self.known[0] is None
-            said = (None, None) if is_limited else (there[0], there[0])
-        else:  # before anything is learned; of a model for two alone River expects False and True
-            said = (None, None) if self.grows or self.pos_label is not None else (False, True)
-        self.choices = (*said, None)
-
-    def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
-        numbers = (margins[:, 1] > 0.0).astype(np.intp) if decided is None else decided
-        found: NDArray[Any] = label_array(self.choices[:2])[numbers]
-        return found
-
-    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
-        first, second, _ = self.choices
-        if first != second:
-            return {first: 1.0 - calibrated[0], second: calibrated[0]}
-        only = next((label for label in self.known if label is not None and self.met), None)
-        return {} if only is None else of_only(only, n_learned)
-
-    def probabilities_many(
-        self, margins: Floats, calibrated: Floats, n_learned: Any
-    ) -> tuple[tuple[Label | None, ...], Floats]:
-        if self.choices[0] != self.choices[1]:
-            return self.choices[:2], of_classes(margins, calibrated)
-        return for_each(self.probabilities(margins, (), n_learned), len(margins))
-
-    def get_state(self) -> Any:
-        negative, positive = map(pack, self.known)
-        return {"negative": negative, "positive": positive, "met": self.met, "only_named": self.only_named}
-
-    def set_state(self, state: Any) -> None:
-        negative, positive, met = unpack(state["negative"]), unpack(state["positive"]), state["met"]
-        there = [check_label(label) for label in (negative, positive) if label is not None]
-        if len(set(there)) < len(there) or type(met) is not bool or met > len(there):
-            raise ValueError(f"the labels cannot be {negative!r} and {positive!r}")
-        if self.pos_label is not None and positive != written_like(self.pos_label, positive):
-            raise ValueError(f"the positive label is {positive!r}, not {self.positive!r}")
-        only_named = state["only_named"]
-        if type(only_named) is not bool or only_named > (self.pos_label is not None):
-            raise ValueError("the positive label was named by nobody")
-        self.known, self.met, self.only_named = (negative, positive), met, only_named
-        self._settle()
-
-    def with_labels(self, y: Any) -> Labels:
-        """Labels that know those in `y` too; the two may exchange their numbers.
-
-        Raises
-        ------
-        TypeError
-            If one is no bool, int or str.
-        PositiveLabelError
-            If `needs_positive`, and nothing says which is the positive one.
-        ThirdLabelError
-            If one is a third label, and the model is for two.
-        """
-        given = [check_label(label) for label in distinct(y)]
-        new = copy.copy(self)
-        for label in given:
-            if label not in new.targets and not new._meet(label):
-                if not self.grows:
-                    raise ThirdLabelError(label, *new.known)
-                return Labels().with_labels([*new.targets, *given])
-        return new
-
-    def _meet(self, label: Label) -> bool:
-        """Take in a label unless it is a third one; whether it was taken in."""
-        negative, positive = self.known
-        is_given = self.pos_label is not None and not self.met
-        if is_given and not (isinstance(self.pos_label, bool) and truth_of(label) is None and label != -1):
-            positive = written_like(self.pos_label, label)  # type: ignore[arg-type]
-            negative = not positive if isinstance(positive, bool) else None
-        if label == positive:
-            self.only_named = False
-        elif label != negative:
-            if negative is not None and positive is not None:
-                return False
-            if isinstance(label, bool) and not self.met and positive is None:
-                negative, positive = False, True
-            elif positive is not None:
-                negative = label
-                # A 1 met first was taken to be the positive label, which holds only beside 0 and −1; "true" likewise.
-                if self.pos_label is None and not are_clear((positive, label)):
-                    negative, positive = positive, label
-                    self.n_exchanges += 1
-            elif negative is None and (label == 1 or label in [true for _, true in TRUTHS]):
-                positive = label
-            elif negative is None:
-                negative = label
-            else:
-                positive = label
-        there = [each for each in (negative, positive) if each is not None]
-        if self.needs_positive and self.pos_label is None and not are_clear(there):
-            raise PositiveLabelError(
-                f"is label {label!r} the positive one? A threshold or a limit of false positives needs the positive "
-                "label: say which it is by pos_label, on the command line --pos-label"
-            )
-        self.known, self.met = (negative, positive), True
-        self._settle()
-        return True
+        if named is not None:
+            if self.pos_label is not None and written_like(self.pos_label, named) != named:
+                raise ValueError(f"the positive label is {named!r}, not {self.pos_label!r}")
+            made = replace(made, pos_label=check_label(named))
+        self.__dict__.update(replace(made, needs_positive=self.needs_positive).__dict__)
 
 
 class ThirdLabelError(ValueError):
@@ -331,21 +282,6 @@ def targets_of_few(known: Labels, y: NDArray[Any], numbers: range) -> tuple[Labe
     for first, target in zip(firsts, of_each, strict=True):
         targets = np.where(holds[first], target, targets)
     return known, targets
-
-
-def n_of_two(known: Labels, y: list[Any]) -> int:
-    """How many labels come before the first third one; `y` must have one."""
-    for label in distinct(y):
-        known = known.with_labels([label])
-        if not isinstance(known, SignedLabels):
-            return y.index(label)
-    return len(y)
-
-
-def are_exchanged(before: Labels, after: Labels) -> bool:
-    """Whether two labels have exchanged their numbers, so that their classes in the learner must follow."""
-    both = isinstance(before, SignedLabels) and isinstance(after, SignedLabels)
-    return both and (after.n_exchanges - before.n_exchanges) % 2 == 1  # type: ignore[attr-defined]
 
 
 def largest(numbers: Floats) -> NDArray[np.intp]:

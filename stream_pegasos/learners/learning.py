@@ -11,18 +11,9 @@ from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_nu
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.class_weights import plain_weight, without_idle
-from stream_pegasos.learners.labels import (
-    Labels,
-    SignedLabels,
-    are_exchanged,
-    distinct,
-    label_list,
-    n_of_two,
-    targets_many,
-    told_of_labels,
-)
+from stream_pegasos.learners.labels import Labels, distinct, label_list, targets_many, told_of_labels
 from stream_pegasos.learners.merging import Mergeable
-from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, joined_scores, scores_of
+from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, scores_of
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["LearnsRows"]
@@ -62,10 +53,10 @@ class LearnsRows(Mergeable):
         finally:
             self._told_of_labels = told
         if self._labels is not before:
-            self._tell_of_labels()
+            self._tell_of_labels(before)
 
-    def _tell_of_labels(self) -> None:
-        """Warn once if labels look like no classes."""
+    def _tell_of_labels(self, before: Labels) -> None:
+        """Warn once if labels look like no classes; `before` were those of before."""
         self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
 
     def _learn_parts(self, encoder: Encoder, rows: Any, y: Any, w: Any, size: int) -> None:
@@ -123,14 +114,10 @@ class LearnsRows(Mergeable):
             if not any(teaches) and not self._labels.targets:
                 return self.meet_rows(encoder, rows)
         labels, targets = targets_many(self._labels, y)
-        if self.has_one_margin and not isinstance(labels, SignedLabels):
-            return self._learn_across(encoder, rows, label_list(y), w)
         weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
         before, counts_before, n_before = self._labels, self._class_weights.counts, self.n_learned
-        is_negated = self._learner.is_negated
+        learner = self._learner
         try:
-            if are_exchanged(before, labels):
-                self._learner.negate()
             found = self._learn_targets(encoder, rows, labels, targets, weights)
             self._labels, self._class_weights.counts = labels, counts
         except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
@@ -138,63 +125,59 @@ class LearnsRows(Mergeable):
             learned = [labels.of_target(target) for target in those[: self.n_learned - n_before].tolist()]
             self._labels, self._class_weights.counts = before.with_labels(learned), counts_before
             self._class_weights.counts = self._class_weights.counts_with(learned)
-            if (self._learner.is_negated != is_negated) != are_exchanged(before, self._labels):
-                self._learner.negate()
+            if self._learner.several and not learner.several and len(self._labels.known) < 3:  # no third class came
+                self._learner = learner
             self.forget_least()
             raise
         if self._labels is not before:
-            self._tell_of_labels()
+            self._tell_of_labels(before)
         return found
-
-    def _learn_across(self, encoder: Encoder, rows: Any, y: list[Any], w: float | Iterable[float]) -> RawScores:
-        """Learn rows that bring a third label; before it, two labels share one margin."""
-        w = _checked_weights(rows, y, w)
-        n = n_of_two(self._labels, y)
-        encoder.check(rows)  # whatever is wrong has to show before the first is learned
-        first = self.learn_rows(encoder, some_rows(rows, 0, n), y[:n], _some_weights(w, 0, n))
-        # The row with the third label is still predicted with two.
-        before = joined_scores([first, self.meet_rows(encoder, some_rows(rows, n, n + 1))])
-        of_two, kept = self._labels, dict(self.__dict__)
-        try:
-            self.grow()
-            found = self.learn_rows(encoder, some_rows(rows, n, len(y)), y[n:], _some_weights(w, n, len(y)))
-        except PartlyLearnedError as error:
-            before = before.with_numbers(of_two.known, self._labels.targets)
-            found = joined_scores([before, error.found.without_first()])
-            raise PartlyLearnedError(n + error.n_learned, found, error.args[2]) from error.__cause__
-        except BaseException as error:  # a detector's, at the very example that brings the class, or an interruption
-            if y[n] not in self._labels.targets:
-                self.__dict__.update(kept)
-            if n and isinstance(error, Exception):
-                raise PartlyLearnedError(n, first, error) from error
-            raise
-        return joined_scores([before.with_numbers(of_two.known, self._labels.targets), found.without_first()])
 
     def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         """The scores of each example."""
-        return RawScores(*self._learner.predict_learn_many(encoder, rows))
+        found, known = RawScores(*self._learner.predict_learn_many(encoder, rows)), len(self._labels.known)
+        n = len(found.margins)
+        return found if known > 1 else found.without_those_to_come((n * (known < 1), n))
+
+    def _n_before_two(self, targets: Floats, weights: Floats | None) -> tuple[int, int]:
+        """How many examples are predicted before the first class is learned, and before the second is."""
+        known = len(self._labels.known)
+        if known > 1:
+            return 0, 0
+        learned = targets if weights is None else np.where(weights > 0.0, targets, -1.0)
+        first, second = (int(np.append(learned >= number, True).argmax()) + 1 for number in (0.0, 1.0))
+        return 0 if known else first, second
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         """Learn rows with the targets of these labels, which the model does not have yet."""
-        return self._learn_blocks(encoder, rows, targets, weights)
+        return self._learn_blocks(encoder, rows, labels, targets, weights)
 
     def _learn_blocks(
         self,
         encoder: Encoder,
         rows: Any,
+        labels: Labels,
         targets: Floats,
         weights: Floats | None,
         found: list[tuple[Floats, Floats]] | None = None,
     ) -> RawScores:
         """Learn rows, and return the scores that each had before it was learned, −inf for classes to come. The engine
-        adds these to `found`, whatever happens later.
+        adds the scores to `found`, whatever happens later.
         """
         parts = [] if found is None else found
         done, n = 0, len(targets)
-        end = n  # first all at once, since all are to be checked before any is learned
+        n_of_two = n if len(labels.known) < 3 else self._n_of_two(targets, weights)
+        if n_of_two < n:
+            encoder.check(rows)  # whatever is wrong has to show before the first is learned
+        end = n_of_two  # first all at once, since all are to be checked before any is learned
         while not parts or done < n:
+            is_third = done == n_of_two < n
+            if is_third:
+                of_two = self._learner.predict_learn_many(encoder, some_rows(rows, done, done + 1))
+                self.grow(2)
+                n_of_two = end = n
             these, block = some_rows(rows, done, end), slice(done, end)
             block_weights = None if weights is None else weights[block]
             self._learner.predict_learn_many(encoder, these, targets[block], block_weights, parts)
@@ -202,9 +185,16 @@ class LearnsRows(Mergeable):
             self.forget_least()
             if encoder.is_crowded(self._learner.n_held):
                 self.forget_names()
+            if is_third:
+                parts[-1][0][0, :2], parts[-1][1][0] = of_two
             done += len(parts[-1][0])
-            end = min(done + READ_AGAIN, n)
-        return scores_of(parts)
+            end = min(done + READ_AGAIN, n_of_two if done < n_of_two else n)
+        return scores_of(parts).without_those_to_come(self._n_before_two(targets, weights))
+
+    def _n_of_two(self, targets: Floats, weights: Floats | None) -> int:
+        """How many examples come before the first of a third class, for which a column of two has no place."""
+        is_third = targets > 1.0 if weights is None else (targets > 1.0) & (weights > 0.0)
+        return len(targets) if self._learner.several or not is_third.any() else int(is_third.argmax())
 
 
 def _checked_weights(rows: Any, y: Any, w: float | Iterable[float]) -> float | list[float]:

@@ -14,19 +14,21 @@ from numpy.typing import NDArray
 from stream_pegasos.common.packing import parameters_of, unpack_parameters
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, Vocabulary
-from stream_pegasos.engine.merging import is_changed, merged_adaptive, merged_newest, merged_pegasos
+from stream_pegasos.engine.merging import is_changed, merged_adaptive, merged_newest, merged_pegasos, mirrored
 from stream_pegasos.engine.pure.adaptive_state import declared
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.class_weights import ClassWeights
-from stream_pegasos.learners.decisions import Decisions, Tail
+from stream_pegasos.learners.decisions import Decisions
+from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.files import Saveable, Snapshot
-from stream_pegasos.learners.labels import Labels, SignedLabels
+from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.stateful import Stateful
 
 __all__ = ["Mergeable", "changes", "check_parts", "merge", "merged_snapshots", "model_of", "snapshot_of"]
 
 C = TypeVar("C", bound="Mergeable")
 
+OF_CLASSES = "class_counts"  # which a state has where each class has a column
 MERGEABLE = ("AdaptiveClassifier", "MultiLabelClassifier", "OrdinalClassifier", "PegasosClassifier")
 
 
@@ -112,11 +114,12 @@ def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
 def changes(base: Snapshot, part: Snapshot) -> Snapshot:
     """A part without the features that are as in the base, so that little is sent to where parts are merged."""
     before, after = (each.values.get("classifier", each.values) for each in (base, part))
-    if part.names or "evidence" not in after["learner"] or type(before["labels"]) is not type(after["labels"]):
+    is_of_two = [OF_CLASSES not in each.arrays for each in (base, part)]
+    if part.names or "evidence" not in after["learner"] or is_of_two[0] != is_of_two[1]:
         return part
     half_life = unpack_parameters(after["parameters"])["half_life"] or 0.0
     kept = is_changed(base.arrays | before["learner"], part.arrays | after["learner"], half_life)
-    arrays = declared("two" if isinstance(after["labels"], dict) else "ovr").selected(part.arrays, kept)
+    arrays = declared("two" if is_of_two[1] else "ovr").selected(part.arrays, kept)
     return dataclasses.replace(part, arrays=arrays)
 
 
@@ -194,23 +197,21 @@ def check_parts(models: Sequence[Any]) -> None:
 
 def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
     """Give the base the labels of all, and return the numbers that the columns of each model have among them. All then
-    have the same positive label of two or, if there is a third, a column for each class.
+    have one column for the same two classes or, if there is a third, a column for each class.
     """
-    every = list(dict.fromkeys(label for core in cores for label in core._labels.targets))
-    labels = cores[0]._labels.with_labels(every)
-    if isinstance(labels, SignedLabels):
-        for core in cores:
-            if any(labels.targets[label] != number for label, number in core._labels.targets.items()):
-                core._learner.negate()
-        cores[0]._labels = labels
-        return [np.arange(1)] * len(cores)
-    for core in cores:
-        if core.has_one_margin:
-            core.grow()
-    labels = cores[0]._labels.with_labels(every)
-    numbers = [np.array([labels.targets[label] for label in core._labels.known], np.int64) for core in cores]
-    cores[0]._labels = labels
-    return numbers
+    own = [core._labels for core in cores]
+    every = list(dict.fromkeys(label for labels in own for label in labels.known))
+    named = next((labels.pos_label for labels in own if labels.pos_label is not None), None)
+    labels = cores[0]._labels = dataclasses.replace(own[0], pos_label=named).with_labels(every)
+    if len(every) > 2 or any(core._learner.several for core in cores):
+        for core, of in zip(cores, own, strict=True):
+            if not core._learner.several:
+                core.grow(len(of.known))
+        return [np.array([labels.targets[label] for label in of.known], np.int64) for of in own]
+    for core, of in zip(cores, own, strict=True):
+        if any(labels.targets[label] != number for label, number in of.targets.items()):
+            core._learner.set_state(mirrored(core._learner.get_state()))
+    return [np.arange(1)] * len(cores)
 
 
 def states_of(cores: Sequence[Any]) -> list[State]:
@@ -235,9 +236,6 @@ def by_bin(tail: Tail) -> NDArray[np.float64]:
 def merge_limits(cores: Sequence[Any]) -> None:
     """Give the limits of false positives of the base the negatives of all."""
     every = [getattr(core._decisions, "of_label", core._decisions) or {} for core in cores]
-    # A model that has met nothing does not know which label its decision is for.
-    named = next((label for decisions in every for label in decisions if label is not None), None)
-    every = [{named if label is None else label: of for label, of in decisions.items()} for decisions in every]
     merged = {label: of for decisions in reversed(every) for label, of in decisions.items()}
     for label, decision in merged.items():
         if decision.limit is not None:

@@ -45,6 +45,7 @@ class LabelSets(Labels):
     of examples, but never held, are apart.
     """
 
+    by_label: bool = True
     never: tuple[Label, ...] = ()
 
     def label(self, margins: Margins) -> Any:
@@ -152,7 +153,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True, by_margin=False)
 
     def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
-        now = {label: self._decision(label) for label in self.classes if label is not None}
+        now = {label: self._decision(label) for label in self.classes}
         model, new = self.classifier, (threshold, rate)
         before = model.threshold, model.max_false_positive_rate
         if pos_label is None and not any(isinstance(value, Mapping) for value in (*new, *before)):
@@ -203,7 +204,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             self.forget_least()
             raise
         if labels.known != before.known:
-            self._tell_of_labels()
+            self._tell_of_labels(before)
         return found
 
     def _label_list(self, y: Any) -> Any:
@@ -238,7 +239,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
                 if holds:
                     targets.setdefault(label, float(len(targets)))
         told = dict.fromkeys([*self._labels.never, *itertools.chain(*sets)])
-        return LabelSets(tuple(targets), targets, tuple(label for label in told if label not in targets))
+        return LabelSets(tuple(targets), never=tuple(label for label in told if label not in targets))
 
     def _decision(self, label: Label) -> Decision:
         if label not in self._decisions:
@@ -255,9 +256,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def _copied_decisions(self) -> dict[Label, Decision]:
         return copied(self._decisions)
 
-    def _decided(
-        self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None, n_undecided: int = 0
-    ) -> Decided:
+    def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
         if self.classifier.threshold == 0.5 and self.classifier.max_false_positive_rate is None:
             return None
         margins, probabilities = found.margins, of_each(found.margins, found.calibrated)
@@ -266,7 +265,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         for column, label in enumerate(labels.classes[: margins.shape[1]]):
             is_negative = np.array([column not in one for one in holding], bool)
             of_negatives = None if learned is None else is_negative * learned.weights
-            decision = self._decision(label)  # type: ignore[arg-type]
+            decision = self._decision(label)
             decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], of_negatives)
         return decided
 
@@ -284,8 +283,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         starts, numbers = self._learner.sets
         return numbers[starts[int(target)] : starts[int(target) + 1]].tolist()  # type: ignore[no-any-return]
 
-    def _n_undecided(self, labels: Labels, targets: Floats) -> int:
-        return 0
+    def _n_before_two(self, targets: Floats, weights: Floats | None) -> tuple[int, int]:
+        return 0, 0  # whether a label holds does not wait for another one
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()

@@ -31,6 +31,8 @@ __all__ = ["OrdinalClassifier"]
 class OrderedLabels(Labels):
     """Integer labels, numbered as they came; margins are the logarithms of their probabilities, by number."""
 
+    by_label: bool = True
+
     @property
     def classes(self) -> tuple[Label, ...]:
         return tuple(sorted(self.targets))
@@ -40,7 +42,7 @@ class OrderedLabels(Labels):
         """The numbers of the labels, from the lowest on."""
         return np.array([self.targets[label] for label in self.classes], np.int64)
 
-    def with_labels(self, y: Any) -> Labels:
+    def with_labels(self, y: Any) -> Self:
         return super().with_labels([check_integer_label(label) for label in y])
 
     def label(self, margins: Margins) -> Any:
@@ -191,8 +193,10 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         """By pair of neighbouring labels."""
         return dict(zip(pairwise(self.classes), self._learner.intercept.tolist(), strict=True))
 
-    def _columns(self) -> dict[Any, int] | None:
-        return None
+    def _by_class(self, numbers: Floats) -> Floats:
+        """The one weight that all classes share."""
+        found: Floats = numbers[:, 0] + 0.0
+        return found
 
     def _n_columns(self) -> int:
         return len(self.classes)
@@ -227,9 +231,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         self._learner.order = labels.order
         return super()._learn_targets(encoder, rows, labels, targets, weights)
 
-    def _decided(
-        self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None, n_undecided: int = 0
-    ) -> Decided:
+    def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
         return None
 
     def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:

@@ -22,7 +22,7 @@ from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.files import Arrays, RemovedError
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, SignedLabels
+from stream_pegasos.learners.labels import Labels, check_label
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["PegasosClassifier"]
@@ -94,8 +94,9 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     n_iterations : int
         t, the number of steps taken; with "ovr" the most that any class has.
     classes : tuple
-        The negative and the positive label, each `None` as long as it is unknown; from a third label on, all labels,
-        these two first. With `multi_class`, the labels in the order in which they came.
+        The labels met, in the order in which they came.
+    pair : tuple
+        With up to two labels the negative and the positive one, `None` for one that is to come; otherwise nothing.
 
     Raises
     ------
@@ -201,7 +202,8 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
             max_features or 0,
             multi_class or "two",
         )
-        self._set_up(learner, SignedLabels(pos_label=pos_label) if multi_class is None else Labels(), class_weight)
+        named = None if pos_label is None else check_label(pos_label)
+        self._set_up(learner, Labels(pos_label=named, by_label=multi_class is not None), class_weight)
 
     @property
     def n_learned(self) -> int:

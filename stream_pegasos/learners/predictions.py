@@ -29,12 +29,16 @@ class Predictions:
         Functions that return the labels; and the classes together with the probabilities.
     limited
         The labels that have a limit of false positives, and the threshold of each.
+    pair
+        As below.
 
     Attributes
     ----------
     scores
-        What each decision rests on. With two classes: the margin, above 0 for the second class. With more: a row of
+        What each decision rests on. With two classes: a number, above 0 for the positive one. With more: a row of
         margins, in the order of `classes`. With ordered classes: the logarithms of probabilities.
+    pair
+        If scores are single numbers: the negative and the positive label, `None` for one yet to come; else nothing.
     labels
         The label predicted for each example, `None` while nothing is known; a tuple of labels if an example may have
         several.
@@ -53,15 +57,16 @@ class Predictions:
         find_labels: Callable[[], NDArray[Any]],
         find_probabilities: Callable[[], ClassProbabilities],
         limited: Mapping[Label, float] | None = None,
+        pair: tuple[Label | None, ...] = (),
     ) -> None:
         self.scores, self._find_labels, self._find_probabilities = scores, find_labels, find_probabilities
-        self.limited = limited or {}
+        self.limited, self.pair = limited or {}, pair
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def __reduce__(self) -> Any:
-        return settled, (self.scores, self.labels, self._said, self.limited)
+        return settled, (self.scores, self.labels, self._said, self.limited, self.pair)
 
     @cached_property
     def labels(self) -> NDArray[Any]:
@@ -94,10 +99,14 @@ class Predictions:
 
 
 def settled(
-    scores: Floats, labels: NDArray[Any], said: ClassProbabilities, limited: Mapping[Label, float] | None = None
+    scores: Floats,
+    labels: NDArray[Any],
+    said: ClassProbabilities,
+    limited: Mapping[Label, float] | None = None,
+    pair: tuple[Label | None, ...] = (),
 ) -> Predictions:
     """Predictions whose labels and probabilities are computed already."""
-    return Predictions(scores, lambda: labels, lambda: said, limited)
+    return Predictions(scores, lambda: labels, lambda: said, limited, pair)
 
 
 def uncertainty(predictions: Predictions) -> Floats:
@@ -120,7 +129,7 @@ def uncertainty(predictions: Predictions) -> Floats:
     if isinstance(predictions.labels[0], tuple):
         nearest = np.abs(2.0 * probabilities - 1.0).min(axis=1, initial=1.0)
         return 1.0 - nearest if probabilities.shape[1] else unsure
-    if probabilities.shape[1] < 2 or None in predictions.classes:
+    if probabilities.shape[1] < 2 or None in (*predictions.classes, *predictions.pair):
         return unsure
     two = np.partition(probabilities, -2, axis=1)[:, -2:]
     return np.clip(1.0 - (two[:, 1] - two[:, 0]), 0.0, 1.0)
@@ -150,21 +159,13 @@ class RawScores(NamedTuple):
     calibrated: Floats
     decided: Decided = None
 
-    def without_first(self) -> RawScores:
-        """The scores without the first row."""
-        return RawScores(self.margins[1:], self.calibrated[1:], None if self.decided is None else self.decided[1:])
-
-    def with_numbers(self, known: tuple[Label | None, ...], targets: Mapping[Any, float]) -> RawScores:
-        """Scores of two known classes, in the columns of their present numbers. If the second class has none, as it was
-        only named, the first one alone was known.
+    def without_those_to_come(self, n_before: tuple[int, int]) -> RawScores:
+        """The scores, −inf for the first and for the second class in the examples before they come, of which the column
+        that both share knows nothing.
         """
-        if known[1] not in targets:
-            none = None if self.decided is None else np.zeros_like(self.decided)
-            return RawScores(self.margins[:, :1], 0.0 * self.calibrated, none)
-        number = int(targets[known[1]])
-        margins = np.full((len(self.margins), number + 1), -np.inf)
-        margins[:, [0, number]] = self.margins
-        return RawScores(margins, self.calibrated, None if self.decided is None else self.decided * number)
+        for number, n in enumerate(n_before):
+            self.margins[: max(n, 0), number : number + 1] = -np.inf
+        return self
 
 
 class PartlyLearnedError(RuntimeError):

@@ -10,11 +10,12 @@ from river import base
 
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Learner, Vocabulary
+from stream_pegasos.engine.pure.driver import CONFIDENCE
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
+from stream_pegasos.learners.earlier import as_now
 from stream_pegasos.learners.files import Arrays, Snapshot
 from stream_pegasos.learners.forgetting import Forgetful
-from stream_pegasos.learners.labels import SignedLabels
 
 __all__ = ["Stateful"]
 
@@ -46,16 +47,17 @@ class Stateful(Forgetful, base.Base):
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
         model = cls._made_with(unpack_parameters(values["parameters"]))
-        model._take_state({**arrays, **values["learner"]}, names, values)
+        values, state = as_now(values, {**arrays, **values["learner"]})
+        model._take_state(state, names, values)
         return model
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
-        if isinstance(self._labels, SignedLabels) and isinstance(values["labels"], list):
-            if not self._labels.grows:
-                raise ValueError("the labels are not as they were written")
-            self.grow()
+        if CONFIDENCE[0].name in state and not self._learner.several:
+            self.grow(0)
         self._labels.set_state(values["labels"])
+        if len(self.classes) > 2 and not self._learner.several:
+            raise ValueError("more than two classes cannot share a column")
         if not self._class_weights.is_fixed:
             self._class_weights.set_state(values["label_counts"], self.classes)
         self._learner.declaration.check(state, columns=self._n_columns())

@@ -48,18 +48,18 @@ class WatchedClassifier(Classifier):
     ) -> RawScores:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
-        n_undecided, before = self._n_undecided(labels, targets), self._copied_decisions()
+        n_before_two, before = self._n_before_two(targets, weights), self._copied_decisions()
         parts: list[tuple[Floats, Floats]] = []
         learned = WeightedTargets.of(targets, weights)
         try:
-            found = self._learn_blocks(encoder, rows, targets, weights, parts)
-            return found._replace(decided=self._decided(labels, found, learned, n_undecided))
+            found = self._learn_blocks(encoder, rows, labels, targets, weights, parts)
+            return found._replace(decided=self._decided(labels, found, learned))
         except BaseException:  # an interruption: limits know what the engine has learned
             if parts:
                 self._decisions = before
-                found = scores_of(parts)
+                found = scores_of(parts).without_those_to_come(n_before_two)
                 learned = WeightedTargets(*(each[: len(found.margins)] for each in learned))
-                self._decided(labels, found, learned, min(n_undecided, len(found.margins)))
+                self._decided(labels, found, learned)
             raise
 
     def _learn_in_turn(
@@ -68,14 +68,15 @@ class WatchedClassifier(Classifier):
         """Learn the rows one by one, each after the detector was told whether its prediction was wrong."""
         self._learner.predict_learn_many(encoder, rows)  # raises what is wrong before anything is learned
         parts: list[RawScores] = []
-        n_undecided = self._n_undecided(labels, targets)
+        first, second = self._n_before_two(targets, weights)
         for i, target in enumerate(targets.tolist()):
             row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
             found = RawScores(*self._learner.predict_learn_many(encoder, row))
-            found = found._replace(decided=self._decided(labels, found, n_undecided=int(i < n_undecided)))
+            found = found.without_those_to_come((first - i, second - i))
+            found = found._replace(decided=self._decided(labels, found))
             weight = None if weights is None else weights[this]
-            is_told = i >= n_undecided and (weight is None or bool(weight[0]))
-            n_drifts, n_before, state = self._drift.n_drifts, self.n_learned, None
+            is_told = i >= second and (weight is None or bool(weight[0]))
+            n_drifts, n_before, state, learner = self._drift.n_drifts, self.n_learned, None, self._learner
             learning_limits = False
             before = self._copied_decisions() if is_told else self._decisions
             try:
@@ -91,14 +92,15 @@ class WatchedClassifier(Classifier):
                     if drifted:
                         state = self._learner.get_state()
                         self._learner.forget(KEPT_AFTER_DRIFT)
-                self._learn_blocks(encoder, row, targets[this], weight)
+                self._learn_blocks(encoder, row, labels, targets[this], weight)
             except BaseException:  # an interruption may come before the row is learned
                 if self.n_learned == n_before:
                     self._drift.n_drifts = n_drifts
                     if learning_limits:
                         self._decisions = before
+                    self._learner = learner
                     if state is not None:
-                        self._learner.set_state(state)
+                        learner.set_state(state)
                 raise
             parts.append(found)
         # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
@@ -108,17 +110,8 @@ class WatchedClassifier(Classifier):
         """The decisions as they are now, whatever their limits learn later."""
         return self._decisions
 
-    def _n_undecided(self, labels: Labels, targets: Floats) -> int:
-        """How many examples come before two labels are known: nothing is decided there, as labels may be exchanged."""
-        met = self._labels
-        for i, target in enumerate(targets.tolist()):
-            if len(met.classes) > 1 and None not in met.classes:
-                return i
-            met = met.with_labels([labels.of_target(target)])
-        return len(targets)
-
     def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
-        found = RawScores(*self._learner.predict_learn_many(encoder, rows))
+        found = super().meet_rows(encoder, rows)
         return found._replace(decided=self._decided(self._labels, found))
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
@@ -128,11 +121,9 @@ class WatchedClassifier(Classifier):
 
     # What an estimator says.
 
-    def _decided(
-        self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None, n_undecided: int = 0
-    ) -> Decided:
-        """The decision on each row, nothing for the first `n_undecided`; `None` if the margins alone decide. With
-        `learned`, limits of false positives learn each row before the next is decided.
+    def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
+        """The decision on each row; `None` if the margins alone decide. With `learned`, limits of false positives learn
+        each row before the next is decided.
         """
         raise NotImplementedError
 

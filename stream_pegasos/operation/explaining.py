@@ -69,7 +69,7 @@ def _contributions(model: Any, kind: str, x: Message, named: Any, against: Any) 
     if named is None:
         return []
     total = model.explain_one(x, label=named)
-    if against is not None and not model.has_one_margin:  # which is that of one class against the other
+    if against is not None and not model.pair:  # which is that of one class against the other
         less = model.explain_one(x, label=against)
         total = {word: total.get(word, 0.0) - less.get(word, 0.0) for word in {**total, **less}}
     return sorted(((word, value) for word, value in total.items() if value), key=lambda item: (-abs(item[1]), item[0]))

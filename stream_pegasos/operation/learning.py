@@ -108,7 +108,7 @@ class Learning:
         ValueError, TypeError
             If the model refuses the message.
         """
-        known = [label for label in self.model.classes if label is not None]
+        known = list(self.model.classes)
         others = [label for label in known if not self.ids.has(id, label)]
         is_known = len(known) == 2 and len(others) == 1
         if is_known:

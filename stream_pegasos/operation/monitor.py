@@ -158,7 +158,7 @@ class Monitor:
             "uptime_seconds": monotonic() - self._started,
             "model": {
                 **self.describe(),
-                "n_classes": len(set(model.classes) - {None}),
+                "n_classes": len(model.classes),
                 "positive": shown(getattr(score, "positive", None)),
                 "has_weights": self._has_weights,
             },
@@ -192,7 +192,7 @@ class Monitor:
         rows = score.of_classes()
         met = set(score.tally.labels)
         # The model may have learned labels that this monitor has not met.
-        new = (label for label in self.model.classes if label is not None and label not in met)
+        new = (label for label in self.model.classes if label not in met)
         rows += [ClassRow(label, math.nan, math.nan, math.nan, 0) for label in new]
         found = [row for row in rows if part in str(row.label).casefold()]
         rates = [{"label": shown(row.label), **_rates(row, score.n_answered)} for row in found[:limit]]
@@ -294,14 +294,15 @@ class Monitor:
         """
         if not self._has_weights:
             raise LookupError("the model has no weights")
-        place = 1
+        place, known = 1, None
         if self.kind != ORDERED:
             known = label_named(self.model.classes, label)
             if known is None:
                 raise LookupError("the model does not know the label")
             place = self.model.classes.index(known)
-        # One margin is that of the positive class.
-        sign = -1.0 if self.model.has_one_margin and place == 0 else 1.0
+        sign = (
+            -1.0 if known is not None and known in self.model.pair[:1] else 1.0
+        )  # a single score is the positive one's
         weights = [(name, sign * weight) for name, weight in self._names.weights(self.model, place)]
         weights.sort(key=lambda pair: -pair[1])
         positive = [pair for pair in weights[:NEWEST] if pair[1] > 0.0]

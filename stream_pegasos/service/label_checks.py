@@ -48,7 +48,7 @@ class LabelChecks:
             if not meant.takes(label):
                 raise ValueError(f"label {label!r} is none of {', '.join(map(repr, meant.listed or ()))}")
         self._monitor.model.check_labels(labels)
-        known = set(self._monitor.model.classes) - {None}
+        known = set(self._monitor.model.classes)
         n = len(known.union(each_label(labels)))
         if n > max(len(known), self._most):
             raise ValueError(f"with these there would be {n:,} labels; there may be {self._most:,}")

@@ -56,7 +56,7 @@ class Labelling:
         with service.monitor.lock:
             block = predict_block(service.model, [message.x for message in messages], [])
             answers = answers_of(block, in_full=True) if messages else []
-            classes = [label for label in service.model.classes if label is not None] if service.model.n_learned else []
+            classes = list(service.model.classes)
         given = active_learning.given()
         taken = service.given_labels()
         listed = service.labels.meant(taken).listed

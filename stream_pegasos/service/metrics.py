@@ -63,7 +63,7 @@ class Metrics:
         yield _gauge("failing", "Whether checkpoints or the journal cannot be written.", service.health() != "ok")
         yield _counter("drifts", "Drifts detected.", model.n_drifts)
         yield _gauge("features", "Features that the model knows.", model.n_features)
-        yield _gauge("classes", "Labels that the model knows.", len(set(model.classes) - {None}))
+        yield _gauge("classes", "Labels that the model knows.", len(model.classes))
         for name, value in score.metrics().items():
             newest = f" of the newest {score.window} messages" if name.startswith("window_") else ""
             yield _gauge(name, f"Prequential {spelled(name)}{newest}.", value)

@@ -294,11 +294,11 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         """
         said, columns, classes = self._predictions(X), self._columns(), self.model_.classes
         margins = np.full((len(said), len(columns)), -np.inf)
-        if said.scores.ndim == 1:
+        if said.pair:
+            negative, positive = said.pair
             if len(columns) <= 2:
-                is_second = columns.get(classes[1]) == 1 or columns.get(classes[0]) == 0
-                return said.scores if is_second else -said.scores
-            of_classes = np.array([-said.scores, said.scores])
+                return said.scores if columns.get(positive) == 1 or columns.get(negative) == 0 else -said.scores
+            classes, of_classes = said.pair, np.array([-said.scores, said.scores])
         else:
             of_classes = said.scores.T
         for label, column in zip(classes, of_classes, strict=True):

@@ -146,7 +146,7 @@ def check_labels(frame: DataFrame, name: str, model: Any) -> None:
     kind = check_column(frame, "labels", name, LABELS, "several labels" in model.capabilities)
     if isinstance(kind, t.StringType):
         return
-    known = [label for label in model.classes if label is not None]
+    known = model.classes
     if known and all(truth_of(label) is None and isinstance(label_of(str(label)), str) for label in known):
         raise TypeError(
             f"column {name!r} is of type {kind.simpleString()}, and the model has labels of type "

@@ -146,7 +146,7 @@ def learn(
         .persist()
     )
     result, base = History(), snapshot_of(model)
-    meant = LabelsMeant(model.classes if model.n_learned else ())
+    meant = LabelsMeant(model.classes)
     try:
         longest = max((n for _, n in rows.groupBy(PART).count().collect()), default=0)
         share = max(1, longest if parts == 1 else round_size // parts)

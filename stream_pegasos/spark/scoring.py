@@ -91,7 +91,7 @@ def score(
     path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
     loaded: Any = model if path is None else load(path)
     check_messages(frame, text, loaded)
-    texts_of = [str(label) for label in loaded.classes if label is not None]
+    texts_of = [str(label) for label in loaded.classes]
     if len(set(texts_of)) < len(texts_of):
         raise ValueError("the model has labels that differ only in type, such as 1 and '1'; a column cannot hold both")
     of_label, several = label_type(loaded.classes), "several labels" in loaded.capabilities

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rules import LEARNERS
 
+from stream_pegasos.engine.merging import mirrored
 from stream_pegasos.engine.pure.adaptive_state import OF_COLUMN, SHARE_OF_REST
 from stream_pegasos.engine.pure.weights import INTERCEPT
 
@@ -33,7 +34,7 @@ weights = st.sampled_from([1.0, 1.0, 0.0, 0.5, 100.0, 1e-25, 1e60])
 def streams(y):
     """Rows with targets and weights, each of which is learned one or more times; and what may come between."""
     taught = st.tuples(rows, y, weights, st.sampled_from([1, 1, 1, 20]))
-    return st.lists(st.one_of(taught, taught, taught, st.sampled_from(["forget", "negate", "flush"])), max_size=15)
+    return st.lists(st.one_of(taught, taught, taught, st.sampled_from(["forget", "mirror", "flush"])), max_size=15)
 
 
 def by_feature(state):
@@ -85,8 +86,8 @@ def agree(make, stream, is_clear, error, looked_at):
             for learner in (pure, compiled):
                 if step == "forget" and hasattr(learner, "forget"):
                     learner.forget(0.01)
-                elif step == "negate" and not learner.several:
-                    learner.negate()
+                elif step == "mirror" and not learner.several:
+                    learner.set_state(mirrored(learner.get_state()))
                 elif step == "flush":
                     learner.flush()
             assert_alike(pure, compiled, error, before)
@@ -252,7 +253,7 @@ def test_each_rule_of_the_registry(which):
             y = float(number if several else number % 2)
             yield x, y, float(generator.choice([1.0, 1.0, 0.0, 7.0])), 1
             if i % 10 == 9:
-                yield str(generator.choice(["forget", "negate", "flush"]))
+                yield str(generator.choice(["forget", "mirror", "flush"]))
 
     agree(LEARNERS[which], stream(), lambda *_: True, error, {"a": 1.0})
 

@@ -101,11 +101,6 @@ class WeightMachine(RuleBasedStateMachine):
             self.expected.append({})
             self.peaks.append(0.0)
 
-    @rule()
-    def negate(self):
-        self.made.negate()
-        self.expected = [{key: -w for key, w in of_column.items()} for of_column in self.expected]
-
     @rule(row=st.dictionaries(keys, st.sampled_from([1.0, -2.0, 0.5]), max_size=5), column=columns)
     def dot(self, row, column):
         column = self.column(column)

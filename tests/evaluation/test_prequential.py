@@ -26,22 +26,21 @@ def one_by_one(model, examples, delay=0):
     rows = []
     examples = list(examples)
     for i, (x, _, *_) in enumerate(examples):
-        label, known = model.predict_one(x), set(model.classes) - {None}
-        proba = model.predict_proba_one(x) if known else {}
-        rows.append([label if label in known else None, model.decision_function_one(x), proba, model.classes])
+        label, known = model.predict_one(x), set(model.classes)
+        proba = {each: p for each, p in model.predict_proba_one(x).items() if each in known}
+        rows.append([label if label in known else None, model.decision_function_one(x), proba, model.pair])
         if i >= delay:
             x, y, *w = examples[i - delay]
             model.learn_one(x, y, *w)
     for x, y, *w in examples[max(0, len(examples) - delay) :]:
         model.learn_one(x, y, *w)
-    score, classes = new_score(model), model.classes
+    score, pair = new_score(model), model.pair
     for (label, margin, proba, known), (_, y, *_) in zip(rows, examples, strict=True):
-        there = [other for other in proba if other is not None]
-        of_truth = proba[y] if y in there and label is not None else 1 / (max(1, len(there)) + 1)
+        of_truth = proba[y] if y in proba and label is not None else 1 / (max(1, len(proba)) + 1)
         outcome = Outcomes([y], [label], [of_truth], [proba.get(label, 0.5)])
-        if score.kind == "classes" and model.has_one_margin:
-            sign = 1.0 if known[1] in (None, classes[1]) else -1.0
-            outcome = replace(outcome, classes=classes, margins=np.array([sign * margin]))
+        if score.kind == "classes" and pair:
+            sign = 1.0 if known[1] in (None, pair[1]) else -1.0
+            outcome = replace(outcome, classes=pair, margins=np.array([sign * margin]))
         score.update(outcome)
     return score
 
@@ -147,7 +146,7 @@ class LastLabels:
     capabilities = frozenset(["several labels"])
 
     def __init__(self):
-        self.classes, self.last, self.lock = (), (), threading.RLock()
+        self.classes, self.pair, self.last, self.lock = (), (), (), threading.RLock()
 
     def predictions(self, X, threads=1):
         labels = np.empty(len(X), object)

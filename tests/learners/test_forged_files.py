@@ -57,11 +57,10 @@ FORGERIES = [
     setting("parameters", "pos_label", to="another"),
     setting("parameters", to="l2"),
     setting("labels", to={}),
-    setting("labels", "negative", to="pos"),
+    setting("labels", "known", to=None),
+    setting("labels", "known", to=["neg", "pos", "a third one"]),
+    setting("labels", "known", 0, to="pos"),
     setting("labels", "positive", to={"tuple": []}),
-    setting("labels", "met", to="yes"),
-    setting("labels", to={"negative": None, "positive": None, "met": True, "only_named": False}),
-    setting("labels", "only_named", to=True),
     setting("names", to=[]),
     setting("names", 0, to={"tuple": []}),  # twice the same, with another one
     *(setting("names", 1, to=bad) for bad in (1.5, 7, {"list": []}, {"str": "zz"}, {"a": 1, "b": 2})),
@@ -80,9 +79,11 @@ def test_impossible_states_are_refused(change, path):
 
 
 OF_CLASSES = [
-    *(setting("labels", 0, to=bad) for bad in (1.5, None, {"tuple": []}, {"list": []}, 3, True)),  # 3 and 1 come later
-    setting("labels", to=[2, 0, 3]),
-    setting("labels", to=[2, 0, 3, 1, 4]),
+    *(
+        setting("labels", "known", 0, to=bad) for bad in (1.5, None, {"tuple": []}, {"list": []}, 3, True)
+    ),  # 3 is another
+    setting("labels", "known", to=[2, 0, 3]),
+    setting("labels", "known", to=[2, 0, 3, 1, 4]),
     setting("parameters", "multi_class", to="ovo"),
     setting("parameters", "multi_class", to={"list": []}),
     setting("parameters", "class_weight", to={"dict": [[1, -1.0]]}),
@@ -90,8 +91,8 @@ OF_CLASSES = [
 
 
 OF_ORDER = [
-    *(setting("labels", 0, to=bad) for bad in ("0", 0.5, None, {"tuple": []}, 3, True)),
-    setting("labels", to=[2, 0, 3]),
+    *(setting("labels", "known", 0, to=bad) for bad in ("0", 0.5, None, {"tuple": []}, 3, True)),
+    setting("labels", "known", to=[2, 0, 3]),
     setting("parameters", "half_life", to=0.0),
 ]
 
@@ -101,7 +102,7 @@ OF_KERNELS = [
     setting("parameters", "kernel", to="sigmoid"),
     setting("parameters", "kernel", to={"tuple": []}),
     setting("parameters", "gamma", to=-1.0),
-    setting("labels", "negative", to=1),
+    setting("labels", "known", to=[0, 1, 2]),
 ]
 
 
@@ -240,7 +241,7 @@ def test_drift_detectors_that_would_fail_are_refused(name, parameters, path):
     fails_in_one_line(path)
 
 
-@pytest.mark.parametrize("place", [("names", 0), ("labels", "negative"), ("parameters", "pos_label")])
+@pytest.mark.parametrize("place", [("names", 0), ("labels", "known", 0), ("parameters", "pos_label")])
 def test_no_object_is_made_where_none_belongs(place, path, monkeypatch):
     made = []
     monkeypatch.setattr(drift, "ADWIN", type("ADWIN", (drift.ADWIN,), {"__init__": lambda self: made.append(self)}))

@@ -234,11 +234,11 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(bad, unchanged):
             with pytest.raises((TypeError, ValueError, RuntimeError), match=r"the value of the kernel|no"):
                 call()
             assert (model.support_vectors, model.dual_coef.tolist(), model._vocabulary.names) == before
-            assert model.n_iterations == seen and model.classes == (0, 1)
+            assert model.n_iterations == seen and model.classes == (1, 0) and model.pair == (0, 1)
     model = KernelPegasosClassifier(kernel="polynomial", degree=100)
     model.learn_one({"a": 1.0}, 1)
     with unchanged(model), pytest.raises(ValueError, match="the value of the kernel"):
-        model.learn_many([{"new": 1.0}, {"newer": 1e40}], [2, 2])  # which exchanges the classes, and back
+        model.learn_many([{"new": 1.0}, {"newer": 1e40}], [2, 2])  # beside which 1 is the negative one
 
 
 # --- parameters, files, interruptions ---------------------------------------------------------------------------------

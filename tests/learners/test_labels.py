@@ -12,9 +12,7 @@ from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosC
 from stream_pegasos.learners.label_meaning import label_of
 from stream_pegasos.learners.labels import (
     Labels,
-    SignedLabels,
     are_clear,
-    are_exchanged,
     check_label,
     label_array,
     label_list,
@@ -23,12 +21,11 @@ from stream_pegasos.learners.labels import (
 
 
 def after(*met, pos_label=None):
-    """Labels that have met these, one call each, and how often positive and negative were exchanged."""
-    labels, exchanges = SignedLabels(pos_label=pos_label), 0
+    """Labels that have met these, one call each."""
+    labels = Labels(pos_label=pos_label)
     for y in met:
-        before, labels = labels, labels.with_labels([y])
-        exchanges += are_exchanged(before, labels)
-    return labels, exchanges
+        labels = labels.with_labels([y])
+    return labels
 
 
 # What was met in turn, then (negative, positive) as DESIGN has it.
@@ -41,13 +38,25 @@ CONVENTIONS += [(met, met) for met in IN_ORDER]
 @pytest.mark.parametrize("met, expected", CONVENTIONS, ids=str)
 def test_which_label_is_positive(met, expected):
     for repetitions in (1, 3):
-        labels, _ = after(*itertools.chain.from_iterable([y] * repetitions for y in met))
-        assert labels.known == labels.classes == expected
-        assert [type(label) for label in labels.known] == [type(label) for label in expected]
-        assert labels.targets == {expected[0]: 0.0, expected[1]: 1.0}
-    at_once = SignedLabels().with_labels(list(met))
+        labels = after(*itertools.chain.from_iterable([y] * repetitions for y in met))
+        assert labels.known == labels.classes == met and labels.pair == expected
+        assert [type(label) for label in labels.pair] == [type(label) for label in expected]
+        assert labels.targets == {met[0]: 0.0, met[1]: 1.0}
+        assert labels.positive == met.index(expected[1])
+    at_once = Labels().with_labels(list(met))
     assert at_once == labels
-    assert after(*met, *reversed(met))[0] == labels
+    assert after(*met, *reversed(met)) == labels
+
+
+@pytest.mark.parametrize("met, expected", CONVENTIONS, ids=str)
+def test_another_label_does_not_change_which_is_positive(met, expected):
+    """Not even where the label that comes, or the one that goes, would have decided otherwise."""
+    for another in ("another", 5, True, -1, "true"):
+        if another in met:
+            continue
+        labels = after(*met, another)
+        assert labels.pair == () and labels.known[labels.positive] == expected[1]
+        assert labels.without(expected[0]).known[labels.without(expected[0]).positive] == expected[1]
 
 
 @pytest.mark.parametrize("met, expected", CONVENTIONS, ids=str)
@@ -56,17 +65,17 @@ def test_pos_label_decides(met, expected, which):
     positive, negative = expected[which], expected[1 - which]
     if isinstance(positive, bool) and not isinstance(negative, bool):
         pytest.skip("a bool for pos_label says what the other label is")
-    labels, exchanges = after(*met, pos_label=positive)
-    assert labels.known == (negative, positive)
-    assert exchanges == 0
+    labels = after(*met, pos_label=positive)
+    assert labels.known == met and labels.pair == (negative, positive)
 
 
-def test_classes_are_exchanged_only_where_one_came_first_and_was_not_positive():
-    assert after(1, 2)[1] == 1
-    assert after(1, "a")[1] == 1
-    for met in ((1, 0), (1, -1), (0, 1), (2, 1), ("a", "b"), (True, False), (1, False), (1, 1, 1)):
-        assert after(*met)[1] == 0
-    assert SignedLabels().with_labels([1, 1, 2, 1]).known == (1, 2)
+@pytest.mark.parametrize(
+    "met, pair", [((), (None, None)), ((1,), (None, 1)), ((2,), (2, None)), (("true",), (None, "true"))]
+)
+def test_while_labels_are_to_come(met, pair):
+    assert after(*met).pair == pair
+    assert after(*met, pos_label="spam").pair == ((*met, None)[0], None)
+    assert after(*met, "ham", pos_label="spam").pair == (() if met else ("ham", None))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +96,7 @@ def test_classes_are_exchanged_only_where_one_came_first_and_was_not_positive():
 def test_numpy_labels_and_whole_floats_are_plain_labels(given, plain):
     assert check_label(given) == plain
     assert type(check_label(given)) is type(plain)
-    labels, _ = after(given)
+    labels = after(given)
     assert plain in labels.known
     assert {type(label) for label in labels.known if label is not None} == {type(plain)}
     assert labels.with_labels([plain, given]) == labels
@@ -114,8 +123,7 @@ NO_LABELS = [
 def test_what_is_no_label(bad):
     with pytest.raises((TypeError, ValueError), match="label"):
         check_label(bad)
-    of_two = SignedLabels(), SignedLabels(pos_label="spam"), after("a")[0], after(1, 0)[0], after(True)[0]
-    for start in (*of_two, Labels(), classes_of(["a", 1])):
+    for start in (Labels(), Labels(pos_label="spam"), after("a"), after(1, 0), after(True), Labels(by_label=True)):
         before = pickle.dumps(start)
         for ys in ([bad], [1, bad], [bad, 1]):
             with pytest.raises((TypeError, ValueError), match="label"):
@@ -132,14 +140,11 @@ def test_what_is_no_label(bad):
         (None, (0, 1), "1"),
         (None, (0, 1), -1),
         (None, (False, True), "True"),
-        (None, (True,), 2),  # True alone says what the other one is
         (None, ("ham", "spam"), "eggs"),
         (None, (1, 2), 0),
         (None, (1, 0), -1),
         ("spam", ("ham",), "eggs"),
         ("spam", ("ham", "spam"), "eggs"),
-        (True, (), "spam"),
-        (True, (), 2),
     ],
 )
 def test_a_third_label_is_an_error_where_there_are_two_classes(pos_label, met, third, unchanged):
@@ -201,9 +206,9 @@ def test_labels_in_arrays_are_the_labels_in_lists(ys):
         (None, ("ham",), "ham", {"ham": 2 / 3, None: 1 / 3}),
         (None, (1,) * 8, 1, {1: 9 / 10, None: 1 / 10}),
         (None, (0,), 0, {0: 2 / 3, None: 1 / 3}),
-        (None, (True,), False, {False: 0.5, True: 0.5}),
-        (None, (False,), False, {False: 0.5, True: 0.5}),
-        ("spam", ("ham",), "ham", {"ham": 0.5, "spam": 0.5}),
+        (None, (True,), True, {True: 2 / 3, False: 1 / 3}),
+        (None, (False,), False, {False: 2 / 3, True: 1 / 3}),
+        ("spam", ("ham",), "ham", {"ham": 2 / 3, "spam": 1 / 3}),
         ("spam", ("spam",), "spam", {"spam": 2 / 3, None: 1 / 3}),
     ],
 )
@@ -227,11 +232,8 @@ def test_what_is_predicted_with_labels_missing(pos_label, met, label, probabilit
 
 
 def classes_of(ys, start=None):
-    """Labels that know these, too; none are ever exchanged."""
-    start = Labels() if start is None else start
-    made = start.with_labels(ys)
-    assert not are_exchanged(start, made)
-    return made
+    """Labels that know these, too."""
+    return (Labels() if start is None else start).with_labels(ys)
 
 
 @given(st.lists(st.one_of(st.integers(-3, 3), st.booleans(), st.sampled_from(["", "a", "1", "\ud800"])), max_size=12))
@@ -299,7 +301,7 @@ def test_it_must_be_said_before_anything_is_learned(options, pair, unchanged):
                     model.learn_one({"x": 1.0}, first)
         given = AdaptiveClassifier(**options, pos_label=second)
         given.learn_many([{"x": 1.0}, {"z": 1.0}], [first, second])
-        assert given.classes == (first, second)
+        assert given.pair == given.classes == (first, second)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +313,7 @@ def test_labels_that_say_themselves_which_is_positive(pair):
         model = AdaptiveClassifier(**options)
         for label in order:
             model.learn_one({"x": 1.0}, label)
-        assert model.classes == pair and list(map(type, model.classes)) == list(map(type, pair))
+        assert model.pair == pair and list(map(type, model.pair)) == list(map(type, pair))
 
 
 @pytest.mark.parametrize("given, positive", [(True, 1), (1, 1)])
@@ -319,7 +321,7 @@ def test_a_bool_stands_for_1_beside_minus_1_too(given, positive):
     for order in ((-1, 1), (1, -1)):
         model = KernelPegasosClassifier(pos_label=given)
         model.learn_many([{"x": 1.0}] * 2, order)
-        assert model.classes == (-1, positive)
+        assert model.pair == (-1, positive)
 
 
 @pytest.mark.parametrize("given", [True, False, 1, 0, "true", "false", "True", "1", "0"])
@@ -332,8 +334,8 @@ def test_a_bool_and_0_and_1_stand_for_their_texts(given, pair):
         model = PegasosClassifier(pos_label=given)
         for label in order:
             model.learn_one({"x": 1.0}, label)
-        assert model.classes[1] == positive and type(model.classes[1]) is type(positive)
-        assert model.classes[0] in pair and type(model.classes[0]) is type(positive)
+        assert model.pair[1] == positive and type(model.pair[1]) is type(positive)
+        assert model.pair[0] in pair and type(model.pair[0]) is type(positive)
 
 
 NO_INTEGERS = ["01", "1.", "1.5", "01.0", "9007199254740993.0", "\u0661", "1_0", "spam", "9" * 5000]

@@ -18,7 +18,7 @@ from stream_pegasos import (
     TextClassifier,
     load,
 )
-from stream_pegasos.learners.decisions import FalsePositiveLimit, Tail
+from stream_pegasos.learners.false_positives import FalsePositiveLimit, Tail
 
 
 def same(a, b):
@@ -77,7 +77,7 @@ def test_the_other_label_becomes_the_positive_one():
     model = learned(AdaptiveClassifier(), zip(X, y, strict=True))
     before, scores = copy.deepcopy(model), model.decision_function_many(X)
     model.set_decision({"ham": 0.9})
-    assert model.classes == ("spam", "ham") and model.threshold == 0.9
+    assert model.pair == ("spam", "ham") and model.threshold == 0.9
     assert model.decision_function_many(X).tolist() == (-scores).tolist()
     expected = ["ham" if before.predict_proba_one(x)["ham"] > 0.9 else "spam" for x in X]
     assert [model.predict_one(x) for x in X] == model.predict_many(X).tolist() == expected
@@ -239,13 +239,7 @@ STREAM = list(noisy_stream(50))
         (AdaptiveClassifier(), {"threshold": 0.9}, "pos_label"),
         (AdaptiveClassifier(), {"threshold": 1.5, "pos_label": "spam"}, "threshold"),
         (AdaptiveClassifier(), {"threshold": 0.9, "pos_label": "eggs"}, "none of the model's classes, which are 'ham'"),
-        (AdaptiveClassifier(), {"threshold": {"ham": 0.9, "spam": 0.9}}, "one label"),
         (AdaptiveClassifier(), {"max_false_positive_rate": 0.001, "pos_label": "spam"}, "it takes 50"),
-        (
-            AdaptiveClassifier(threshold={"spam": 0.6}),
-            {"max_false_positive_rate": 0.1, "pos_label": "spam"},
-            "max_false_positive_rate, of any",
-        ),
         (
             AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5),
             {"max_false_positive_rate": 0.001},
@@ -285,6 +279,8 @@ def test_several_classes_need_a_name():
     model = learned(AdaptiveClassifier(), three_classes(60))
     with pytest.raises(ValueError, match="which class"):
         model.set_decision(0.9)
+    with pytest.raises(ValueError, match="max_false_positive_rate, of any"):
+        model.set_decision(max_false_positive_rate=0.1, pos_label="card")
 
 
 def test_a_model_that_has_learned_nothing():
@@ -306,3 +302,15 @@ def test_a_limit_for_a_label_that_never_comes_is_told_when_others_are_two():
         model.learn_many([{"a": 1.0}, {"b": 1.0}, {"c": 1.0}] * 9, ["ham", "spam", "Spam"] * 9)
         copied = AdaptiveClassifier.from_state(*model.to_state())
     assert copied.classes == model.classes
+
+
+def test_a_class_that_is_forgotten_moves_no_decision():
+    """Not even where the labels that are left would say otherwise which is the positive one."""
+    model = AdaptiveClassifier(threshold=1.0 - 1e-12)
+    model.learn_many([{"a": 1.0}, {"b": 1.0}, {"c": 1.0}] * 20, [1, 0, 7] * 20)
+    before = [model.predict_one(x) for x in ({"a": 1.0}, {"c": 1.0})]
+    assert model.predict_proba_one({"a": 1.0})[1] > 0.5 and before[0] != 1
+    model.forget_class(0)
+    assert model.predict_one({"a": 1.0}) == 7 and model.predict_one({"c": 1.0}) == 7
+    model.set_decision(threshold=0.5)
+    assert model.predict_one({"a": 1.0}) == 1

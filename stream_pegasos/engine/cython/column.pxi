@@ -48,25 +48,6 @@ cdef class ColumnLearner(ReductionLearner):
         sizes = [np.array([self._sizes[sign][i] for i in range(N_MISTAKES)]) for sign in range(2)]
         return dict(zip(mistakes.COUNTS, (self._n_newest[0], self._n_newest[1], *sizes)))
 
-    def negate(self):
-        cdef Py_ssize_t i
-        cdef sp_feature* feature
-        if self.several:
-            raise NotImplementedError
-        wait_for(self._guard, self._guard)
-        self.is_negated = not self.is_negated
-        self._n_newest[0], self._n_newest[1] = self._n_newest[1], self._n_newest[0]
-        for i in range(N_MISTAKES):
-            self._sizes[0][i], self._sizes[1][i] = self._sizes[1][i], self._sizes[0][i]
-        for i in range(self._dense.d):
-            self._dense.weights[i] = 0.0 - self._dense.weights[i]
-        self._problems[0].intercept, self._prior = 0.0 - self._problems[0].intercept, 0.0 - self._prior
-        self._class_counts[0], self._class_counts[1] = self._class_counts[1], self._class_counts[0]
-        for i in range(1, self._table.n + 1):
-            feature = self._feature_at(i)
-            feature.weight, feature.log_ratio = 0.0 - feature.weight, 0.0 - feature.log_ratio  # no −0
-            feature.positives, feature.negatives = feature.negatives, feature.positives
-
     @cython.final
     cdef void _forget_column(self, double share, double evidence) noexcept nogil:
         cdef Py_ssize_t i

@@ -64,7 +64,6 @@ cdef class Learner:
     cdef readonly tuple arguments
     cdef readonly object declaration
     cdef readonly bint several
-    cdef readonly bint is_negated  # whether `negate` was called an odd number of times
     cdef double _slope, _calibration_squares
     cdef double _confidence_intercept, _confidence_slope
     cdef double _confidence_intercept_squares, _confidence_slope_squares
@@ -111,7 +110,8 @@ cdef class Learner:
     cdef Learner _as_twin(self, Learner of):
         """Take over what all kinds of learners predict with."""
         self._is_twin, self.several = True, of.several
-        self._slope, self._confidence_intercept, self._confidence_slope = of.calibrated
+        self._slope, self._confidence_intercept = of._slope, of._confidence_intercept
+        self._confidence_slope = of._confidence_slope
         return self
 
     cdef int _begin_many(self, Encoder encoder) except -1:
@@ -143,10 +143,9 @@ cdef class Learner:
 
     @property
     def calibrated(self):
-        return self._slope, self._confidence_intercept, self._confidence_slope
-
-    def calibrated_for(self, margins):
-        return self.calibrated if self.several else (self._probability(margins[1]),)
+        cdef double[3] found
+        self._note_calibration(found)
+        return found[0], found[1], found[2]
 
     def margins(self, Encoder encoder not None, x):
         cdef Py_ssize_t c
@@ -241,7 +240,7 @@ cdef class Learner:
             example_weights = weights
         n = n_done = encoder._load_many(X, learning or self._meets_unknown, self._meets_unknown)
         n_columns = self._n_columns_for(y) if self.several else 2
-        margins, calibrated = np.empty((n, n_columns)), np.empty((n, 3 if self.several else 1))
+        margins, calibrated = np.empty((n, n_columns)), np.empty((n, 3))
         out_margins, out_calibrated = margins, calibrated
         if not learning and encoder._has_helpers():
             ParallelPrediction(margins, calibrated)._predict(encoder, self)
@@ -284,18 +283,24 @@ cdef class Learner:
         class 1.
         """
         cdef Py_ssize_t c
+        self._note_calibration(calibrated)
         if not self.several:
             margins[0], margins[1] = 0.0 - self._margins[0], self._margins[0]
-            calibrated[0] = self._probability(self._margins[0])
-            return calibrated[0]
+            return self._probability(self._margins[0])
         memcpy(margins, self._margins, self._n_columns() * sizeof(double))
         for c in range(self._n_columns(), n_columns):
             margins[c] = -INFINITY
-        calibrated[0], calibrated[1], calibrated[2] = self._slope, self._confidence_intercept, self._confidence_slope
         return 0.0
 
+    @cython.final
+    cdef inline void _note_calibration(self, double* found) noexcept nogil:
+        if self.several:
+            found[0], found[1], found[2] = self._slope, self._confidence_intercept, self._confidence_slope
+        else:  # the margins of both classes are twice as far apart as their column says
+            found[0], found[1], found[2] = max(self._slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0
+
     cdef int _predict_block(
-        self, Block* block, double* margins, Py_ssize_t n_columns, double* calibrated, Py_ssize_t n_calibrated
+        self, Block* block, double* margins, Py_ssize_t n_columns, double* calibrated
     ) noexcept nogil:
         cdef Py_ssize_t i, n = block.end - block.first
         cdef int status
@@ -303,7 +308,7 @@ cdef class Learner:
             status = self._meet(&block.rows[i])
             if status < 0:
                 return status
-            self._note(margins + i * n_columns, n_columns, calibrated + i * n_calibrated)
+            self._note(margins + i * n_columns, n_columns, calibrated + 3 * i)
         return 0
 
     # Probabilities.

@@ -253,6 +253,8 @@ cdef class Vocabulary(Encoder):
             return key
         if len(self._names) != len(self._keys):
             self._names += self._newest(len(self._keys) - len(self._names))
+        if key - FIRST_NAME >= len(self._names):
+            raise IndexError(f"{key} is the key of no name")
         return self._names[key - FIRST_NAME]
 
     cdef list _newest(self, Py_ssize_t n):

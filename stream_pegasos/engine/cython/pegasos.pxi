@@ -89,13 +89,6 @@ cdef class PegasosLearner(Learner):
         pairs = zip(row.keys, row.values, strict=True)
         return {key: row.factor * value * self.weights.get(key, column) for key, value in pairs}
 
-    def negate(self):
-        cdef Py_ssize_t i
-        self.weights.negate()
-        self.is_negated = not self.is_negated
-        for i in range(self._buffer_size):
-            self._buffered[i].value = -self._buffered[i].value
-
     def flush(self):
         cdef Py_ssize_t c
         wait_for(self._guard, self._guard)

@@ -236,7 +236,7 @@ cdef class ParallelPrediction(WorkerPool):
             if status == 0:
                 status = learner._predict_block(
                     block, &self._margins[block.first, 0], self._margins.shape[1],
-                    &self._calibrated[block.first, 0], self._calibrated.shape[1],
+                    &self._calibrated[block.first, 0],
                 )
             self._enter()
             self._status = min(self._status, status)

@@ -117,10 +117,6 @@ cdef class WeightDict:
         wait_for(self._guard, self._guard)
         self._accumulate(column, weight)
 
-    def negate(self):
-        wait_for(self._guard, self._guard)
-        self._negate()
-
     def add_column(self):
         wait_for(self._guard, self._guard)
         if self._make_room_for_column() < 0:
@@ -395,16 +391,6 @@ cdef class WeightDict:
     cdef void _accumulate(self, Py_ssize_t c, double weight) noexcept nogil:
         self._columns[c].sums_scale += weight * self._columns[c].scale
         self._columns[c].sums_weight += weight
-
-    cdef void _negate(self) noexcept nogil:
-        cdef Py_ssize_t c, i, j
-        cdef double* record
-        for c in range(self.n_columns):
-            self._columns[c].scale, self._columns[c].sums_scale = -self._columns[c].scale, -self._columns[c].sums_scale
-        for i in range(1, self._table.n + 1 if self.average else 0):
-            record = numbers_at(&self._table, i) + self._width
-            for j in range(self.n_columns):
-                record[j] = -record[j]
 
 
 OF_COLUMN = ("scale", "squares", "sums_scale", "sums_weight")

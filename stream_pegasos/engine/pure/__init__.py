@@ -12,6 +12,7 @@ from stream_pegasos.engine.pure.driver import Learner, targets_of
 from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
 from stream_pegasos.engine.pure.one_by_one import OneByOne
 from stream_pegasos.engine.pure.pegasos import PegasosLearner
+from stream_pegasos.engine.pure.probabilities import probabilities_many, probabilities_one
 from stream_pegasos.engine.pure.scanner import Scanner
 from stream_pegasos.engine.pure.weights import Row as Row
 
@@ -25,5 +26,7 @@ __all__ = [
     "Rows",
     "Scanner",
     "Vocabulary",
+    "probabilities_many",
+    "probabilities_one",
     "targets_of",
 ]

@@ -352,20 +352,6 @@ class AdaptiveLearner(ScaledLearner):
             else:
                 self._features[key] = Feature(log_ratio, total, self._unknown.classes, of_feature.copy())
 
-    def negate(self) -> None:
-        if self.several:
-            raise NotImplementedError
-        self.is_negated = not self.is_negated
-        if self._dense is not None:
-            self._dense.weights = 0.0 - self._dense.weights
-        self._mistakes.negate()
-        self._prior, self._problems[0] = 0.0 - self._prior, 0.0 - self._problems[0]
-        self._class_counts = self._class_counts[::-1].copy()
-        features, (weights, squares, counts) = self._found(self._features)
-        ratios, totals = np.array([(feature.log_ratio, feature.count) for feature in features]).reshape(-1, 2).T
-        known = np.stack([0.0 - weights, squares, counts[:, ::-1]], axis=1)
-        self._keep([*self._features], 0.0 - ratios, totals, known)
-
     def forget(self, share: float) -> None:
         """Keep this share of the evidence, and its root of the weights, which grow with the root of evidence."""
         evidence, self._evidence = self._evidence / share, 1.0

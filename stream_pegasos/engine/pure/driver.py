@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -186,7 +186,6 @@ class Learner:
     def __init__(self) -> None:
         self.calibration = Calibration()
         self._is_busy = False
-        self.is_negated = False  # whether `negate` was called an odd number of times
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -246,10 +245,6 @@ class Learner:
     def flush(self) -> None:
         """Take the steps that wait for more examples, if the rule has mini-batches."""
 
-    def negate(self) -> None:
-        """Exchange the two classes: weights get the opposite sign."""
-        raise NotImplementedError
-
     def get_state(self) -> State:
         raise NotImplementedError
 
@@ -260,14 +255,11 @@ class Learner:
 
     @property
     def calibrated(self) -> tuple[float, float, float]:
-        """The slope, and a and b of the confidence."""
-        return (self.calibration.slope, *self.calibration.confidence)
-
-    def calibrated_for(self, margins: Sequence[float] | NDArray[np.float64]) -> tuple[float, ...]:
-        """What turns the margins of an example into probabilities: `calibrated` or, with one column, the probability of
-        class 1 itself.
+        """What turns margins by class into probabilities: the slope, and a and b of the confidence. Of two classes in
+        one column the margins are twice as far apart as the column says.
         """
-        return self.calibrated if self.several else (self.calibration.probability(margins[1]),)
+        slope, confidence = self.calibration.slope, self.calibration.confidence
+        return (slope, *confidence) if self.several else (max(slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0)
 
     def margins(self, encoder: Encoder, x: Any) -> list[float] | NDArray[np.float64]:
         """The margins of an example, by class; an array where there are several columns."""
@@ -300,8 +292,8 @@ class Learner:
         weights: NDArray[np.float64] | None = None,
         found: list[Found] | None = None,
     ) -> Found:
-        """The margins of each example before it is learned, −inf for classes to come, and what `calibrated_for` gives
-        for them. Without y nothing is learned. The call ends early after an example that exceeds `max_features` or
+        """The margins of each example before it is learned, −inf for classes to come, and what `calibrated` was then.
+        Without y nothing is learned. The call ends early after an example that exceeds `max_features` or
         crowds the encoder. What is returned is first added to `found`, so that an interruption does not lose it.
         """
         n_columns = self._n_columns_for(y) if self.several else 2
@@ -312,7 +304,7 @@ class Learner:
             for i, row in enumerate(rows):
                 met = self._met(encoder, row)
                 of_classes = self._of_classes(met)
-                calibrated.append(self.calibrated_for(of_classes))
+                calibrated.append(self.calibrated)
                 margins.append([*of_classes, *[-math.inf] * (n_columns - len(of_classes))])
                 if y is None:
                     if self.meets_unknown:
@@ -324,7 +316,7 @@ class Learner:
         n = len(margins)
         scores = (
             np.array(margins, np.float64).reshape(n, n_columns),
-            np.array(calibrated, np.float64).reshape(n, 3 if self.several else 1),
+            np.array(calibrated, np.float64).reshape(n, 3),
         )
         if found is not None:
             found.append(scores)
@@ -341,7 +333,7 @@ class Learner:
 
     def _learn_met(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> None:
         """Learn an example; one of weight 0 changes nothing."""
-        if not self.several:
+        if weight and not self.several:
             if y not in (0.0, 1.0):
                 raise IndexError("y is the number of no class")
             y = 2.0 * y - 1.0

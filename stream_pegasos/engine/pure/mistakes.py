@@ -49,10 +49,6 @@ class Mistakes:
             self._n[sign] /= 2.0
             self._sizes[sign] /= 2.0
 
-    def negate(self) -> None:
-        self._n.reverse()
-        self._sizes = self._sizes[::-1].copy()
-
     def get_state(self) -> State:
         return dict(zip(COUNTS, (*self._n, *self._sizes.copy()), strict=True))
 

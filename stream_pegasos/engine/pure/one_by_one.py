@@ -69,7 +69,7 @@ class OneByOne:
         with self.lock:
             if self._by_margin:
                 return self._labels.choices[self._learner.predict(encoder, x)]
-            return self.label_of(self._learner.margins(encoder, x))
+            return self.label_of(self.margins_of(encoder, x))
 
     # What an estimator says.
 
@@ -78,6 +78,9 @@ class OneByOne:
 
     def forget_names(self) -> None:
         """Called once there are many more names than features."""
+        raise NotImplementedError
+
+    def margins_of(self, encoder: Any, x: Any) -> Any:
         raise NotImplementedError
 
     def label_of(self, margins: Any) -> Any:

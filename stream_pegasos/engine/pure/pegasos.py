@@ -155,12 +155,6 @@ class PegasosLearner(Learner):
             column.n_iterations, column.n_buffered = self._columns[0].n_iterations, self._columns[0].n_buffered
         self._columns.append(column)
 
-    def negate(self) -> None:
-        self.is_negated = not self.is_negated
-        for column in self._columns:
-            column.negate()
-            column.buffer = [(key, -x) for key, x in column.buffer]
-
     def flush(self) -> None:
         self._take_steps([column for column in self._columns if column.n_buffered])
 

@@ -99,11 +99,6 @@ class WeightDict:
         self.sums_scale += weight * self.scale
         self.sums_weight += weight
 
-    def negate(self) -> None:
-        """w ← −w, in the average, too."""
-        self.scale, self.sums_scale = -self.scale, -self.sums_scale
-        self.u = {key: -u for key, u in self.u.items()}
-
     def _fold(self) -> None:
         """Store w with a = 1 and b = 0, and nothing if w is 0."""
         if self.sums_weight:
