@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from stream_pegasos import PegasosClassifier, TextClassifier
-from stream_pegasos.evaluation.prequential import evaluate
+from stream_pegasos.evaluation.prequential import prequential
 from stream_pegasos.streams import read, synthetic
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -27,7 +27,7 @@ figure = Figure(figsize=(8, 3.6), dpi=110, layout="constrained")
 axes = figure.subplots()
 for name, model in MODELS.items():
     stream = read(given.stream) if given.stream else synthetic()
-    curve = evaluate(model, stream).curve
+    curve = prequential(stream, model).curve
     axes.plot([point.n for point in curve], [1.0 - point.window_accuracy for point in curve], label=name)
     print(f"{curve[-1].accuracy:.4f}  {name}")
 axes.set_xlabel("messages learned")

@@ -18,11 +18,14 @@ __all__ = [
     "TextFeatures",
     "Time",
     "__version__",
+    "iter_prequential",
     "load",
     "merge",
+    "prequential",
 ]
 
 if TYPE_CHECKING:
+    from stream_pegasos.evaluation.prequential import iter_prequential, prequential
     from stream_pegasos.features.fields import Category, Number, Time
     from stream_pegasos.features.hashing import HashedBagOfWords
     from stream_pegasos.features.mail import MailFeatures
@@ -50,8 +53,10 @@ else:
         "TextClassifier": "learners.text",
         "TextFeatures": "features.text",
         "Time": "features.fields",
+        "iter_prequential": "evaluation.prequential",
         "load": "learners.loading",
         "merge": "learners.merging",
+        "prequential": "evaluation.prequential",
     }
 
     def __getattr__(name):

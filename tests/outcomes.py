@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stream_pegasos.evaluation.prequential import predict_block
+from stream_pegasos.evaluation.chunks import predict_block
 from stream_pegasos.evaluation.scores import Outcomes
 from stream_pegasos.learners.predictions import settled
 

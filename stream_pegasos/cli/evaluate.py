@@ -1,7 +1,6 @@
 """The command `evaluate`."""
 
 import csv
-import os
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +13,11 @@ from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, w
 from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import new_model, save_model, tell_of_labels
+from stream_pegasos.cli.models import load_model, new_model, save_model, tell_of_labels
 from stream_pegasos.cli.stream import Stream, labelled_stream
-from stream_pegasos.cli.summary import summary
 
 if TYPE_CHECKING:
-    from stream_pegasos.evaluation.prequential import Evaluation
+    from stream_pegasos.evaluation.results import Comparison, Evaluation
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,12 @@ class EvaluateOptions:
     stream: options.StreamOptions = bundled()
     model: options.ModelOptions = bundled()
     descriptions: DescriptionOptions = bundled()
+    compare: tuple[str, ...] = options.result_field(
+        "--compare MODEL",
+        "Give each message to this saved model, too, and print how much better one is; may be repeated.",
+        default=(),
+        shown="nothing is compared",
+    )
     delay: int = options.stream_field(
         "--delay N", "Each label arrives N messages late.", type=number(int, 0), default=0, shown="0"
     )
@@ -88,6 +92,7 @@ def evaluate(given: EvaluateOptions) -> None:
     Examples:
       stream-pegasos evaluate
       stream-pegasos evaluate sms.jsonl.gz --plot curve.png
+      stream-pegasos evaluate sms.jsonl.gz --compare yesterday.safetensors
       stream-pegasos evaluate stars.csv --ordered
       stream-pegasos evaluate news.csv --label-field topics --label-separator ';'
       stream-pegasos evaluate --spam spam.mbox --ham ham/
@@ -102,14 +107,17 @@ def evaluate(given: EvaluateOptions) -> None:
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, given.model, source, interrupt.wait)
         given.descriptions.learn(learner, asked.listed)
+        others = {path: load_model(Path(path), asked) for path in given.compare}
+        models = {"this model": learner, **others}
         report(
-            learner,
+            models if given.compare else learner,
             source,
             interrupt,
             given.results,
             given.save,
             delay=given.delay,
             threads=options.n_threads(given.threads),
+            marks={10_000: "words change"} if is_synthetic else None,
         )
     tell_of_labels(learner, (), source.labels_met, given.model.pos_label)
     exit_with_code(source, interrupt)
@@ -123,8 +131,8 @@ def report(
     save: Path | None = None,
     **parameters: Any,
 ) -> None:
-    """Evaluate a model, print the summary and write what is asked for; `parameters` are for `prequential.evaluate`."""
-    from stream_pegasos.evaluation.prequential import evaluate as evaluate_model
+    """Evaluate a model, print the summary and write what is asked for; `parameters` are for `prequential`."""
+    from stream_pegasos.evaluation.prequential import prequential
 
     output = results.predictions_output()
     examples, refuse = interrupt.until_signal(source), source.refuse
@@ -139,26 +147,30 @@ def report(
                 source.refuse(example, reason)
 
         with progress_bar(source) as progress:
-            evaluation = evaluate_model(
-                model,
+            evaluation = prequential(
                 examples,
+                model,
+                name=source.name,
                 on_row=lambda row: progress(row.n, _headline(row)),
                 on_refused=refuse,
                 **parameters,
             )
         source.report_rest()
-        if not evaluation.score.n and interrupt.signal is None:
+        first = next(iter(evaluation.values())) if isinstance(model, dict) else evaluation
+        if not first.score.n and interrupt.signal is None:
             raise source.nothing("learned" if parameters.get("learn", True) else "scored")
         # Each output is written even if another fails; callbacks run in reverse order.
         if save:
-            end.callback(save_model, model, save)
+            end.callback(save_model, next(iter(model.values())) if isinstance(model, dict) else model, save)
         if results.plot:
-            end.callback(_save_plot, evaluation, results.plot, source.name)
+            end.callback(_save_plot, evaluation, results.plot)
         if results.curve:
-            end.callback(_save_curve, evaluation, results.curve)
+            end.callback(_save_curve, first, results.curve)
         if output is not None:
             end.callback(answers.write)
-        end.callback(print_lines, summary(source, evaluation, results.report))
+        notes = [source.bad_lines()]
+        report = evaluation.report(notes) if isinstance(model, dict) else evaluation.report(results.report, notes)
+        end.callback(print_lines, report)
 
 
 def _headline(row: Any) -> str:
@@ -177,8 +189,6 @@ def _save_curve(evaluation: "Evaluation", path: Path) -> None:
             writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)
 
 
-def _save_plot(evaluation: "Evaluation", path: Path, name: str) -> None:
-    from stream_pegasos.evaluation.plot import save
-
+def _save_plot(evaluation: "Evaluation | Comparison", path: Path) -> None:
     with writing(path):
-        save(evaluation.curve, path, os.path.basename(name), evaluation.score)
+        evaluation.plot(path)

@@ -51,7 +51,7 @@ def label(given: LabelOptions) -> None:
     Examples:
       stream-pegasos label mail.csv --save mail.safetensors
     """
-    from stream_pegasos.evaluation.prequential import predict_learn
+    from stream_pegasos.evaluation.chunks import predict_learn
     from stream_pegasos.operation.active_learning import ActiveLearning, is_asked
     from stream_pegasos.service import Service
 

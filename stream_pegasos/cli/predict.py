@@ -60,7 +60,7 @@ def predict(given: PredictOptions) -> None:
       stream-pegasos predict m.safetensors new.csv --pos-label spam --threshold 0.9
       cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format text
     """
-    from stream_pegasos.evaluation.prequential import chunks
+    from stream_pegasos.evaluation.chunks import chunks
 
     output = None if given.output == Path("-") else given.output
     check_outputs(output, inputs=[given.model, given.file])

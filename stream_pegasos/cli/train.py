@@ -55,7 +55,7 @@ def train(given: TrainOptions) -> None:
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
     check_outputs(save=given.save, force=given.force, inputs=[given.file, *given.mails.paths])
-    from stream_pegasos.evaluation.prequential import chunks, learn
+    from stream_pegasos.evaluation.chunks import chunks, learn
 
     if given.file is None and not given.mails.given:
         _save_untaught(given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.common.display import one_line, shortened
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 FILE_TYPES = (".png", ".svg", ".pdf")
 
 
-def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure:
+def draw(
+    curve: Sequence[Any], title: str, score: Score | None = None, marks: Mapping[int, str] | None = None
+) -> Figure:
     """Draw how good predictions were against the number of examples.
 
     It draws accuracy, accuracy over the newest examples, macro F1 and, of two classes, ROC AUC. With ordered classes,
@@ -36,44 +38,64 @@ def draw(curve: Sequence[Any], title: str, score: Score | None = None) -> Figure
     Parameters
     ----------
     curve
-        The rows that `evaluate` returns.
+        The rows of an `Evaluation`.
     title
         The name of the stream.
     score
-        The score that `evaluate` returns, to add three more drawings. A reliability diagram: the share of positive
-        examples against their predicted probability, in tenths; a calibrated model is on the diagonal. With more than
-        two classes it is for the predicted class, with several labels for each label. Precision, recall and F1 of the
-        commonest classes. The pairs that were confused most often.
+        The score of an `Evaluation`, to add a reliability diagram: the share of positive examples against their
+        predicted probability, in tenths; a calibrated model is on the diagonal. With more than two classes it is for
+        the predicted class, with several labels for each label. More than two classes also have precision, recall and
+        F1 of the commonest, and the pairs that were confused most often.
+    marks
+        What happened after so many examples, to be marked.
 
     Examples
     --------
 
-    >>> from stream_pegasos import TextClassifier
+    >>> from stream_pegasos import TextClassifier, prequential
     >>> from stream_pegasos.evaluation.plot import draw
-    >>> from stream_pegasos.evaluation.prequential import evaluate
     >>> from stream_pegasos.streams import synthetic
 
-    >>> evaluation = evaluate(TextClassifier(), synthetic(n=2_000))
-    >>> figure = draw(evaluation.curve, "synthetic", evaluation.score)
+    >>> evaluation = prequential(synthetic(n=2_000), TextClassifier())
+    >>> figure = draw(evaluation.curve, "synthetic", evaluation.score, {1_000: "words change"})
     >>> figure.savefig("curve.png")  # doctest: +SKIP
 
     """
     if score is None:
-        figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
-        _draw_curve(figure.subplots(), curve, title, 1_000)
-    else:
-        n_classes, n_pairs = len(score.of_classes(MOST_CLASSES + 1)), len(score.confused(MOST_PAIRS))
-        below = 1.2 + 0.22 * max(n_classes, n_pairs, FEWEST_ROWS)
-        figure = Figure(figsize=(12, 4.5 + below), dpi=150, layout="constrained")
-        # A row each: names of classes need room of their own, and would squeeze what stands above them.
-        above, low = figure.subfigures(2, 1, height_ratios=[4.5, below])  # type: ignore[misc]
-        left, right = above.subplots(1, 2, width_ratios=[8, 4])
-        _draw_curve(left, curve, title, score.window)
-        _draw_reliability(right, score)
-        left, right = low.subplots(1, 2, width_ratios=[7, 5])
+        figure = Figure(figsize=(8, 4.8), dpi=150, layout="constrained")
+        draw_curve(figure.subplots(), curve, title, 1_000, marks)
+        return figure
+    n_classes, n_pairs = len(score.of_classes(MOST_CLASSES + 1)), len(score.confused(MOST_PAIRS))
+    has_more = n_classes > 2 or score.kind == LABELS  # of two classes the curve says it all
+    below = 1.5 + 0.22 * max(n_classes, n_pairs, FEWEST_ROWS) if has_more else 0.0
+    figure = Figure(figsize=(12, 4.8 + below), dpi=150, layout="constrained")
+    # A row each: names of classes need room of their own, and would squeeze what stands above them.
+    above, *low = [*figure.subfigures(2, 1, height_ratios=[4.8, below])] if has_more else [figure]  # type: ignore[misc]
+    left, right = above.subplots(1, 2, width_ratios=[8, 4])
+    draw_curve(left, curve, title, score.window, marks)
+    _draw_reliability(right, score)
+    for part in low:
+        left, right = part.subplots(1, 2, width_ratios=[7, 5])
         _draw_classes(left, score)
         _draw_confused(right, score)
     return figure
+
+
+def draw_comparison(comparison: Mapping[str, Any], to: Any = None) -> Any:
+    """Draw the first metric of several models over one stream, on axes, into a file, or on a new figure."""
+    figure = None if hasattr(to, "plot") else Figure(figsize=(8, 4.8), dpi=150, layout="constrained")
+    axes = to if figure is None else figure.subplots()
+    first = next(iter(comparison.values()))
+    name = next(iter(first.score.metrics()))
+    curves = [(_shown(each), one.curve) for each, one in comparison.items()]
+    _draw_lines(axes, [(called, curve, [getattr(row, name) for row in curve]) for called, curve in curves])
+    axes.set_title(os.path.basename(first.name), loc="left", fontweight="bold", parse_math=False)
+    axes.set_ylabel(spelled(name))
+    _mark(axes, first.marks)
+    if figure is None or to is None:
+        return axes if figure is None else figure
+    write(figure, to)
+    return None
 
 
 # What is drawn of each type of row, those that are known; the first one thicker.
@@ -89,31 +111,50 @@ MOST_PAIRS = 15
 FEWEST_ROWS = 3  # that there is room for
 
 
-def _draw_curve(axes: Axes, curve: Sequence[Any], title: str, window: int) -> None:
-    n = [row.n for row in curve]
+def draw_curve(
+    axes: Axes, curve: Sequence[Any], title: str, window: int, marks: Mapping[int, str] | None = None
+) -> None:
+    """Draw how good predictions were against the number of examples on axes of matplotlib; see `draw`."""
     last_row = curve[-1] if curve else None
-    drawn = [(name, [getattr(row, name) for row in curve]) for name in (LINES[type(last_row)] if curve else ())]
-    for i, (name, values) in enumerate(drawn):
-        if not all(map(math.isnan, values)):
-            called = f"newest {window:,}" if name.startswith("window_") else spelled(name)
-            last = "" if math.isnan(values[-1]) else f" {values[-1]:.1%}"
-            axes.plot(n, values, color=COLOURS[i], linewidth=1.3 if i else 2.2, label=called + last)
-    # The first predictions are guesses: they must not squeeze all that follows.
-    settled = [value for _, values in drawn for value in values[len(values) // 20 :] if not math.isnan(value)]
-    low = max(0.0, min(settled, default=0.0) - 0.02)
-    axes.set_ylim(low, 1.0 + (1.0 - low) * 0.03)
-    axes.set_xlim(0, n[-1] if n else 1)
+    lines = []
+    for name in LINES[type(last_row)] if curve else ():
+        called = f"newest {window:,}" if name.startswith("window_") else spelled(name)
+        lines.append((called, curve, [getattr(row, name) for row in curve]))
+    _draw_lines(axes, lines)
     axes.set_title(title, loc="left", fontweight="bold", parse_math=False)
     if last_row is not None and hasattr(last_row, "mean_absolute_error"):
         axes.set_title(f"mean absolute error {last_row.mean_absolute_error:.3f}", loc="right")
+    _mark(axes, marks)
+
+
+def _draw_lines(axes: Axes, lines: Sequence[tuple[str, Sequence[Any], list[float]]]) -> None:
+    """Draw lines, each with its name, its rows and its values; the first one thicker."""
+    for i, (called, curve, values) in enumerate(lines):
+        if not all(map(math.isnan, values)):
+            last = "" if math.isnan(values[-1]) else f" {values[-1]:.1%}"
+            colour, width = COLOURS[i % len(COLOURS)], 1.3 if i else 2.2
+            axes.plot([row.n for row in curve], values, color=colour, linewidth=width, label=called + last)
+    # The first predictions are guesses: they must not squeeze all that follows.
+    settled = [value for _, _, values in lines for value in values[len(values) // 20 :] if not math.isnan(value)]
+    low = max(0.0, min(settled, default=0.0) - 0.02)
+    axes.set_ylim(low, 1.0 + (1.0 - low) * 0.03)
+    axes.set_xlim(0, max((curve[-1].n for _, curve, _ in lines if curve), default=1))
     axes.set_xlabel("examples, each predicted before it was learned")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    # Lines may run low: their names stand on a ground of their own.
-    if curve:
-        axes.legend(loc="lower right", framealpha=0.85, edgecolor="none")
+    if axes.get_legend_handles_labels()[0]:  # below, where it covers neither lines nor titles
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4, frameon=False)
+
+
+def _mark(axes: Axes, marks: Mapping[int, str] | None) -> None:
+    """Mark what happened after so many examples."""
+    for n, text in (marks or {}).items():
+        axes.axvline(n, color="#777777", linewidth=1, linestyle=":")
+        axes.annotate(
+            text, (n, 0.02), (5, 0), ("data", "axes fraction"), "offset points", fontsize=9, color="#555555"
+        ).set_parse_math(False)
 
 
 def _draw_reliability(axes: Axes, score: Score) -> None:
@@ -158,7 +199,9 @@ def _draw_classes(axes: Axes, score: Score) -> None:
     axes.set_title(f"the commonest {what}, and how many", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False, borderaxespad=0.0, fontsize=8)
+    # Below, as titles and names take what is above and beside.
+    below = 1.0, -0.3 / max(len(rows), FEWEST_ROWS) - 0.02
+    axes.legend(loc="upper right", bbox_to_anchor=below, ncols=3, frameon=False, fontsize=8)
 
 
 def _draw_confused(axes: Axes, score: Score) -> None:
@@ -182,8 +225,14 @@ def _shown(label: Any, longest: int = 34) -> str:
     return shortened(one_line(str(label), "\N{REPLACEMENT CHARACTER}"), longest)
 
 
-def save(curve: Sequence[Any], path: str | os.PathLike[str], title: str, score: Score | None = None) -> None:
-    """Draw the curve, and with a score what `draw` puts beside it, into a .png, .svg or .pdf file; by default a PNG.
+def save(
+    curve: Sequence[Any],
+    path: str | os.PathLike[str],
+    title: str,
+    score: Score | None = None,
+    marks: Mapping[int, str] | None = None,
+) -> None:
+    """Draw what `draw` draws into a .png, .svg or .pdf file; by default a PNG.
 
     Raises
     ------
@@ -193,9 +242,14 @@ def save(curve: Sequence[Any], path: str | os.PathLike[str], title: str, score: 
         If the file cannot be written.
 
     """
+    write(draw(curve, title, score, marks), path)
+
+
+def write(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure, as `save` does."""
     extension = os.path.splitext(path)[1].lower()
     if extension and extension not in FILE_TYPES:
         raise ValueError(f"{os.fspath(path)} ends in none of {', '.join(FILE_TYPES)}")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a label in a script that the font has not is drawn as boxes
-        draw(curve, title, score).savefig(path, format=extension[1:] or "png")
+        figure.savefig(path, format=extension[1:] or "png")

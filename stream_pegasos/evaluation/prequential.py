@@ -2,410 +2,378 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from time import perf_counter
-from typing import Any
+from typing import Any, overload
 
+import numpy as np
+
+from stream_pegasos.evaluation.chunks import (
+    ExampleError,
+    OnRefused,
+    chunks,
+    encode_ahead,
+    learn_one,
+    pass_over,
+    predict_labelled,
+    predict_learn,
+    predict_one,
+)
 from stream_pegasos.evaluation.curve import Curve
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled, PredictedBlock
-from stream_pegasos.evaluation.scores import kind_of, new_score
-from stream_pegasos.evaluation.tallies import CLASSES, Score
-from stream_pegasos.features.message import grouped, size_of
-from stream_pegasos.learners.labels import PositiveLabelError, check_label
-from stream_pegasos.learners.predictions import PartlyLearnedError
+from stream_pegasos.evaluation.results import Comparison, Evaluation
+from stream_pegasos.evaluation.scores import new_score
 
-__all__ = [
-    "REFUSALS",
-    "Evaluation",
-    "ExampleError",
-    "OnRefused",
-    "encode_ahead",
-    "evaluate",
-    "predict_block",
-    "predict_learn",
-]
+__all__ = ["Comparison", "Evaluation", "ExampleError", "iter_prequential", "prequential"]
 
-OnRefused = Callable[[Labelled, str], None]  # called with an example that the model refuses, and the reason
 OnPredicted = Callable[[PredictedBlock], None]  # called with each block that was predicted
 
-# What a model raises to refuse an example; any other exception is a failure of the model.
-REFUSALS = (ValueError, TypeError)
-
 _FIRST_STEP = 50
-# Long texts make a chunk shorter, so that memory stays constant.
-_CHUNK_SIZE = 1 << 22  # characters, as `size_of` counts them
 
 
-class ExampleError(ValueError):
-    """An example that the model refuses to learn, such as one with a list where it wants one label.
-
-    Attributes
-    ----------
-    example
-        The example.
-
-    """
-
-    def __init__(self, message: str, example: Labelled) -> None:
-        super().__init__(message, example)
-        self.example = example
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-@dataclass(slots=True)
-class Evaluation:
-    """What `evaluate` returns.
-
-    Attributes
-    ----------
-    score
-        The scores over the whole stream: a `PrequentialScore`, an `OrderedScore`, or a `LabelScore` if an example may
-        have several labels.
-    curve
-        The scores at up to 200 evenly spaced points and at the end, as rows of the score.
-    seconds
-        How long it took.
-    interrupted
-        Whether Ctrl-C ended it.
-
-    """
-
-    score: Score
-    curve: list[Any] = field(default_factory=list)
-    seconds: float = 0.0
-    interrupted: bool = False
-
-
-def evaluate(
-    model: Any,
-    examples: Iterable[Labelled],
-    *,
-    delay: int = 0,
-    batch: int = 512,
-    learn: bool = True,
-    on_row: Callable[[Any], None] | None = None,
-    on_refused: OnRefused | None = None,
-    on_predicted: OnPredicted | None = None,
-    threads: int = 1,
-) -> Evaluation:
+@overload
+def prequential(stream: Iterable[Any], model: Mapping[str, Any], **options: Any) -> Comparison: ...
+@overload
+def prequential(stream: Iterable[Any], model: Any, **options: Any) -> Evaluation: ...
+def prequential(stream: Iterable[Any], model: Any, **options: Any) -> Evaluation | Comparison:
     """Predict every example of a stream, then learn it, and score the predictions.
 
-    Every prediction counts, also the first ones: while the model knows no label, its missing answer is wrong, with
-    probability 0.5, but no false alarm. A class that comes in the middle joins the others; nothing restarts. Ctrl-C
-    ends the evaluation early.
+    Every prediction counts, also the first ones. A class that comes in the middle joins the others; nothing restarts.
+    Ctrl-C ends the evaluation early.
 
     Parameters
     ----------
+    stream
+        Tuples `(x, y)`, or with a weight `(x, y, w)`, or with River's keywords `(x, y, {"w": w})`; or one of River's
+        datasets. Weights count only in learning.
     model
-        A model; it learns the stream.
-    examples
-        The stream: tuples `(x, y)`, `(x, y, w)` or longer. Weights count only in learning.
+        The model, which learns the stream: one of this package, or a classifier or pipeline of River's. Or a dict of
+        several by name: each message is given to all of them.
     delay
-        The label of an example arrives, is learned and scored only when that many more examples
-        have been predicted. At the end of the stream all labels arrive.
-    batch
-        How many examples are read ahead and passed to the model in one call. The results are the
-        same for any value.
+        The label of an example arrives, is learned and scored only when that many more examples have been predicted, 0
+        by default. Or, with a `moment`, after a time, as in River's `evaluate.progressive_val_score`: a `timedelta`, a
+        number, the name of a field or a function of x and y. At the end of the stream all labels arrive.
+    moment
+        The time of an example: the name of a field of x, or a function of x.
     learn
-        Whether examples are learned. If not, the model stays as it is, and `delay` must be 0: use this for examples
-        held out from the model. A label that the model does not know counts as one more class.
-    on_row
-        Called with each new row of the curve.
-    on_refused
-        Called with each example that the model refuses, such as one with a list for a label, and the reason. The
-        example is then skipped. Without `on_refused` such an example raises.
-    on_predicted
-        Called with each block of examples that were predicted and then learned, in their order.
+        Whether examples are learned. If not, models stay as they are, and labels may not be late: use this for examples
+        held out. A label that the model does not know counts as one more class.
+    batch
+        How many examples are read ahead and passed to the model in one call, 512 by default. The results are the same.
     threads
-        How many threads a call of the model may use; the results are the same for any number.
+        How many threads a call of the model may use, 1 by default. The results are the same.
+    name
+        What the stream is called in reports; of a dataset of River's its name.
+    marks
+        What happens after so many examples, to be marked where the curve is drawn.
+    on_row
+        Called with each new row of the curve of the only model.
+    on_refused
+        Called with each example that a model refuses, such as one with a list for a label, and the reason. The example
+        is then skipped. Without it such an example raises.
+    on_predicted
+        Called with each block of examples that the only model has predicted and then learned, in their order.
 
     Raises
     ------
+    TypeError
+        If a model is no classifier.
     ExampleError
-        If the model refuses an example and there is no `on_refused`, or if a decision needs `pos_label` and there is
+        If a model refuses an example and there is no `on_refused`, or if a decision needs `pos_label` and there is
         none. All examples before it are learned.
     ValueError
-        If `delay` is negative or `batch` is below 1.
+        If `delay` is negative or without learning, `batch` is below 1, or there is no model.
+
+    References
+    ----------
+    [^1]: Gama, J., Sebastião, R. and Rodrigues, P., 2013. On evaluating stream learning algorithms. Machine Learning
+        90. (Prequential evaluation, and McNemar's test of two learners on one stream.)
 
     Examples
     --------
 
-    >>> from stream_pegasos import TextClassifier
-    >>> from stream_pegasos.evaluation.prequential import evaluate
+    >>> from river import naive_bayes
+    >>> from river.feature_extraction import BagOfWords
+    >>> from stream_pegasos import TextClassifier, prequential
     >>> from stream_pegasos.streams import synthetic
 
-    >>> evaluation = evaluate(TextClassifier(), synthetic(n=5_000))
-    >>> evaluation.score.n
-    5000
-    >>> evaluation.score.accuracy > 0.9
-    True
+    >>> evaluation = prequential(synthetic(n=5_000), TextClassifier())
+    >>> evaluation.score.n, evaluation.score.accuracy > 0.9
+    (5000, True)
+    >>> models = {"ours": TextClassifier(), "naive Bayes": BagOfWords() | naive_bayes.MultinomialNB()}
+    >>> compared = prequential(synthetic(n=2_000), models)
+    >>> (pair,) = compared.pairs
+    >>> pair.first, pair.second, abs(pair.difference) < 0.1
+    ('ours', 'naive Bayes', True)
 
     """
-    if delay < 0:
+    *_, result = iter_prequential(stream, model, **options)
+    return result  # type: ignore[no-any-return]
+
+
+def iter_prequential(
+    stream: Iterable[Any],
+    model: Any,
+    *,
+    every: int | None = None,
+    delay: Any = 0,
+    moment: Any = None,
+    learn: bool = True,
+    batch: int = 512,
+    threads: int = 1,
+    name: str | None = None,
+    marks: Mapping[int, str] | None = None,
+    on_row: Callable[[Any], None] | None = None,
+    on_refused: OnRefused | None = None,
+    on_predicted: OnPredicted | None = None,
+) -> Iterator[Any]:
+    """What `prequential` gives, again and again as the stream goes by: a notebook or a terminal can show it.
+
+    Parameters
+    ----------
+    every
+        After how many examples, at least, the evaluation so far is given; it is given at the end in any case.
+    stream, model, delay, moment, learn, batch, threads, name, marks, on_row, on_refused, on_predicted
+        As for `prequential`, which raises the same.
+
+    Yields
+    ------
+    The same `Evaluation` or `Comparison` each time, as it is by then.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import TextClassifier, iter_prequential
+    >>> from stream_pegasos.streams import synthetic
+
+    >>> for evaluation in iter_prequential(synthetic(n=3_000), TextClassifier(), every=1_000):
+    ...     print(evaluation.score.n)
+    1024
+    2048
+    3000
+
+    """
+    is_late = moment is not None or not isinstance(delay, int) or delay != 0
+    if isinstance(delay, int) and delay < 0:
         raise ValueError(f"delay is {delay}: a label cannot arrive before its example")
     if batch < 1:
         raise ValueError(f"batch is {batch}: it must be at least 1")
-    if delay and not learn:
+    if is_late and not learn:
         raise ValueError(f"delay is {delay}: without learning it must be 0")
-    read, tell = chunks(examples, batch), on_predicted or (lambda block: None)
-    if delay:
-        blocks = _late(model, read, delay, on_refused, tell)
-    else:
-        blocks = _prompt(predict_learn if learn else _predict_labelled, model, read, on_refused, tell, threads)
-    score, curve, start = new_score(model), Curve(_FIRST_STEP), perf_counter()
-    result = Evaluation(score, curve.rows)
+    models = model if isinstance(model, Mapping) else {"": model}
+    if not models:
+        raise ValueError("there is no model to evaluate")
+    if name is None:
+        name = type(stream).__name__ if hasattr(stream, "n_samples") else "stream"  # of a dataset of River's
+    given = (learn, threads, len(models) > 1, on_row, on_refused, on_predicted)
+    followers = [_Follower(each, name, *given) for each in models.values()]
+    for each in followers:
+        each.evaluation.marks = marks or {}
+    evaluations = dict(zip(models, [each.evaluation for each in followers], strict=True))
+    result: Any = followers[0].evaluation
+    if isinstance(model, Mapping):
+        result = Comparison(evaluations, [each.right for each in followers])
+    n, due = 0, math.inf if every is None else every
+    examples = map(_as_labelled, stream)
+    steps = _late(examples, followers, delay, moment, batch) if is_late else _prompt(examples, followers, batch)
+    try:
+        for n_more in steps:
+            n += n_more
+            if every is not None and n >= due:
+                due = n + every
+                for each in followers:
+                    each.look()
+                yield result
+    except KeyboardInterrupt:
+        for each in followers:
+            each.evaluation.interrupted = True
+    for each in followers:
+        each.end()
+    yield result
 
-    def row() -> Any:
-        made = score.row(perf_counter() - start)
-        if on_row is not None:
-            on_row(made)
+
+def _as_labelled(example: Any) -> Any:
+    """An example with its weight, if it comes with River's keywords."""
+    x, y, *rest = example
+    if not rest or not isinstance(rest[0], Mapping):
+        return example
+    keywords = dict(rest[0])
+    weight = keywords.pop("w", 1.0)
+    if keywords:
+        raise ValueError(f"an example has the keyword {next(iter(keywords))!r}; of River's keywords w alone is known")
+    return (x, y, weight)
+
+
+class _Follower:
+    """A model that is given a stream, and how good it is."""
+
+    def __init__(
+        self,
+        model: Any,
+        name: str,
+        learn: bool,
+        threads: int,
+        is_compared: bool,
+        on_row: Callable[[Any], None] | None,
+        on_refused: OnRefused | None,
+        on_predicted: OnPredicted | None,
+    ) -> None:
+        self.model = model if hasattr(model, "predict_learn_many") else of_river(model)
+        self._learn, self._threads, self._is_compared = learn, threads, is_compared
+        self._on_row, self._on_refused, self._on_predicted = on_row, on_refused, on_predicted
+        self._curve, self._start = Curve(_FIRST_STEP), perf_counter()
+        self.evaluation = Evaluation(new_score(self.model), self._curve.rows, name=name)
+        self.right: list[Any] = []  # of each example, in arrays: whether it was predicted right, −1 if it was refused
+        self._waiting: deque[tuple[Labelled, PredictedBlock] | None] = deque()
+        self._late: list[AnyOutcomes] = []  # that are not counted yet
+
+    def take(self, chunk: list[Labelled]) -> None:
+        """Predict a chunk, and learn it."""
+        if self._learn:
+            blocks = predict_learn(self.model, chunk, self._on_refused, self._threads)
+        else:
+            blocks = predict_labelled(self.model, chunk, self._on_refused, self._threads)
+        right, place = np.full(len(chunk), -1, np.int8), 0
+        for block in blocks:
+            if self._on_predicted is not None:
+                self._on_predicted(block)
+            outcomes = block.outcomes(self.model)
+            self._count(outcomes)
+            for example, said in zip(block.examples, _rights(outcomes), strict=True) if self._is_compared else ():
+                while chunk[place] is not example:  # refused
+                    place += 1
+                right[place] = said
+                place += 1
+        self.right.append(right)
+
+    def ask(self, example: Labelled) -> None:
+        """Predict an example whose label comes later."""
+        try:
+            self._waiting.append((example, predict_one(self.model, example)))
+        except ExampleError as error:
+            self._waiting.append(None)
+            pass_over(error, self._on_refused)
+
+    def answer(self, place: int = 0) -> None:
+        """Learn the example that waits at a place."""
+        waiting, said = self._waiting[place], -1
+        del self._waiting[place]
+        if waiting is not None:
+            example, predicted = waiting
+            known = None not in self.model.pair
+            try:
+                learn_one(self.model, example)
+            except ExampleError as error:
+                pass_over(error, self._on_refused)
+            else:
+                predicted.y = [example[1]]
+                if self._on_predicted is not None:
+                    self._on_predicted(predicted)
+                outcomes = predicted.outcomes(self.model)
+                (said,) = _rights(outcomes)
+                self._late.append(outcomes)
+            if not known:
+                self.count_late()
+        self.right.append(np.array([said], np.int8))
+
+    def count_late(self) -> None:
+        # Outcomes of two classes, then those from the third class on.
+        for _, some in groupby(self._late, lambda outcomes: getattr(outcomes, "classes", ())):
+            same: list[Any] = [*some]
+            self._count(same[0].joined(same))
+        self._late.clear()
+
+    def _count(self, outcomes: AnyOutcomes) -> None:
+        self._curve.update(self.evaluation.score, outcomes, self._row)
+
+    def _row(self) -> Any:
+        made = self.evaluation.score.row(perf_counter() - self._start)
+        if self._on_row is not None:
+            self._on_row(made)
         return made
 
-    try:
-        for outcomes in blocks:
-            curve.update(score, outcomes, row)
-    except KeyboardInterrupt:
-        result.interrupted = True
-    result.seconds = perf_counter() - start
-    if score.n and not (curve.rows and curve.rows[-1].n == score.n):
-        curve.rows.append(score.row(result.seconds))
-    return result
+    def look(self) -> None:
+        """Bring the evaluation up to now."""
+        self.evaluation.seconds = perf_counter() - self._start
+
+    def end(self) -> None:
+        self.look()
+        score, rows = self.evaluation.score, self._curve.rows
+        if score.n and not (rows and rows[-1].n == score.n):
+            rows.append(score.row(self.evaluation.seconds))
 
 
-def chunks(examples: Iterable[Labelled], batch: int = 512) -> Iterator[list[Labelled]]:
-    """Lists of at most `batch` examples, shorter where the messages are large."""
-    return grouped(examples, lambda example: size_of(example[0]), _CHUNK_SIZE, batch)
+def of_river(model: Any) -> Any:
+    """A model of River's behind our interface; it is imported where there is one alone."""
+    from stream_pegasos.evaluation.river_models import RiverModel
+
+    return RiverModel(model)
 
 
-def _prompt(
-    predict: Callable[..., Iterator[PredictedBlock]],
-    model: Any,
-    chunks: Iterable[list[Labelled]],
-    on_refused: OnRefused | None,
-    on_predicted: OnPredicted,
-    threads: int,
-) -> Iterator[AnyOutcomes]:
-    """Yield outcomes if every label arrives before the next example."""
-    for chunk in chunks:
-        for block in predict(model, chunk, on_refused, threads):
-            on_predicted(block)
-            yield block.outcomes(model)
+def _rights(outcomes: AnyOutcomes) -> list[bool]:
+    """Whether each prediction was right, all labels of it where there are several."""
+    pairs = zip(outcomes.truths, outcomes.predicted, strict=True)
+    return [set(truth) == set(said) if isinstance(said, tuple) else truth == said for truth, said in pairs]
 
 
-def _predict_labelled(
-    model: Any, chunk: list[Labelled], on_refused: OnRefused | None, threads: int
-) -> Iterator[PredictedBlock]:
-    """Predict examples without learning them: in one block, or one by one if the model refuses any."""
-    try:
-        X, y, _ = columns_of(chunk)
-        if kind_of(model) == CLASSES:
-            y = [check_label(label) for label in y]  # any label may be scored, also a third one of two
-        else:
-            model.check_labels(y)
-        yield predict_block(model, X, y, chunk, threads)
-    except REFUSALS as error:
-        if len(chunk) == 1:
-            _pass_over(ExampleError(str(error), chunk[0]), on_refused)
-            return
-        for example in chunk:
-            yield from _predict_labelled(model, [example], on_refused, threads)
+def _prompt(examples: Iterable[Labelled], followers: list[_Follower], batch: int) -> Iterator[int]:
+    """Give the followers a stream whose labels are there at once; how many examples each step has."""
+    for chunk in chunks(examples, batch):
+        for each in followers:
+            each.take(chunk)
+        yield len(chunk)
 
 
 def _late(
-    model: Any,
-    chunks: Iterable[list[Labelled]],
-    delay: int,
-    on_refused: OnRefused | None,
-    on_predicted: OnPredicted,
-) -> Iterator[AnyOutcomes]:
-    """Yield outcomes if every label arrives after `delay` more examples."""
-    waiting: deque[tuple[Labelled, PredictedBlock]] = deque()
-    done: list[Any] = []
-
-    def learn_next() -> None:
-        example, predicted = waiting.popleft()
-        try:
-            _learn(model, example)
-        except ExampleError as error:
-            _pass_over(error, on_refused)
-        else:
-            predicted.y = [example[1]]
-            on_predicted(predicted)
-            done.append(predicted.outcomes(model))
-
-    def take_done() -> Iterator[AnyOutcomes]:
-        # Outcomes of two classes, then those from the third class on.
-        for _, some in groupby(done, lambda outcomes: getattr(outcomes, "classes", ())):
-            first, *rest = some
-            yield first.joined([first, *rest])
-        done.clear()
-
-    for chunk in chunks:
-        encode_ahead(model, [example[0] for example in chunk])
+    examples: Iterable[Labelled], followers: list[_Follower], delay: Any, moment: Any, batch: int
+) -> Iterator[int]:
+    """Give the followers a stream whose labels come later."""
+    if moment is not None or not isinstance(delay, int):
+        yield from _at_moments(examples, followers, delay, moment)
+        return
+    n_waiting = 0
+    for chunk in chunks(examples, batch):
+        for each in followers:
+            encode_ahead(each.model, [example[0] for example in chunk])
         for example in chunk:
-            try:
-                waiting.append((example, _predict_one(model, example)))
-            except ExampleError as error:
-                _pass_over(error, on_refused)
-                continue
-            if len(waiting) > delay:
-                known = None not in model.pair
-                learn_next()
-                if not known:
-                    yield from take_done()
-        yield from take_done()
-    while waiting:
-        learn_next()
-        yield from take_done()
+            n_waiting += 1
+            for each in followers:
+                each.ask(example)
+                if n_waiting > delay:
+                    each.answer()
+            n_waiting = min(n_waiting, delay)
+        for each in followers:
+            each.count_late()
+        yield len(chunk)
+    for _ in range(n_waiting):
+        for each in followers:
+            each.answer()
+            each.count_late()
 
 
-def predict_block(
-    model: Any, X: list[Any], y: list[Any], examples: Sequence[Labelled] = (), threads: int = 1
-) -> PredictedBlock:
-    """The predictions for examples that are not learned now, with the labels that the model knows."""
-    encode_ahead(model, X, threads)
-    with model.lock:
-        return PredictedBlock(model.predictions(X, threads=threads), model.classes, y, examples)
+def _at_moments(examples: Iterable[Labelled], followers: list[_Follower], delay: Any, moment: Any) -> Iterator[int]:
+    waiting: list[int] = []
+    asked: dict[int, Labelled] = {}
 
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        for i, example in enumerate(examples):
+            asked[i] = example
+            yield example[0], example[1]
 
-def encode_ahead(model: Any, X: Sequence[Any], threads: int = 1) -> None:
-    """Have the encoder of a model, if it has one, read examples together and without the model's lock, so that they are
-    predicted and learned at once.
-    """
-    features = getattr(model, "features", None)
-    if features is not None and features.encoder is not None:
-        features.refusals(X, threads)
+    from river.stream import simulate_qa
 
-
-def predict_learn(
-    model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1
-) -> Iterator[PredictedBlock]:
-    """Predict each example, then learn it; yield the predictions in blocks, as soon as a block is learned.
-
-    With `on_refused` an example that the model refuses is passed over.
-
-    Raises
-    ------
-    ExampleError
-        If the model refuses an example; all examples before it are learned, and their predictions were yielded.
-    """
-    done = 0
-    while done < len(chunk):
-        try:
-            for block in _predict_learn(model, chunk[done:], threads):
-                done += len(block)
-                yield block
-        except ExampleError as error:
-            _pass_over(error, on_refused)
-            done += 1
-
-
-def _pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
-    """Report a refused example; raise the error if `pos_label` is missing, for which all others would be refused."""
-    if on_refused is None or isinstance(error.__cause__, PositiveLabelError):
-        raise error
-    on_refused(error.example, str(error))
-
-
-def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
-    rest = chunk
-    # With two classes, the margin tells the predicted label only if both are known.
-    while rest and None in model.pair:
-        n = _n_of_only(model, rest)
-        if n:
-            yield from _predict_learn_together(model, rest[:n], threads)
-        else:
-            yield _predict_learn_one(model, rest[0])
-        rest = rest[max(n, 1) :]
-    if rest:
-        yield from _predict_learn_together(model, rest, threads)
-
-
-def _n_of_only(model: Any, chunk: list[Labelled]) -> int:
-    """How many of the first examples have the only label that is known."""
-    known = model.classes
-    others = (i for i, (_, y, *_) in enumerate(chunk) if len(known) != 1 or (type(y), y) != (type(known[0]), known[0]))
-    return next(others, len(chunk))
-
-
-def _predict_learn_together(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
-    X, y, w = columns_of(chunk)
-    try:
-        predictions = model.predict_learn_many(X, y, w, threads=threads)
-        yield PredictedBlock(predictions, model.classes, y, chunk)
-    except PartlyLearnedError as error:
-        assert error.predictions is not None
-        n = error.n_learned
-        yield PredictedBlock(error.predictions, model.classes, y[:n], chunk[:n])
-        if not isinstance(error.__cause__, REFUSALS):
-            raise
-        raise ExampleError(str(error.__cause__), chunk[n]) from error
-    except REFUSALS:
-        # Nothing was learned: one by one, the refused example is found.
-        for example in chunk:
-            yield _predict_learn_one(model, example)
-
-
-def _predict_learn_one(model: Any, example: Labelled) -> PredictedBlock:
-    predicted = _predict_one(model, example)
-    _learn(model, example)
-    return predicted
-
-
-def _predict_one(model: Any, example: Labelled) -> PredictedBlock:
-    try:
-        return predict_block(model, [example[0]], [example[1]], [example])
-    except REFUSALS as error:
-        raise ExampleError(str(error), example) from error
-
-
-def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1) -> int:
-    """Learn examples without predicting them, and return how many were learned.
-
-    With `on_refused` an example that the model refuses is passed over.
-
-    Raises
-    ------
-    ExampleError
-        If the model refuses an example; all examples before it are learned.
-
-    """
-    try:
-        model.learn_many(*columns_of(chunk), threads=threads)
-        return len(chunk)
-    except PartlyLearnedError as error:
-        if not isinstance(error.__cause__, REFUSALS):
-            raise
-        n = error.n_learned
-        _pass_over(ExampleError(str(error.__cause__), chunk[n]), on_refused)
-        return n + learn(model, chunk[n + 1 :], on_refused, threads)
-    except REFUSALS:
-        pass  # nothing was learned
-    n = 0
-    for example in chunk:
-        try:
-            _learn(model, example)
-            n += 1
-        except ExampleError as error:
-            _pass_over(error, on_refused)
-    return n
-
-
-def _learn(model: Any, example: Labelled) -> None:
-    x, y, *rest = example
-    try:
-        model.learn_one(x, y, rest[0] if rest else 1.0)
-    except REFUSALS as error:
-        raise ExampleError(str(error), example) from error
-
-
-def columns_of(chunk: list[Labelled]) -> tuple[list[Any], list[Any], Any]:
-    """The x, y and w of a chunk; w is the number 1 if all weights are 1, which is faster."""
-    weights = [example[2] if len(example) > 2 else 1.0 for example in chunk]
-    w = weights if any(weight != 1 for weight in weights) else 1.0
-    return [example[0] for example in chunk], [example[1] for example in chunk], w
+    for i, _, y, *_ in simulate_qa(pairs(), moment, delay, copy=False):
+        if y is None:
+            waiting.append(i)
+            for each in followers:
+                each.ask(asked[i])
+            yield 1
+            continue
+        place = waiting.index(i)
+        del waiting[place], asked[i]
+        for each in followers:
+            each.answer(place)
+            each.count_late()

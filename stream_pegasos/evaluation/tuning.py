@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from stream_pegasos.evaluation.chunks import OnRefused, predict_learn
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled
-from stream_pegasos.evaluation.prequential import OnRefused, predict_learn
 from stream_pegasos.evaluation.scores import new_score
 
 __all__ = ["Candidate", "Tuning", "metric_of", "tune"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from stream_pegasos.common.display import one_line, shortened
-from stream_pegasos.evaluation.prequential import predict_block
+from stream_pegasos.evaluation.chunks import predict_block
 from stream_pegasos.features.mail_parts import mail_parts
 from stream_pegasos.mail.imap_connection import Connection, CopiedError, RefusedError, in_batches
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger

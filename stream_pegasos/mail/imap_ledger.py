@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stream_pegasos.evaluation.prequential import learn
+from stream_pegasos.evaluation.chunks import learn
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.mail.imap_memory import Event, Memory

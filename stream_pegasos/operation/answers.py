@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stream_pegasos.common.display import shortened
+from stream_pegasos.evaluation.chunks import REFUSALS, predict_block
 from stream_pegasos.evaluation.predicted import PredictedBlock
-from stream_pegasos.evaluation.prequential import REFUSALS, predict_block
 from stream_pegasos.learners.label_meaning import known_label
 from stream_pegasos.streams import Answer, Example
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stream_pegasos.evaluation.prequential import predict_block
+from stream_pegasos.evaluation.chunks import predict_block
 from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.evaluation.tallies import LABELS, ORDERED
 from stream_pegasos.features.message import Message

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stream_pegasos.evaluation.chunks import predict_learn
 from stream_pegasos.evaluation.predicted import Labelled
-from stream_pegasos.evaluation.prequential import predict_learn
 from stream_pegasos.features.message import Message
 from stream_pegasos.operation.answers import answers_of
 from stream_pegasos.operation.learned_ids import CORRECTED, Id, LearnedIds

@@ -13,8 +13,8 @@ from time import monotonic
 from typing import Any
 
 from stream_pegasos import __version__
+from stream_pegasos.evaluation.chunks import encode_ahead, predict_block
 from stream_pegasos.evaluation.predicted import Labelled
-from stream_pegasos.evaluation.prequential import encode_ahead, predict_block
 from stream_pegasos.features.message import Message, message_of, size_of
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark import Broadcast
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT
-from stream_pegasos.evaluation.prequential import REFUSALS
+from stream_pegasos.evaluation.chunks import REFUSALS
 from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import changes, model_of, snapshot_of

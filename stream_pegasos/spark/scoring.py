@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from stream_pegasos.evaluation.prequential import REFUSALS
+from stream_pegasos.evaluation.chunks import REFUSALS
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import arrow_of_answers, check_frame, check_messages, check_new, column, label_type

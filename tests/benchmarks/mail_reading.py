@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from report import Table, arguments_of
-from selenium import webdriver
 
 from stream_pegasos.features.mail_html import read_html
 
@@ -117,6 +116,8 @@ def pages_of(folder: Path, package: str) -> Iterator[Path]:
 
 
 def a_browser() -> Any:
+    from selenium import webdriver  # which only the extra `ci` has
+
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     for argument in (

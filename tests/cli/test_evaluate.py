@@ -11,7 +11,7 @@ from commands import command as program
 from commands import environment, figures, reference_of, stream, write_jsonl
 
 from stream_pegasos import KernelPegasosClassifier, PegasosClassifier, TextClassifier, TextFeatures, load
-from stream_pegasos.evaluation.prequential import evaluate
+from stream_pegasos.evaluation.prequential import prequential
 from stream_pegasos.streams import synthetic
 
 TEXTS = [text for text, _ in stream]
@@ -20,7 +20,7 @@ TEXTS = [text for text, _ in stream]
 def test_evaluate_needs_no_file(main):
     code, out, err = main("evaluate --limit 2000")
     assert (code, err) == (0, "")
-    score = evaluate(TextClassifier(), [*synthetic()][:2_000]).score
+    score = prequential([*synthetic()][:2_000], TextClassifier()).score
     assert out.startswith("synthetic stream: 2,000 messages in ") and ", 0 bad lines" in out.splitlines()[0]
     assert [*figures(out).values()] == [round(value, 4) for value in score.metrics().values()]
 
@@ -46,7 +46,7 @@ def test_evaluate_with_options_of_the_model(ok):
         TextFeatures(n_features=5000, ngram_range=(1, 2), binary=False, mask_digits=False, prefix_length=0),
         PegasosClassifier(l2=1e-3, t0=10, pos_label="ham"),
     )
-    score = evaluate(model, stream, delay=5).score
+    score = prequential(stream, model, delay=5).score
     assert figures(out)["F1 of ham"] == round(score.f1, 4) and figures(out)["log loss"] == round(score.log_loss, 4)
     assert load("m").features._get_params() == model.features._get_params()
     assert load("m").classifier._get_params() == model.classifier._get_params()

@@ -6,7 +6,7 @@ import pytest
 from commands import figures, labels_of, stream, write_jsonl
 
 from stream_pegasos import MultiLabelClassifier, OrdinalClassifier, TextClassifier, load
-from stream_pegasos.evaluation.prequential import evaluate
+from stream_pegasos.evaluation.prequential import prequential
 
 # Each word is of one topic; two words stand in a text.
 WORDS = {"oil": "well", "gas": "pipe", "tea": "leaf", "7": "seven"}
@@ -29,7 +29,7 @@ def test_evaluate_several_classes(main, delay):
     examples = [examples[0], examples[1], *examples]
     write_jsonl("four.jsonl", examples)
     code, out, err = main(f"evaluate four.jsonl --curve c.csv --plot p.png --save m --delay {delay}")
-    evaluation = evaluate(TextClassifier(), examples, delay=delay)
+    evaluation = prequential(examples, TextClassifier(), delay=delay)
     assert (code, err) == (0, "") and same(out, evaluation)
     assert "4 classes" in out and {*load("m").classes} == {*labels}
     with open("c.csv", newline="") as file:
@@ -44,7 +44,7 @@ def test_ordered(main):
     write_jsonl("stars.jsonl", examples)
     code, out, err = main("evaluate stars.jsonl --ordered")
     assert (code, err) == (0, "")
-    assert same(out, evaluate(TextClassifier(classifier=OrdinalClassifier()), examples))
+    assert same(out, prequential(examples, TextClassifier(classifier=OrdinalClassifier())))
     assert [*figures(out)][:3] == ["accuracy", "mean absolute error", "quadratic kappa"]
     write_jsonl("stars.jsonl", [*examples, ("bad", "worst"), ("bad", [1])])
     code, out, err = main("train stars.jsonl --ordered --save m")
@@ -65,7 +65,7 @@ def test_several_labels(ok, given, sign):
     out = ok(f"evaluate topics.jsonl {given}")
     examples = [(text, tuple(7 if label == "7" else label for label in labels)) for text, labels in topics]
     model = TextClassifier(classifier=MultiLabelClassifier())
-    assert same(out, evaluate(model, examples)) and "300 messages" in out and "4 labels" in out
+    assert same(out, prequential(examples, model)) and "300 messages" in out and "4 labels" in out
     ok(f"train topics.jsonl {given} --save m")
     answers = ok(f"predict m topics.jsonl {given.removeprefix('--multi-label')}")
     said = model.predictions([text for text, _ in examples])

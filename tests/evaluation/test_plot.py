@@ -42,7 +42,7 @@ def test_lines_hold_the_curve():
 def test_a_positive_class_has_the_reliability_diagram_of_its_probability():
     score = PrequentialScore()
     score.update(of_two([True, False, True, True], [-1, -0.9, 2, 3], [0.22, 0.28, 0.9, 0.98]))
-    diagram = draw(curve, "stream", score).subfigs[0].axes[1]
+    diagram = draw(curve, "stream", score).axes[1]
     drawn = diagram.get_lines()[1]
     assert drawn.get_xdata()[[2, 9]].tolist() == pytest.approx([0.25, 0.94])
     assert drawn.get_ydata()[[2, 9]].tolist() == [0.5, 1.0]
@@ -81,9 +81,13 @@ def of_two_classes():
 )
 def test_a_score_adds_its_classes_and_those_that_were_confused(score, names, tmp_path):
     figure = draw([score.row(0.1)], "stream", score)
-    above, _, classes, pairs = [axis for part in figure.subfigs for axis in part.axes]
+    above, _, *below = [axis for part in figure.subfigs or [figure] for axis in part.axes]
     assert [line.get_label().rsplit(" ", 1)[0] for line in above.get_lines()] == names
     n = len(score.tally)
+    if n == 2:  # whose precision and recall say no more than the curve
+        assert not below
+        return
+    classes, pairs = below
     assert len(classes.patches) == min(n, 21)
     widths = [bar.get_width() for bar in classes.patches[: min(n, 20)]]
     assert widths == pytest.approx([row.f1 for row in score.of_classes(20)])
@@ -132,3 +136,16 @@ def test_without_matplotlib_the_message_tells_what_to_install():
         text=True,
     )
     assert f"ImportError: drawing needs matplotlib: {sys.executable} -m pip install 'matplotlib>=" in done.stderr
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_what_happens_is_marked_and_names_cover_nothing():
+    figure = draw(curve, "stream", of_many_classes(PrequentialScore), {2_500: "words change"})
+    figure.draw_without_rendering()
+    above, classes = figure.subfigs[0].axes[0], figure.subfigs[1].axes[0]
+    assert above.get_lines()[-1].get_xdata()[0] == 2_500 and above.texts[0].get_text() == "words change"
+    for axes in (above, classes):
+        legend = axes.get_legend().get_window_extent()
+        assert not legend.overlaps(axes.get_window_extent()) and not legend.overlaps(
+            axes._left_title.get_window_extent()
+        )

@@ -10,8 +10,9 @@ from river import evaluate as river_evaluate
 from river import metrics as river_metrics
 
 from stream_pegasos import OrdinalClassifier, PegasosClassifier, TextClassifier
+from stream_pegasos.evaluation.chunks import ExampleError, chunks, learn, predict_learn
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore, LabelScoreRow
-from stream_pegasos.evaluation.prequential import ExampleError, chunks, evaluate, learn, predict_learn
+from stream_pegasos.evaluation.prequential import prequential
 from stream_pegasos.evaluation.scores import Outcomes, ScoreRow, new_score
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.streams import synthetic
@@ -92,7 +93,7 @@ def test_evaluate_is_predicting_then_learning_one_by_one(name, delay, batch):
     make, stream = streams[name]
     reference, model = make(), make()
     expected = one_by_one(reference, stream, delay)
-    evaluation = evaluate(model, iter(stream), delay=delay, batch=batch)
+    evaluation = prequential(iter(stream), model, delay=delay, batch=batch)
     for of in ("of_classes", "confused"):
         assert sorted(map(str, getattr(evaluation.score, of)())) == sorted(map(str, getattr(expected, of)()))
     same(evaluation.score.row(0.0), expected.row(0.0))
@@ -115,7 +116,7 @@ def test_evaluate_agrees_with_river(labels, delay):
         model.learn_one(begin[0], labels[1])
         return model
 
-    score = evaluate(begun(), stream, delay=delay).score
+    score = prequential(stream, begun(), delay=delay).score
     for metric, value in [
         (river_metrics.Accuracy(), score.accuracy),
         (river_metrics.BalancedAccuracy(), score.balanced_accuracy),
@@ -134,7 +135,7 @@ def test_where_each_class_has_a_margin_scores_are_those_of_one_by_one(classifier
     """But for what is said while one label alone is known, which depends on how many examples are read ahead."""
     stream = by_length(labels)
     reference, model = (TextClassifier(classifier=classifier.clone()) for _ in range(2))
-    expected, score = one_by_one(reference, stream, delay), evaluate(model, stream, delay=delay).score
+    expected, score = one_by_one(reference, stream, delay), prequential(stream, model, delay=delay).score
     assert score.accuracy == expected.accuracy
     same(score.row(0.0), expected.row(0.0)._replace(log_loss=score.log_loss, calibration_error=score.calibration_error))
     assert score.log_loss == pytest.approx(expected.log_loss, abs=1e-9 if delay else 0.02)
@@ -183,7 +184,7 @@ topics = [("x", [("a",), ("a", "b"), (), ("b", "c"), ("c", "b")][i * i % 5]) for
 
 @pytest.mark.parametrize(("delay", "batch"), [(0, 1), (0, 50), (2, 50), (500, 7)])
 def test_labels_that_hold_together(delay, batch):
-    evaluation = evaluate(LastLabels(), iter(topics), delay=delay, batch=batch)
+    evaluation = prequential(iter(topics), LastLabels(), delay=delay, batch=batch)
     model, expected = LastLabels(), LabelScore()
     for i, (x, y) in enumerate(topics):
         said = model.predictions([x])
@@ -198,17 +199,17 @@ def test_labels_that_hold_together(delay, batch):
 def test_one_label_where_a_list_is_wanted():
     bad = []
     examples = [*topics[:5], ("x", "a"), *topics[5:10]]
-    evaluation = evaluate(LastLabels(), examples, on_refused=lambda example, reason: bad.append(reason))
+    evaluation = prequential(examples, LastLabels(), on_refused=lambda example, reason: bad.append(reason))
     assert (evaluation.score.n, bad) == (10, ["label 'a' is no list of labels"])
     with pytest.raises(ExampleError, match="no list of labels"):
-        evaluate(LastLabels(), examples)
+        prequential(examples, LastLabels())
 
 
 @pytest.mark.parametrize("labels", [["ham", "spam"], ["b", "a", 3]])
 def test_curve(labels):
     stream = by_length(labels, n=23_456, first=0)
     seen = []
-    evaluation = evaluate(TextClassifier(), stream, on_row=seen.append)
+    evaluation = prequential(stream, TextClassifier(), on_row=seen.append)
     curve = evaluation.curve
     assert [row.n for row in curve] == [*range(200, 23_456, 200), 23_456]
     assert {row.n for row in curve[:-1]} <= {row.n for row in seen}
@@ -216,11 +217,11 @@ def test_curve(labels):
     assert sorted(row.seconds for row in curve) == [row.seconds for row in curve]
     same(curve[-1][:-1], evaluation.score.row()[:-1])
     # A row is what an evaluation of that many examples gives.
-    shorter = evaluate(TextClassifier(), stream[: curve[10].n])
+    shorter = prequential(stream[: curve[10].n], TextClassifier())
     same(curve[10][:-1], shorter.score.row()[:-1])
-    assert evaluate(TextClassifier(), stream[:100]).curve[-1].n == 100
-    assert [row.n for row in evaluate(TextClassifier(), stream[:120]).curve] == [50, 100, 120]
-    assert evaluate(TextClassifier(), []).curve == []
+    assert prequential(stream[:100], TextClassifier()).curve[-1].n == 100
+    assert [row.n for row in prequential(stream[:120], TextClassifier()).curve] == [50, 100, 120]
+    assert prequential([], TextClassifier()).curve == []
 
 
 @pytest.mark.parametrize("delay", [0, 3])
@@ -229,7 +230,7 @@ def test_a_refused_label_is_an_error_that_carries_its_example(delay):
     stream[650] = ("odd one", 0.5, 1.0, 651)
     model = TextClassifier()
     with pytest.raises(ExampleError, match=r"label 0\.5 is no class") as error:
-        evaluate(model, stream, delay=delay)
+        prequential(stream, model, delay=delay)
     assert error.value.example == stream[650]
     reference = TextClassifier()
     reference.learn_many(*zip(*stream[:650], strict=True))
@@ -261,10 +262,10 @@ def test_interrupted(n):
         yield from stream[:n]
         raise KeyboardInterrupt
 
-    evaluation = evaluate(TextClassifier(), examples())
+    evaluation = prequential(examples(), TextClassifier())
     assert evaluation.interrupted
     assert evaluation.score.n == n
-    same(evaluation.score.row()[:-1], evaluate(TextClassifier(), stream[:n]).score.row()[:-1])
+    same(evaluation.score.row()[:-1], prequential(stream[:n], TextClassifier()).score.row()[:-1])
 
 
 def test_long_texts_make_shorter_chunks():
@@ -275,16 +276,16 @@ def test_long_texts_make_shorter_chunks():
 
 def test_impossible_parameters():
     with pytest.raises(ValueError, match="delay is -1"):
-        evaluate(TextClassifier(), [], delay=-1)
+        prequential([], TextClassifier(), delay=-1)
     with pytest.raises(ValueError, match="batch is 0"):
-        evaluate(TextClassifier(), [], batch=0)
+        prequential([], TextClassifier(), batch=0)
 
 
 def test_real_stream(data_folder):
     from stream_pegasos.streams import read
 
     model = TextClassifier()
-    evaluation = evaluate(model, read(data_folder / "sms_spam.jsonl.gz"))
+    evaluation = prequential(read(data_folder / "sms_spam.jsonl.gz"), model)
     assert model.classes == ("ham", "spam")
     assert evaluation.score.n == 5_574
     (ham, _), (missed, spam) = matrix(evaluation.score, *model.classes)

@@ -15,7 +15,7 @@ from stream_pegasos import (
     TextClassifier,
 )
 from stream_pegasos.evaluation import tuning as module
-from stream_pegasos.evaluation.prequential import ExampleError
+from stream_pegasos.evaluation.chunks import ExampleError
 from stream_pegasos.evaluation.tuning import metric_of, tune
 from stream_pegasos.streams import synthetic
 

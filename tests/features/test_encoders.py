@@ -14,7 +14,8 @@ from sentence_transformers import SentenceTransformer
 
 import stream_pegasos
 from stream_pegasos import Category, MailFeatures, TextClassifier, TextFeatures
-from stream_pegasos.evaluation.prequential import evaluate, predict_block
+from stream_pegasos.evaluation.chunks import predict_block
+from stream_pegasos.evaluation.prequential import prequential
 from stream_pegasos.features import encoders
 from stream_pegasos.features.encoders import LONGEST, EncoderError, TextEncoder, text_encoder
 from stream_pegasos.features.vectors import packed, unpacked, vector_source
@@ -178,8 +179,8 @@ def test_an_encoder_that_fails_costs_nothing_learned(fail, match):
             call()
     assert pickle.dumps(model.to_state()) == before
     refused = []
-    result = evaluate(
-        model, [("good", 1), ("wrong", 1), ("bad", 0)], on_refused=lambda example, reason: refused.append(example[0])
+    result = prequential(
+        [("good", 1), ("wrong", 1), ("bad", 0)], model, on_refused=lambda example, reason: refused.append(example[0])
     )
     assert (refused, result.score.n, model.n_learned) == (["wrong"], 2, 4)
 

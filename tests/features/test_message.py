@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stream_pegasos.evaluation.prequential import chunks
+from stream_pegasos.evaluation.chunks import chunks
 from stream_pegasos.features.message import Fields, is_blank, message_of, shown_message, size_of
 from stream_pegasos.streams.example import Example
 from stream_pegasos.streams.sources import batched

@@ -8,7 +8,7 @@ from noisy import columns, noisy_stream, prequential
 from outcomes import matrix
 
 from stream_pegasos import AdaptiveClassifier, load
-from stream_pegasos.evaluation.prequential import evaluate
+from stream_pegasos.evaluation.prequential import prequential as evaluated
 from stream_pegasos.learners.decisions import Decision
 
 
@@ -116,13 +116,13 @@ def test_evaluate_counts_what_was_predicted(options, batch):
     model, other = (AdaptiveClassifier(pos_label="spam", **options) for _ in range(2))
     predicted = prequential(other, *columns(stream))
     expected = sum(guess == y for guess, (_, y) in zip(predicted, stream, strict=True))
-    assert evaluate(model, stream, batch=batch).score.tally.right.sum() == expected
+    assert evaluated(stream, model, batch=batch).score.tally.right.sum() == expected
 
 
 @pytest.mark.parametrize("delay", [0, 3])
 def test_no_answer_is_no_alarm(delay):
     stream = [({"lunch": 1}, "ham"), ({"pills": 1}, "spam")] * 20
-    score = evaluate(AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.01), stream, delay=delay).score
+    score = evaluated(stream, AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.01), delay=delay).score
     assert score.n == 40 and matrix(score, "ham", "spam")[0] == [20 - 1 - delay // 2, 0]
 
 

@@ -7,7 +7,8 @@ from noisy import ScriptedDetector, columns, noisy_stream, prequential
 from river import drift
 
 from stream_pegasos import AdaptiveClassifier, load
-from stream_pegasos.evaluation.prequential import evaluate, learn, predict_learn
+from stream_pegasos.evaluation.chunks import learn, predict_learn
+from stream_pegasos.evaluation.prequential import prequential as evaluated
 from stream_pegasos.learners.predictions import PartlyLearnedError
 
 # --- drift ------------------------------------------------------------------------------------------------------------
@@ -42,7 +43,7 @@ def test_the_detector_is_told_of_wrong_predictions(at_once):
 def test_labels_that_swap(detector):
     stream = [(x, (y == "spam") != (i >= 4_000)) for i, (x, y) in enumerate(noisy_stream(6_000, noise=0.02))]
     plain, watching = AdaptiveClassifier(half_life=None), AdaptiveClassifier(half_life=None, drift_detector=detector)
-    accuracies = [evaluate(model, stream).score.accuracy for model in (plain, watching)]
+    accuracies = [evaluated(stream, model).score.accuracy for model in (plain, watching)]
     assert watching.n_drifts >= 1
     assert accuracies[1] > accuracies[0] + 0.005
 

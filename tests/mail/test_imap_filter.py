@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 pytest.importorskip("lxml", reason="lxml is not installed")
 
 from stream_pegasos import MailFeatures, TextClassifier
-from stream_pegasos.evaluation.prequential import learn
+from stream_pegasos.evaluation.chunks import learn
 from stream_pegasos.mail.imap import MailboxFilter, MailboxPlan, shown_subject
 from stream_pegasos.mail.imap_connection import CopiedError, RefusedError
 from stream_pegasos.mail.imap_ledger import Ledger

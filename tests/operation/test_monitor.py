@@ -8,8 +8,9 @@ from outcomes import predictions_of
 from river import drift
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, engine
+from stream_pegasos.evaluation.chunks import predict_block, predict_learn
 from stream_pegasos.evaluation.predicted import PredictedBlock
-from stream_pegasos.evaluation.prequential import evaluate, predict_block, predict_learn
+from stream_pegasos.evaluation.prequential import prequential
 from stream_pegasos.learners import feature_names
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.learners.predictions import Predictions
@@ -116,7 +117,7 @@ def test_before_anything_is_learned():
 def test_metrics_are_those_of_evaluate(case, size):
     make, stream = CASES[case]
     stream = stream[: 300 if size == 1 else None]
-    expected = evaluate(make(), stream, batch=size).score
+    expected = prequential(stream, make(), batch=size).score
     metrics, seen = expected.metrics(), view(follow(Monitor(make()), stream, size))
     assert seen["kind"] == (case if case in ("ordered", "several labels") else "classes")
     assert ("roc_auc" in seen) == (case not in ("many classes", "a third class") and seen["kind"] == "classes")
@@ -152,7 +153,7 @@ def test_rows_of_the_curve_are_the_scores_at_their_time():
     assert ns[-1] == len(STREAM)
     assert len(set(np.diff(ns[:-1]))) == 1  # evenly spaced
     for n, accuracy, macro_f1, roc_auc, window_accuracy, window_roc_auc in rows_of(seen)[:: len(ns) // 5]:
-        score = evaluate(TextClassifier(), STREAM[:n]).score
+        score = prequential(STREAM[:n], TextClassifier()).score
         assert (accuracy, macro_f1) == (score.accuracy, score.macro_f1)
         assert roc_auc == pytest.approx(score.roc_auc, abs=2e-3)
         one = view(follow(Monitor(TextClassifier(), window=100), STREAM[:n], 50))

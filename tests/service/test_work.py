@@ -1,5 +1,5 @@
 from stream_pegasos import TextClassifier
-from stream_pegasos.evaluation.prequential import predict_learn
+from stream_pegasos.evaluation.chunks import predict_learn
 from stream_pegasos.service import Service
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.streams import synthetic

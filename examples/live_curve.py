@@ -1,0 +1,24 @@
+"""Draw how good two models are while the stream goes by; run it again after a change, or in a notebook.
+
+python examples/live_curve.py [STREAM]
+"""
+
+import sys
+
+from matplotlib import pyplot
+from river import feature_extraction, naive_bayes
+
+from stream_pegasos import TextClassifier, iter_prequential
+from stream_pegasos.streams import read, synthetic
+
+models = {
+    "TextClassifier": TextClassifier(),
+    "River's naive Bayes": feature_extraction.BagOfWords() | naive_bayes.MultinomialNB(),
+}
+stream = ((each.x, each.y) for each in read(sys.argv[1])) if len(sys.argv) > 1 else synthetic()
+_, axes = pyplot.subplots()
+for compared in iter_prequential(stream, models, every=2_000):
+    axes.clear()
+    compared.plot(axes)
+    pyplot.pause(0.01)
+print(compared)

@@ -1,0 +1,225 @@
+"""A model over the chunks of a stream: it predicts each example, then learns it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
+from stream_pegasos.evaluation.scores import kind_of
+from stream_pegasos.evaluation.tallies import CLASSES
+from stream_pegasos.features.message import grouped, size_of
+from stream_pegasos.learners.labels import PositiveLabelError, check_label
+from stream_pegasos.learners.predictions import PartlyLearnedError
+
+__all__ = [
+    "REFUSALS",
+    "ExampleError",
+    "OnRefused",
+    "chunks",
+    "encode_ahead",
+    "learn",
+    "learn_one",
+    "pass_over",
+    "predict_block",
+    "predict_labelled",
+    "predict_learn",
+    "predict_one",
+]
+
+OnRefused = Callable[[Labelled, str], None]  # called with an example that the model refuses, and the reason
+
+# What a model raises to refuse an example; any other exception is a failure of the model.
+REFUSALS = (ValueError, TypeError)
+
+# Long texts make a chunk shorter, so that memory stays constant.
+_CHUNK_SIZE = 1 << 22  # characters, as `size_of` counts them
+
+
+class ExampleError(ValueError):
+    """An example that the model refuses to learn, such as one with a list where it wants one label.
+
+    Attributes
+    ----------
+    example
+        The example.
+
+    """
+
+    def __init__(self, message: str, example: Labelled) -> None:
+        super().__init__(message, example)
+        self.example = example
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def chunks(examples: Iterable[Labelled], batch: int = 512) -> Iterator[list[Labelled]]:
+    """Lists of at most `batch` examples, shorter where the messages are large."""
+    return grouped(examples, lambda example: size_of(example[0]), _CHUNK_SIZE, batch)
+
+
+def predict_labelled(
+    model: Any, chunk: list[Labelled], on_refused: OnRefused | None, threads: int
+) -> Iterator[PredictedBlock]:
+    """Predict examples without learning them: in one block, or one by one if the model refuses any."""
+    try:
+        X, y, _ = columns_of(chunk)
+        if kind_of(model) == CLASSES:
+            y = [check_label(label) for label in y]  # any label may be scored, also a third one of two
+        else:
+            model.check_labels(y)
+        yield predict_block(model, X, y, chunk, threads)
+    except REFUSALS as error:
+        if len(chunk) == 1:
+            pass_over(ExampleError(str(error), chunk[0]), on_refused)
+            return
+        for example in chunk:
+            yield from predict_labelled(model, [example], on_refused, threads)
+
+
+def predict_block(
+    model: Any, X: list[Any], y: list[Any], examples: Sequence[Labelled] = (), threads: int = 1
+) -> PredictedBlock:
+    """The predictions for examples that are not learned now, with the labels that the model knows."""
+    encode_ahead(model, X, threads)
+    with model.lock:
+        return PredictedBlock(model.predictions(X, threads=threads), model.classes, y, examples)
+
+
+def encode_ahead(model: Any, X: Sequence[Any], threads: int = 1) -> None:
+    """Have the encoder of a model, if it has one, read examples together and without the model's lock, so that they are
+    predicted and learned at once.
+    """
+    features = getattr(model, "features", None)
+    if features is not None and features.encoder is not None:
+        features.refusals(X, threads)
+
+
+def predict_learn(
+    model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1
+) -> Iterator[PredictedBlock]:
+    """Predict each example, then learn it; yield the predictions in blocks, as soon as a block is learned.
+
+    With `on_refused` an example that the model refuses is passed over.
+
+    Raises
+    ------
+    ExampleError
+        If the model refuses an example; all examples before it are learned, and their predictions were yielded.
+    """
+    done = 0
+    while done < len(chunk):
+        try:
+            for block in _predict_learn(model, chunk[done:], threads):
+                done += len(block)
+                yield block
+        except ExampleError as error:
+            pass_over(error, on_refused)
+            done += 1
+
+
+def pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
+    """Report a refused example; raise the error if `pos_label` is missing, for which all others would be refused."""
+    if on_refused is None or isinstance(error.__cause__, PositiveLabelError):
+        raise error
+    on_refused(error.example, str(error))
+
+
+def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
+    rest = chunk
+    # With two classes, the margin tells the predicted label only if both are known.
+    while rest and None in model.pair:
+        n = _n_of_only(model, rest)
+        if n:
+            yield from _predict_learn_together(model, rest[:n], threads)
+        else:
+            yield _predict_learn_one(model, rest[0])
+        rest = rest[max(n, 1) :]
+    if rest:
+        yield from _predict_learn_together(model, rest, threads)
+
+
+def _n_of_only(model: Any, chunk: list[Labelled]) -> int:
+    """How many of the first examples have the only label that is known."""
+    known = model.classes
+    others = (i for i, (_, y, *_) in enumerate(chunk) if len(known) != 1 or (type(y), y) != (type(known[0]), known[0]))
+    return next(others, len(chunk))
+
+
+def _predict_learn_together(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
+    X, y, w = columns_of(chunk)
+    try:
+        predictions = model.predict_learn_many(X, y, w, threads=threads)
+        yield PredictedBlock(predictions, model.classes, y, chunk)
+    except PartlyLearnedError as error:
+        assert error.predictions is not None
+        n = error.n_learned
+        yield PredictedBlock(error.predictions, model.classes, y[:n], chunk[:n])
+        if not isinstance(error.__cause__, REFUSALS):
+            raise
+        raise ExampleError(str(error.__cause__), chunk[n]) from error
+    except REFUSALS:
+        # Nothing was learned: one by one, the refused example is found.
+        for example in chunk:
+            yield _predict_learn_one(model, example)
+
+
+def _predict_learn_one(model: Any, example: Labelled) -> PredictedBlock:
+    predicted = predict_one(model, example)
+    learn_one(model, example)
+    return predicted
+
+
+def predict_one(model: Any, example: Labelled) -> PredictedBlock:
+    try:
+        return predict_block(model, [example[0]], [example[1]], [example])
+    except REFUSALS as error:
+        raise ExampleError(str(error), example) from error
+
+
+def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1) -> int:
+    """Learn examples without predicting them, and return how many were learned.
+
+    With `on_refused` an example that the model refuses is passed over.
+
+    Raises
+    ------
+    ExampleError
+        If the model refuses an example; all examples before it are learned.
+
+    """
+    try:
+        model.learn_many(*columns_of(chunk), threads=threads)
+        return len(chunk)
+    except PartlyLearnedError as error:
+        if not isinstance(error.__cause__, REFUSALS):
+            raise
+        n = error.n_learned
+        pass_over(ExampleError(str(error.__cause__), chunk[n]), on_refused)
+        return n + learn(model, chunk[n + 1 :], on_refused, threads)
+    except REFUSALS:
+        pass  # nothing was learned
+    n = 0
+    for example in chunk:
+        try:
+            learn_one(model, example)
+            n += 1
+        except ExampleError as error:
+            pass_over(error, on_refused)
+    return n
+
+
+def learn_one(model: Any, example: Labelled) -> None:
+    x, y, *rest = example
+    try:
+        model.learn_one(x, y, rest[0] if rest else 1.0)
+    except REFUSALS as error:
+        raise ExampleError(str(error), example) from error
+
+
+def columns_of(chunk: list[Labelled]) -> tuple[list[Any], list[Any], Any]:
+    """The x, y and w of a chunk; w is the number 1 if all weights are 1, which is faster."""
+    weights = [example[2] if len(example) > 2 else 1.0 for example in chunk]
+    w = weights if any(weight != 1 for weight in weights) else 1.0
+    return [example[0] for example in chunk], [example[1] for example in chunk], w

@@ -1,0 +1,119 @@
+"""Reports of evaluations, as text and as tables of HTML."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from stream_pegasos.common.display import one_line, shortened
+from stream_pegasos.evaluation.tallies import ClassRow, OtherRow, Score, spelled
+
+__all__ = ["as_html", "as_text", "headline", "tables_of", "tables_of_comparison"]
+
+MOST_CLASSES = 20
+MOST_PAIRS = 10
+LONGEST_LABEL = 50  # characters shown in a table
+
+Table = tuple[Sequence[str], list[Sequence[str]]]  # the names of columns, and the rows
+
+
+def headline(evaluation: Any, notes: Iterable[str] = ()) -> str:
+    """What was evaluated: how many messages, how fast, and what is to be said of them."""
+    score, seconds = evaluation.score, evaluation.seconds
+    speed = f" in {seconds:.2f} s, {score.n / seconds:,.0f} docs/s" if score.n and seconds else ""
+    ended = ["interrupted"] * evaluation.interrupted
+    said = ", ".join([f"{evaluation.name}: {score.n:,} messages{speed}", *notes, *ended])
+    if score.n_unanswered > 1:  # of the first message nothing can be known
+        said += f"; {score.n_unanswered:,} came before any label, had no answer and are in no metric"
+    return said
+
+
+def tables_of(score: Score, in_full: bool = False) -> list[Table]:
+    """How good the predictions were, in three tables: the metrics; the commonest classes, the rest summed up, or in
+    full all of them, the worst first; the pairs that were confused most often, in full all.
+    """
+    metrics = [(_name(name, score), f"{value:.4f}") for name, value in score.metrics().items()]
+    several = score.kind == "several labels"
+    rows: list[ClassRow | OtherRow] = [*score.of_classes(None if in_full else MOST_CLASSES)]
+    if in_full:
+        rows.sort(key=lambda row: row.f1)
+    names = [_shown(row[0]) for row in rows]
+    others = None if in_full else score.others(MOST_CLASSES)
+    if others is not None:
+        rows.append(others)
+        names.append(f"{others.n_classes:,} other{'s' * (others.n_classes != 1)}")
+    n_classes = len(score.tally)
+    title = f"{n_classes:,} {'label' if several else 'class'}{('s' if several else 'es') * (n_classes != 1)}"
+    of_classes = [(name, *map(_share, row[1:4]), f"{row[4]:,}") for name, row in zip(names, rows, strict=True)]
+    confused = [(_shown(a), _shown(b), f"{n:,}") for a, b, n in score.confused(None if in_full else MOST_PAIRS)]
+    tables: list[Table] = [(("", ""), [*metrics]), ((title, "precision", "recall", "F1", "count"), [*of_classes])]
+    return [*tables, (("missed" if several else "truly", "predicted", "count"), [*confused])] if confused else tables
+
+
+def tables_of_comparison(scores: Mapping[str, Score], pairs: Iterable[Any]) -> list[Table]:
+    """The metrics that all models have, and how each two of them differ."""
+    metrics = [score.metrics() for score in scores.values()]
+    shared = [name for name in metrics[0] if all(name in of and not math.isnan(of[name]) for of in metrics)]
+    models = [
+        (_shown(name), *(f"{of[metric]:.4f}" for metric in shared)) for name, of in zip(scores, metrics, strict=True)
+    ]
+    differences = [
+        (
+            f"{_shown(pair.first)} − {_shown(pair.second)}",
+            f"{pair.difference:+.4f}",
+            f"{pair.standard_error:.4f}",
+            f"{pair.n_first:,}",
+            f"{pair.n_second:,}",
+            f"{pair.p_value:.3g}",
+        )
+        for pair in pairs
+    ]
+    first = next(iter(scores.values()))
+    columns = ("right more often", "difference", "± error", "only the first", "only the second", "McNemar's p")
+    return [(("model", *(_name(name, first) for name in shared)), [*models]), (columns, [*differences])]
+
+
+def as_text(head: str, tables: Sequence[Table]) -> str:
+    """Tables as lines; their first columns are equally wide."""
+    left = max(len(row[0]) for columns, rows in tables for row in (columns, *rows))
+    lines = [head]
+    for columns, rows in tables:
+        lines.append("")
+        widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(1, len(columns))]
+        texts = [i for i in range(1, len(columns)) if columns[i] == "predicted"]  # beside numbers
+        for row in [columns, *rows] if any(columns) else rows:
+            cells = [f"{row[i]:<{w}}" if i in texts else f"{row[i]:>{w}}" for i, w in enumerate(widths, 1)]
+            lines.append("  ".join([f"{row[0]:<{left}}", *cells]).rstrip())
+    return "\n".join(lines)
+
+
+def as_html(head: str, tables: Sequence[Table]) -> str:
+    """The same as tables of HTML."""
+
+    def row_of(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    made = [f"<p>{html.escape(head)}</p>"]
+    for columns, rows in tables:
+        first = row_of(columns, "th") if any(columns) else ""
+        made.append(f"<table>{first}{''.join(row_of(row, 'td') for row in rows)}</table>")
+    return "".join(made)
+
+
+def _name(metric: str, score: Score) -> str:
+    if metric == "f1":
+        return f"F1 of {_shown(getattr(score, 'positive', None))}"
+    newest = f" of newest {min(score.n_answered, score.window):,}" if metric.startswith("window_") else ""
+    return spelled(metric) + newest
+
+
+def _shown(label: Any) -> str:
+    if label is None:
+        return "?"
+    return shortened(one_line(str(label).lower() if isinstance(label, bool) else str(label)), LONGEST_LABEL)
+
+
+def _share(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"

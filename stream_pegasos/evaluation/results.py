@@ -1,0 +1,231 @@
+"""What a prequential evaluation gives: of one model, and of several on the same stream."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.evaluation.report import as_html, as_text, headline, tables_of, tables_of_comparison
+from stream_pegasos.evaluation.tallies import Score, spelled
+
+__all__ = ["Comparison", "Evaluation", "Pair"]
+
+MOST_BLOCKS = 50  # of the stream, over which a difference varies
+
+
+@dataclass(slots=True, repr=False)
+class Evaluation:
+    """How good a model was on a stream. `str` gives the report that the command `evaluate` prints.
+
+    Attributes
+    ----------
+    score
+        The scores over the whole stream: a `PrequentialScore`, an `OrderedScore`, or a `LabelScore` if an example may
+        have several labels.
+    curve
+        The scores at up to 200 evenly spaced points and at the end, as rows of the score.
+    seconds
+        How long it took.
+    interrupted
+        Whether Ctrl-C ended it.
+    name
+        The name of the stream.
+    marks
+        What happened after so many examples, as `plot` marks it.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos import TextClassifier, prequential
+    >>> from stream_pegasos.streams import synthetic
+    >>> evaluation = prequential(synthetic(n=2_000), TextClassifier(), name="synthetic")
+    >>> evaluation
+    <Evaluation of synthetic: 2,000 messages, accuracy 0.9...>
+    >>> print(evaluation)
+    synthetic: 2,000 messages in ...
+
+    """
+
+    score: Score
+    curve: list[Any] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+    name: str = "stream"
+    marks: Mapping[int, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        name, value = next(iter(self.score.metrics().items()))
+        return f"<Evaluation of {self.name}: {self.score.n:,} messages, {spelled(name)} {value:.4f}>"
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def report(self, in_full: bool = False, notes: Sequence[str] = ()) -> str:
+        """The report as text, in full with all classes, the worst F1 first, and all pairs that were confused; `notes`
+        follow the number of messages.
+        """
+        return as_text(headline(self, notes), tables_of(self.score, in_full))
+
+    def _repr_html_(self) -> str:
+        return as_html(headline(self), tables_of(self.score))
+
+    def plot(self, to: Any = None) -> Any:
+        """Draw the curve; needs the extra `plot`.
+
+        Parameters
+        ----------
+        to
+            The axes of matplotlib to draw it on; or a .png, .svg or .pdf file for the curve and three more drawings
+            (see `stream_pegasos.evaluation.plot.draw`); `None` for a new figure with these.
+
+        Returns
+        -------
+        The axes or the figure; of a file nothing.
+        """
+        from stream_pegasos.evaluation import plot
+
+        if isinstance(to, (str, os.PathLike)):
+            plot.save(self.curve, to, os.path.basename(self.name), self.score, self.marks)
+            return None
+        if to is None:
+            return plot.draw(self.curve, os.path.basename(self.name), self.score, self.marks)
+        plot.draw_curve(to, self.curve, os.path.basename(self.name), self.score.window, self.marks)
+        return to
+
+    def to_frame(self) -> Any:
+        """The rows of the curve as a data frame of pandas or, without it, of Polars.
+
+        Raises
+        ------
+        ImportError
+            If neither is installed.
+        """
+        return frame_of([row._asdict() for row in self.curve])
+
+
+class Pair(NamedTuple):
+    """How two models differ, over the examples that both predicted.
+
+    Attributes
+    ----------
+    first, second
+        Their names.
+    difference
+        How much more often the first was right, as a share of the examples.
+    standard_error
+        That of the difference, by how it varies over up to 50 equal parts of the stream, one after the other.
+    n_first, n_second
+        How many examples the first model alone predicted right, and the second alone.
+    p_value
+        That of McNemar's test, exact: how probable it is that these two numbers are at least so different if both
+        models are equally good.
+    """
+
+    first: str
+    second: str
+    difference: float
+    standard_error: float
+    n_first: int
+    n_second: int
+    p_value: float
+
+    @classmethod
+    def of(cls, first: str, second: str, rights: Sequence[NDArray[np.int8]]) -> Pair:
+        """Given whether each example was predicted right by the two; −1 where one refused it."""
+        from scipy.stats import binomtest
+
+        one, other = (of[(rights[0] >= 0) & (rights[1] >= 0)].astype(float) for of in rights)
+        n_first, n_second = int((one > other).sum()), int((one < other).sum())
+        blocks = [part.mean() for part in np.array_split(one - other, min(MOST_BLOCKS, len(one))) if len(part)]
+        error = float(np.std(blocks, ddof=1) / math.sqrt(len(blocks))) if len(blocks) > 1 else math.nan
+        p_value = binomtest(n_first, n_first + n_second).pvalue if n_first + n_second else 1.0
+        return cls(first, second, (n_first - n_second) / max(len(one), 1), error, n_first, n_second, float(p_value))
+
+
+class Comparison(Mapping[str, Evaluation]):
+    """How good several models were on one stream, each an `Evaluation` by its name, and how each two of them differ.
+
+    Attributes
+    ----------
+    pairs
+        A `Pair` for each two models.
+    """
+
+    def __init__(self, evaluations: Mapping[str, Evaluation], rights: Sequence[list[NDArray[np.int8]]]) -> None:
+        self._evaluations, self._rights = dict(evaluations), rights
+
+    def __getitem__(self, name: str) -> Evaluation:
+        return self._evaluations[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._evaluations)
+
+    def __len__(self) -> int:
+        return len(self._evaluations)
+
+    @property
+    def pairs(self) -> list[Pair]:
+        n = min(sum(map(len, parts)) for parts in self._rights)  # Ctrl-C may end it between two models
+        rights = [np.concatenate([*parts, np.zeros(0, np.int8)])[:n] for parts in self._rights]
+        return [
+            Pair.of(first, second, (one, other))
+            for (first, one), (second, other) in itertools.combinations(zip(self, rights, strict=True), 2)
+        ]
+
+    def __repr__(self) -> str:
+        first = next(iter(self.values()))
+        name = next(iter(first.score.metrics()))
+        said = ", ".join(f"{each} {getattr(self[each].score, name):.4f}" for each in self)
+        return f"<Comparison on {first.name}: {first.score.n:,} messages, {spelled(name)} of {said}>"
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def report(self, notes: Sequence[str] = ()) -> str:
+        """The report as text: the metrics of each model, and how each two differ; `notes` follow the number of
+        messages.
+        """
+        return as_text(headline(self._slowest, notes), self._tables())
+
+    def _repr_html_(self) -> str:
+        return as_html(headline(self._slowest), self._tables())
+
+    def _tables(self) -> Any:
+        return tables_of_comparison({name: each.score for name, each in self.items()}, self.pairs)
+
+    @property
+    def _slowest(self) -> Evaluation:
+        return max(self.values(), key=lambda each: each.seconds)
+
+    def plot(self, to: Any = None) -> Any:
+        """Draw the first metric of all models over the stream; needs the extra `plot`.
+
+        Parameters
+        ----------
+        to
+            As for `Evaluation.plot`, which returns the same.
+        """
+        from stream_pegasos.evaluation import plot
+
+        return plot.draw_comparison(self, to)
+
+    def to_frame(self) -> Any:
+        """The rows of all curves as a data frame, with the name of the `model`, as `Evaluation.to_frame` gives them."""
+        return frame_of([{"model": name, **row._asdict()} for name, each in self.items() for row in each.curve])
+
+
+def frame_of(rows: list[dict[str, Any]]) -> Any:
+    for package in ("pandas", "polars"):
+        try:
+            return importlib.import_module(package).DataFrame(rows)
+        except ModuleNotFoundError:
+            continue
+    raise ImportError("a data frame needs pandas or polars: pip install pandas")

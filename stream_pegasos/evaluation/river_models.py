@@ -1,0 +1,97 @@
+"""Classifiers and pipelines of River's, evaluated like the models of this package."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from river import base
+
+from stream_pegasos.common.locks import Lock
+from stream_pegasos.evaluation.tallies import Floats
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import Labels, check_label
+from stream_pegasos.learners.predictions import Predictions, settled
+
+__all__ = ["RiverModel"]
+
+MOST_LOG_ODDS = 34.0
+
+
+class RiverModel:
+    """A classifier of River's behind the interface that evaluation asks for. Where it has no probabilities, these are
+    NaN, and what rests on them is undefined.
+
+    Raises
+    ------
+    TypeError
+        If the model is no classifier of one label an example.
+    """
+
+    capabilities: frozenset[str] = frozenset()
+
+    def __init__(self, model: Any) -> None:
+        if not isinstance(model, base.Classifier):  # as a pipeline is whose last step is one
+            raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package or of River's")
+        self._model: Any = model
+        self.lock, self._labels = Lock(), Labels()
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        return self._labels.classes
+
+    @property
+    def pair(self) -> tuple[Label | None, ...]:
+        return self._labels.pair
+
+    def check_labels(self, y: Iterable[Any]) -> None:
+        self._labels.with_labels(y)
+
+    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+        labels = self._labels.with_labels([y])
+        self._model.learn_one(x, check_label(y), **({} if w == 1.0 else {"w": w}))
+        self._labels = labels
+
+    def predictions(self, X: Sequence[Any], threads: int = 1) -> Predictions:
+        return self._settled([self._said(x) for x in X])
+
+    def predict_learn_many(
+        self, X: Sequence[Any], y: Sequence[Any], w: float | Sequence[float] = 1.0, threads: int = 1
+    ) -> Predictions:
+        said = []
+        self.check_labels(y)
+        for x, label, weight in zip(X, y, w if isinstance(w, Sequence) else [w] * len(X), strict=True):
+            said.append(self._said(x))
+            self.learn_one(x, label, weight)
+        return self._settled(said)
+
+    def _said(self, x: Any) -> tuple[Any, dict[Any, float]]:
+        """The label that is predicted, and the probabilities."""
+        probabilities: dict[Any, float] = {}
+        with contextlib.suppress(NotImplementedError):
+            probabilities = self._model.predict_proba_one(x)
+        return self._model.predict_one(x), probabilities
+
+    def _settled(self, said: list[tuple[Any, dict[Any, float]]]) -> Predictions:
+        known, pair = self.classes, self.pair
+        found = np.full((len(said), len(known)), np.nan)
+        for row, (_, probabilities) in enumerate(said):
+            if probabilities:
+                found[row] = [probabilities.get(label, 0.0) for label in known]
+        labels = np.empty(len(said), object)
+        labels[:] = [label if label in self._labels.targets else None for label, _ in said]
+        return settled(self._scores(labels, found), labels, (known, found), pair=pair)
+
+    def _scores(self, labels: Any, probabilities: Floats) -> Floats:
+        if not self.pair:
+            return probabilities
+        positive = self._labels.positive
+        if positive >= probabilities.shape[1]:
+            return np.zeros(len(labels))
+        p = probabilities[:, positive]
+        with np.errstate(divide="ignore"):
+            log_odds = np.log(p / (1.0 - p))
+        by_label = np.where(labels == self.pair[1], 1.0, -1.0)
+        return np.clip(np.where(np.isnan(p), by_label, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)
