@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import threading
 from contextlib import contextmanager
@@ -119,26 +120,41 @@ def assert_fits(page):
 
 def assert_contrasts(page):
     """Texts stand out from what is behind them, as WCAG 2 asks."""
-    pairs = page.execute_script("""
-        const pairs = {};
+    found = page.execute_script("""
+        const found = [];
         for (const element of document.querySelectorAll("body *")) {
           const own = [...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
           if (!own || !element.checkVisibility()) continue;
-          let behind = element;
-          while (behind.parentElement && getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)")
-            behind = behind.parentElement;
+          const behind = [];
+          for (let each = element; each; each = each.parentElement) behind.push(getComputedStyle(each).backgroundColor);
           const style = getComputedStyle(element);
           const ink = element instanceof SVGElement ? style.fill : style.color;
-          pairs[`${ink}/${getComputedStyle(behind).backgroundColor}`] = element.outerHTML.slice(0, 80).toWellFormed();
+          found.push([ink, behind, element.outerHTML.slice(0, 80).toWellFormed()]);
         }
-        return pairs;""")
+        return found;""")
+    pairs = {(channels(ink)[:3], seen(behind)): where for ink, behind, where in found}
     assert len(pairs) > 5
-    assert {pair: where for pair, where in pairs.items() if contrast(*pair.split("/")) < 4.5} == {}
+    assert {pair: where for pair, where in pairs.items() if contrast(*pair) < 4.5} == {}
+
+
+def channels(color):
+    """Red, green, blue and how opaque it is, each up to 1, of a colour as a browser says it."""
+    numbers = [float(number) for number in re.findall(r"[\d.]+(?:e-\d+)?", color)]
+    size = 1.0 if color.startswith("color(srgb") else 255.0
+    return (*(number / size for number in numbers[:3]), numbers[3] if len(numbers) > 3 else 1.0)
+
+
+def seen(layers):
+    """The colour of layers, the first one in front, on white."""
+    made = (1.0, 1.0, 1.0)
+    for *colour, opaque in map(channels, reversed(layers)):
+        made = tuple(opaque * part + (1.0 - opaque) * below for part, below in zip(colour, made, strict=True))
+    return made
 
 
 def luminance(color):
-    """The relative luminance of WCAG 2, of a colour as "rgb(1, 2, 3)"."""
-    parts = [int(part) / 255 for part in color.removeprefix("rgb(").removesuffix(")").split(",")]
+    """The relative luminance of WCAG 2, of a colour as a browser says it, or of its three channels."""
+    parts = channels(color)[:3] if isinstance(color, str) else color
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

@@ -230,6 +230,24 @@ def test_a_service_that_begins_ends_and_comes_back(page):
         assert text(page, "state") == "Live"
 
 
+def test_what_is_not_known_has_no_column_and_nothing_right_no_narrow_axis(page, monitor):
+    newest = [{**message, "second": None, "second_probability": None} for message in monitor["newest"]]
+    curve = {
+        name: [0.0 if name == "accuracy" else value for value in column] for name, column in monitor["curve"].items()
+    }
+    curve["window_accuracy"] = [0.0] * len(curve["n"])
+    data = {**monitor, "newest": newest, "curve": curve, "docs_per_second": 0.05}
+    with canned({"monitor": (200, data)}) as url:
+        open_page(page, url)
+        heads = page.find_elements("css selector", "#newest-table thead th")
+        assert [head.text for head in heads if head.is_displayed()][-2:] == ["Probability", "Outcome"]
+        assert (text(page, "docs_per_second"), text(page, "speed-unit")) == ("3", "messages/min")
+        levels = texts(page, "#first-chart svg text[text-anchor=end]")
+        assert levels[0] == "0.0" and "1.0" in levels
+        link = page.find_element("css selector", "#classes button")
+        assert "underline" in link.value_of_css_property("text-decoration")
+
+
 def test_drift_is_marked_on_the_time_line(page):
     from river.drift.binary import HDDMW
 
@@ -386,7 +404,7 @@ def test_asks_for_the_token(page, monitor):
     with canned({"monitor": (200, monitor)}, token="secret") as url:
         page.get(url)
         wait(page, lambda: shown(page, "token-form"))
-        assert text(page, "state") == "Token needed"
+        assert text(page, "state") == "Token needed" and not shown(page, "main")
         assert page.switch_to.active_element.get_attribute("id") == "token"
         box = page.find_element("id", "token")
         for token, told in (("wrong", "That token was not accepted."), ("sécret", "ASCII")):
@@ -396,7 +414,7 @@ def test_asks_for_the_token(page, monitor):
         box.clear()
         box.send_keys("secret", Keys.ENTER)
         wait(page, lambda: text(page, "n") == f"{monitor['n']:,}")
-        assert not shown(page, "token-form")
+        assert not shown(page, "token-form") and shown(page, "main")
         page.refresh()
         wait(page, lambda: text(page, "state") == "Live")
         assert page.execute_script("return localStorage.length") == 0

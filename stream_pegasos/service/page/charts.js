@@ -64,8 +64,9 @@ class TimeChart {
     if (empty || !width) return;
 
     const [left, right, top, bottom] = [44, 12, 16, 24];
-    const lowest = Math.max(0, Math.min(...values, Math.max(...values) - 0.004));
-    const levels = ticks(lowest, Math.max(...values, lowest + 0.004), 4);
+    const least = Math.max(...values) > 0 ? 0.004 : 1; // how much the axis spans
+    const lowest = Math.max(0, Math.min(...values, Math.max(...values) - least));
+    const levels = ticks(lowest, Math.max(...values, lowest + least), 4);
     const [low, high] = [Math.max(0, levels[0]), Math.max(...values) > 1 ? levels.at(-1) : Math.min(1, levels.at(-1))];
     const end = Math.max(curve.n, rows.at(-1).n);
     const x = (n) => left + (n / end) * (width - left - right);

@@ -90,8 +90,8 @@ function showAsked(data, reading) {
   const held = `The newest 5 labels can be taken back, each for ${short.format(data.seconds)} s; then they are learned. `;
   write(
     byId("labelling-line"),
-    `${plural(data.n_waiting, "message")} ${data.n_waiting === 1 ? "waits" : "wait"}, ` +
-      `${plural(data.n_given, "label")} given.`,
+    `${plural(data.n_waiting, "message")} ${data.n_waiting === 1 ? "waits" : "wait"} for a label, ` +
+      `${plural(data.n_given, "label")} given here; ${plural(curve.n, "message")} learned in all.`,
   );
   write(
     byId("labelling-about"),
@@ -106,6 +106,7 @@ function showAsked(data, reading) {
     button.setAttribute("aria-pressed", String(button.dataset.first === data.first));
   }
   byId("label-form").hidden = areFixed || !asked.length;
+  write(byId("new-label-name"), labels.length ? "Another label" : "Type the first label");
   byId("keys").hidden = !asked.length;
   byId("nothing-asked").hidden = asked.length > 0;
   const empty = "No message waits for a label. Messages that are sent to POST /predict appear here.";

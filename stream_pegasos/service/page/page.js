@@ -98,6 +98,7 @@ function askForToken() {
   if (sessionStorage.getItem(TOKEN)) write(byId("token-error"), "That token was not accepted.");
   sessionStorage.removeItem(TOKEN);
   setState("locked", "Token needed");
+  byId("main").hidden = !seen; // until there are figures
   if (form.hidden) {
     form.hidden = false;
     byId("token").focus();
@@ -148,6 +149,7 @@ async function refresh() {
   }
   seen = new Date();
   byId("token-form").hidden = true;
+  byId("main").hidden = false;
   setState("live", "Live");
   setNotice("notice", "");
   show(data);
@@ -237,7 +239,10 @@ function show(data) {
   write(byId("n_unanswered"), data.n_unanswered ? `${count(data.n_unanswered)} had no answer yet` : "");
   write(byId("n_predictions"), plural(data.n_predictions, "prediction"));
   const rate = data.docs_per_second;
-  write(byId("docs_per_second"), known(rate) && rate < 100 ? short.format(rate) : count(rate));
+  const isSlow = known(rate) && rate > 0 && rate < 1;
+  const speed = isSlow ? 60 * rate : rate;
+  write(byId("docs_per_second"), known(speed) && speed < 100 ? short.format(speed) : count(speed));
+  write(byId("speed-unit"), isSlow ? "messages/min" : "messages/s");
   write(byId("n_failed"), data.n_failed ? `${plural(data.n_failed, "request")} failed` : "no request failed");
 
   const drifts = data.drifts;
@@ -252,6 +257,9 @@ function show(data) {
   showModel(model, data.checkpoint);
   update(byId("newest"), data.newest, (message) => [message.number, message.text], "message-template", showMessage);
   byId("newest-table").hidden = !data.newest.length;
+  for (const column of ["probability", "second"]) {
+    byId("newest-table").classList.toggle(`no-${column}`, !data.newest.some((message) => known(message[column])));
+  }
   byId("no-newest").hidden = data.newest.length > 0;
 }
 
