@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from stream_pegasos.evaluation.prequential import iter_prequential, prequential
     from stream_pegasos.features.fields import Category, Number, Time
     from stream_pegasos.features.hashing import HashedBagOfWords
-    from stream_pegasos.features.mail import MailFeatures
     from stream_pegasos.features.text import TextFeatures
     from stream_pegasos.learners.adaptive import AdaptiveClassifier
     from stream_pegasos.learners.kernel import KernelPegasosClassifier
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from stream_pegasos.learners.ordinal import OrdinalClassifier
     from stream_pegasos.learners.pegasos import PegasosClassifier
     from stream_pegasos.learners.text import TextClassifier
+    from stream_pegasos.mail_text.features import MailFeatures
 else:
     # A name is imported when it is first asked for, so that the command and its --help start at once.
     _PLACES = {
@@ -45,7 +45,7 @@ else:
         "Category": "features.fields",
         "HashedBagOfWords": "features.hashing",
         "KernelPegasosClassifier": "learners.kernel",
-        "MailFeatures": "features.mail",
+        "MailFeatures": "mail_text.features",
         "MultiLabelClassifier": "learners.multilabel",
         "Number": "features.fields",
         "OrdinalClassifier": "learners.ordinal",

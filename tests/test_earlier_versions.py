@@ -14,7 +14,7 @@ from earlier_versions import MAILS, TEXTS, served, watched
 
 from stream_pegasos import load
 from stream_pegasos.mail.imap_ledger import LabelledMail
-from stream_pegasos.streams.mail_ids import mail_id
+from stream_pegasos.mail_text.ids import mail_id
 
 FOLDERS = sorted((Path(__file__).parent / "saved_models").iterdir())
 

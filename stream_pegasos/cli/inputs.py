@@ -271,7 +271,7 @@ class Input:
 
     def _look_for_mail(self, x: Any) -> None:
         """Say once if the first texts look like whole mails, and are not read as such."""
-        from stream_pegasos.features.mail_mime import looks_like_mail
+        from stream_pegasos.mail_text.mime import looks_like_mail
 
         text = x if isinstance(x, str) else next(iter(x.values()), None) if isinstance(x, dict) else None
         self._n_looked_at += 1

@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 
 from stream_pegasos.common.display import one_line, shortened
 from stream_pegasos.evaluation.chunks import predict_block
-from stream_pegasos.features.mail_parts import mail_parts
 from stream_pegasos.mail.imap_connection import Connection, CopiedError, RefusedError, in_batches
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEARN_HAM, NOTHING, Event, Known
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
+from stream_pegasos.mail_text.ids import mail_id
+from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.operation.answers import answers_of
-from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["MailboxFilter", "MailboxPlan"]
 

@@ -14,9 +14,9 @@ from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.mail.imap_memory import Event, Memory
 from stream_pegasos.mail.verdict import SPAM, Verdicts, message_of
+from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
-from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["LabelledMail", "Ledger"]
 

@@ -34,8 +34,8 @@ from stream_pegasos.mail.protocol import (
 )
 from stream_pegasos.mail.users import UserModels
 from stream_pegasos.mail.verdict import HAM, SPAM, UNSURE, Verdict, Verdicts, message_of
+from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.service.work import EndingError, Service
-from stream_pegasos.streams.mail_ids import mail_id
 
 __all__ = ["Spamd", "verdict_of"]
 

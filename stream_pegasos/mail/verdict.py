@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_share
-from stream_pegasos.features.mail import OF_SOURCE, Mail
 from stream_pegasos.features.message import Fields, Message
 from stream_pegasos.learners.explanations import INTERCEPT, phrases
+from stream_pegasos.mail_text.features import OF_SOURCE, Mail
 
 __all__ = ["HAM", "LEAST_LEARNED", "REQUIRED", "SPAM", "UNSURE", "MailModelError", "Verdict", "Verdicts", "message_of"]
 

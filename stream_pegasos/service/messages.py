@@ -18,12 +18,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from stream_pegasos.evaluation.tallies import LABELS
-from stream_pegasos.features.mail import Mail, bytes_of
 from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
+from stream_pegasos.mail_text.features import Mail, bytes_of
+from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.service.limits import LONGEST_ID, Allowed
 from stream_pegasos.service.work import Service
-from stream_pegasos.streams.mail_ids import mail_id
 
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
 DEEPEST = 50  # values within values of a field

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from stream_pegasos.features.mail_mime import KNOWN_FIELD
+from stream_pegasos.mail_text.mime import KNOWN_FIELD, end_of_headers
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError, unreadable
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
@@ -37,7 +37,6 @@ _field = re.compile(rb"[A-Za-z_][\w.-]{0,100}[ \t]*:(?!//)").match
 _digits = re.compile(rb"\s*(\d{1,12})\s*").fullmatch
 _before = re.compile(rb"(?:%b)?[\r\n]*" % codecs.BOM_UTF8).match
 _quoted = re.compile(rb"^>(>*From )", re.MULTILINE)
-_empty_line = re.compile(rb"^\r?\n", re.MULTILINE).search
 _fold = re.compile(rb"\r?\n(?=[ \t])")
 _in_brackets = re.compile(r"<([^<>]+)>").search
 _encoding = Encoding()  # of what headers hold beside ASCII
@@ -171,12 +170,6 @@ def header(name: str) -> re.Pattern[bytes]:
     """A pattern of a header, to be searched up to `end_of_headers`; group 1 is the value."""
     written = re.escape(name.encode("utf-8", "backslashreplace"))
     return re.compile(rb"^%b[ \t]*:(.*(?:\n[ \t].*)*)\n?" % written, re.IGNORECASE | re.MULTILINE)
-
-
-def end_of_headers(mail: bytes) -> int | None:
-    """Where the first empty line begins; `None` where there is none."""
-    match = _empty_line(mail)
-    return None if match is None else match.start()
 
 
 def value(found: re.Match[bytes]) -> str:

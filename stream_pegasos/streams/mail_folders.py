@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from stream_pegasos.common.display import one_line
+from stream_pegasos.mail_text.mime import end_of_headers
 from stream_pegasos.streams.chunks import buffered, chunks_of
 from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.example import Example, Parsed, StreamError, Truth, unreadable
@@ -22,7 +23,6 @@ from stream_pegasos.streams.mail import (
     LONGEST_HEAD,
     begin_of,
     begins_with_a_mail,
-    end_of_headers,
     header,
     is_internal,
     separating_date,

@@ -18,7 +18,7 @@ from typing import Any
 
 from report import Table, arguments_of
 
-from stream_pegasos.features.mail_html import read_html
+from stream_pegasos.mail_text.html import read_html
 
 PACKAGES = ["bootstrap-email", "foundation-emails", "foundation-emails-template", "mailgen", "mosaico"]
 PACKAGES += ["responsive-html-email-template", "@maizzle/framework"]

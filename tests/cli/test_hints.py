@@ -3,7 +3,7 @@
 import pytest
 from commands import write_jsonl
 
-from stream_pegasos.features.mail_mime import looks_like_mail
+from stream_pegasos.mail_text.mime import looks_like_mail
 
 MAIL = "From: ann@x.example\nSubject: note {}\n\nhello {}"
 

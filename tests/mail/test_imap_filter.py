@@ -16,8 +16,8 @@ from stream_pegasos.mail.imap_connection import CopiedError, RefusedError
 from stream_pegasos.mail.imap_ledger import Ledger
 from stream_pegasos.mail.imap_memory import INBOX, JUNK, Memory
 from stream_pegasos.mail.verdict import Verdict, Verdicts
+from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.journal import Journal
-from stream_pegasos.streams.mail_ids import mail_id
 
 FOLDERS = ("INBOX", "Junk", "Archive")
 

@@ -10,8 +10,8 @@ from spamd_client import HAM, SPAM, Limits, Service, Verdicts, answering, ask, e
 
 from stream_pegasos.mail.spamd import verdict_of
 from stream_pegasos.mail.users import folder_name
+from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.service.metrics import Metrics
-from stream_pegasos.streams.mail_ids import mail_id
 
 SCORE = rb"Spam: (True|False) ; (-?\d+\.\d) / 5\.0\r\n"
 

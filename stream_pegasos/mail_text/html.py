@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.features.mail_sheets import Element, Sheet
-from stream_pegasos.features.mail_styles import INLINE, Declaration, Style, declarations_of, styled
+from stream_pegasos.mail_text.sheets import Element, Sheet
+from stream_pegasos.mail_text.styles import INLINE, Declaration, Style, declarations_of, styled
 
 __all__ = ["MAX_TAGS", "Page", "read_html"]
 
@@ -209,7 +209,7 @@ def read_html(markup: str, max_tags: int = MAX_TAGS) -> tuple[Page, int]:
     Examples
     --------
 
-    >>> from stream_pegasos.features.mail_html import read_html
+    >>> from stream_pegasos.mail_text.html import read_html
 
     >>> page, _ = read_html('F<b>re</b>e<p>for<i style="display: none">bid</i> <a href="http://x.example">you</a>')
     >>> "".join(page.seen).split(), "".join(page.hidden).split(), page.links

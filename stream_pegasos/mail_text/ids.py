@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from hashlib import blake2b
 
-from stream_pegasos.features.mail_mime import MAX_BODY
-from stream_pegasos.streams.mail import end_of_headers
+from stream_pegasos.mail_text.mime import MAX_BODY, end_of_headers
 
 __all__ = ["mail_id"]
 
@@ -24,7 +23,7 @@ def mail_id(mail: bytes) -> str:
     Examples
     --------
 
-    >>> from stream_pegasos.streams.mail_ids import mail_id
+    >>> from stream_pegasos.mail_text.ids import mail_id
     >>> mail = b"Message-ID: <17@mail.example>\\nSubject: lunch\\n\\nAt noon?\\n"
     >>> mail_id(b"From a\\r\\nReceived: b\\r\\n" + mail.replace(b"\\n", b"\\r\\n")) == mail_id(mail)
     True

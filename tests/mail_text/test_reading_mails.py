@@ -5,7 +5,7 @@ from binascii import b2a_qp, b2a_uu
 
 import pytest
 
-from stream_pegasos.features.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 
 HEAD = b"From: Ann <ann@x.example>\nSubject: note\n"
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from stream_pegasos.features.mail_styles import WINDOW, Declaration, declarations_in, tinycss2
+from stream_pegasos.mail_text.styles import WINDOW, Declaration, declarations_in, tinycss2
 
 __all__ = ["Element", "Sheet"]
 

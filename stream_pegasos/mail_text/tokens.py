@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from urllib.parse import unquote
 
-from stream_pegasos.features.mail_headers import shape_of, site_of
-from stream_pegasos.features.mail_html import Page
+from stream_pegasos.mail_text.headers import shape_of, site_of
+from stream_pegasos.mail_text.html import Page
 
 __all__ = ["attachment_tokens", "link_tokens", "other_tokens", "page_tokens", "text_tokens"]
 

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from stream_pegasos.features.mail_decoding import charset_in_page, decode_bytes, decode_field, files_in
-from stream_pegasos.features.mail_disguise import compatible, respelled
-from stream_pegasos.features.mail_headers import read_headers
-from stream_pegasos.features.mail_html import MAX_TAGS, read_html
-from stream_pegasos.features.mail_mime import MAX_VALUE, Part, read_mail
-from stream_pegasos.features.mail_tokens import attachment_tokens, link_tokens, other_tokens, page_tokens, text_tokens
+from stream_pegasos.mail_text.decoding import charset_in_page, decode_bytes, decode_field, files_in
+from stream_pegasos.mail_text.disguise import compatible, respelled
+from stream_pegasos.mail_text.headers import read_headers
+from stream_pegasos.mail_text.html import MAX_TAGS, read_html
+from stream_pegasos.mail_text.mime import MAX_VALUE, Part, read_mail
+from stream_pegasos.mail_text.tokens import attachment_tokens, link_tokens, other_tokens, page_tokens, text_tokens
 
 __all__ = ["MailParts", "mail_parts"]
 
@@ -260,7 +260,7 @@ def mail_parts(message: bytes) -> MailParts:
     Examples
     --------
 
-    >>> from stream_pegasos.features.mail_parts import mail_parts
+    >>> from stream_pegasos.mail_text.parts import mail_parts
 
     >>> parts = mail_parts(b"From: Ann <ann@bank.example>\\nSubject: =?utf-8?q?Caf=C3=A9?=\\n\\nSee you!")
     >>> parts.subject, parts.text

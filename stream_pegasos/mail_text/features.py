@@ -11,9 +11,9 @@ from stream_pegasos.common.checks import check_bool
 from stream_pegasos.common.extras import missing
 from stream_pegasos.features.base import Features, scanner_of
 from stream_pegasos.features.fields import SPACE, FieldFeatures
-from stream_pegasos.features.mail_parts import MailParts, mail_parts
 from stream_pegasos.features.message import ABSENT, Message, check_field, is_nothing, value_of
 from stream_pegasos.features.text import TextFeatures
+from stream_pegasos.mail_text.parts import MailParts, mail_parts
 
 __all__ = ["OF_SOURCE", "Mail", "MailFeatures"]
 
@@ -28,7 +28,7 @@ class Mail(str):
     --------
 
     >>> from stream_pegasos import MailFeatures
-    >>> from stream_pegasos.features.mail import Mail
+    >>> from stream_pegasos.mail_text.features import Mail
     >>> mail = Mail("Subject: =?utf-8?q?Fr=65e?=\\n\\n")
     >>> MailFeatures().parts(mail) is MailFeatures().parts(mail)
     True
@@ -96,7 +96,7 @@ class MailFeatures(Features):
     Taking a mail apart costs ten times as much as learning it. Several processes can do that beforehand:
 
     >>> from concurrent.futures import ProcessPoolExecutor
-    >>> from stream_pegasos.features.mail_parts import mail_parts
+    >>> from stream_pegasos.mail_text.parts import mail_parts
 
     >>> with ProcessPoolExecutor() as pool:  # doctest: +SKIP
     ...     model.learn_many(pool.map(mail_parts, mails, chunksize=100), labels)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_pegasos.streams.mail_ids import mail_id
+from stream_pegasos.mail_text.ids import mail_id
 
 MAIL = (
     b"Received: by mx; Thu, 02 Jan 2020 10:00:00 +0000\nMessage-ID:\n <a@x>\nDate: Thu, 02 Jan 2020 10:00:00 +0000\n"

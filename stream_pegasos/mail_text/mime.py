@@ -12,9 +12,9 @@ from collections import Counter
 from email.message import Message
 from itertools import islice
 
-from stream_pegasos.features.mail_decoding import decode_field, decode_transfer
+from stream_pegasos.mail_text.decoding import decode_field, decode_transfer
 
-__all__ = ["MAX_BODY", "Part", "looks_like_mail", "read_mail"]
+__all__ = ["KNOWN_FIELD", "MAX_BODY", "Part", "end_of_headers", "looks_like_mail", "read_mail"]
 
 MAX_HEADERS = 64_000  # bytes of the headers of a mail, or of a mail in it
 MAX_VALUE = 2_000  # characters of one of them
@@ -22,6 +22,7 @@ MAX_BODY = 400_000  # bytes of a mail's body
 MAX_PARTS = 100  # parts of a mail
 MAX_DEPTH = 16  # parts around a part
 
+EMPTY_LINE = re.compile(rb"^\r?\n", re.MULTILINE)
 NAME = re.compile(r"([!-9;-~]+)[ \t]*:")
 FIELD = re.compile(rb"[!-9;-~]+[ \t]*:")
 KNOWN_FIELD = re.compile(
@@ -140,6 +141,12 @@ def read_mail(message: bytes, left_out: Counter[str]) -> Part:
 
     """
     return MailSplitter(left_out).read_mail(message, 0)
+
+
+def end_of_headers(mail: bytes) -> int | None:
+    """Where the first empty line begins; `None` where there is none."""
+    match = EMPTY_LINE.search(mail)
+    return None if match is None else match.start()
 
 
 class MailSplitter:

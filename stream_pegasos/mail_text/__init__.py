@@ -1,0 +1,13 @@
+"""A mail's bytes: their parts, what a reader sees of them, fields, tokens, and what a model learns of all that.
+
+| what | file |
+|---|---|
+| header fields and the tree of parts, however broken | `mime` |
+| charsets, transfer encodings, encoded words | `decoding` |
+| which of several forms is read, and what of it is seen | `parts` |
+| pages: elements, sheets, and which texts they hide | `html`, `sheets`, `styles` |
+| what headers say of sender, route and list | `headers` |
+| texts as tokens; words that are disguised | `tokens`, `disguise` |
+| `MailFeatures` | `features` |
+| the id of a mail, by which it is learned once | `ids` |
+"""
