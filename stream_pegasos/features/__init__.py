@@ -5,6 +5,7 @@
 | a message, its fields, and what features read of it | `message`, `base` |
 | the recipe for texts; scikit-learn's hashing | `text`, `hashing` |
 | categories, numbers, times | `fields` |
-| vectors of words from tables; encoders in the process and behind a URL | `vectors`, `tables`, `encoders`, `encoder_servers` |
+| vectors of words from tables | `vectors`, `tables` |
+| encoders in the process, and behind a URL | `encoders`, `encoder_servers` |
 | frames and matrices | `frames` |
 """

@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import random
-from functools import partial
 
 import pytest
 from kinds import ordered, several_labels
@@ -35,7 +34,7 @@ from pages import (
     wait,
 )
 
-from stream_pegasos import AdaptiveClassifier, TextClassifier, TextFeatures
+from stream_pegasos import TextClassifier, TextFeatures
 from stream_pegasos.operation import monitor as monitor_module
 from stream_pegasos.service import Service
 from stream_pegasos.streams import synthetic
@@ -239,29 +238,6 @@ def test_what_is_not_known_has_no_column_and_nothing_right_no_narrow_axis(page, 
         assert [head.text for head in heads if head.is_displayed()][-2:] == ["Probability", "Outcome"]
         assert (text(page, "docs_per_second"), text(page, "speed-unit")) == ("3", "messages/min")
         assert {"0.0", "1.0"} <= {*texts(page, "#first-chart svg text[text-anchor=end]")}
-
-
-def test_drift_is_marked_on_the_time_line(page):
-    from river.drift.binary import HDDMW
-
-    service = Service(TextClassifier(classifier=AdaptiveClassifier(drift_detector=HDDMW())))
-    with served(service) as url:
-        learn(url, EXAMPLES)
-        labels = sorted({example["label"] for example in EXAMPLES})
-        learn(url, [{**example, "label": labels[example["label"] == labels[0]]} for example in EXAMPLES[:500]])
-        drifts = service.view()["drifts"]
-        open_page(page, url)
-        assert f"the last one at message {drifts[-1]:,}" in text(page, "drifts")
-        for chart in ("first-chart", "second-chart", "third-chart"):
-            wait(page, partial(drifts_are_marked, page, chart, drifts))
-
-
-def drifts_are_marked(page, chart, drifts):
-    marks = page.find_elements("css selector", f"#{chart} line.drift")
-    width = page.find_element("css selector", f"#{chart} .plot").size["width"]
-    # The time line of 2,000 messages lies between the labels at the left and a margin.
-    places = [44 + n / 2_000 * (width - 44 - 12) for n in drifts]
-    return [float(mark.get_attribute("x1")) for mark in marks] == pytest.approx(places, abs=1)
 
 
 def test_words_of_a_class_are_picked_with_the_keyboard(page, classes):
