@@ -162,7 +162,8 @@ def test_what_can_never_be_learned_is_one_clear_error(spark):
         (None, {"text": "n"}, TypeError, "column 'n' is of type int; the texts must be strings"),
         (None, {"order": "time"}, ValueError, "no column 'time' for the order"),
         (None, {"weight": "weight"}, ValueError, "no column 'weight' for the weights"),
-        (None, {"weight": "text"}, TypeError, "column 'text' is of type string; the weights must be numbers"),
+        (None, {"weight": "is"}, TypeError, "column 'is' is of type boolean; the weights must be numbers"),
+            (None, {"weight": "text"}, ValueError, "column 'text' cannot be text and weight at once"),
     ):
         with pytest.raises(kind, match=reason):
             learn(frame, model, **options)
