@@ -327,7 +327,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             decisions = changed_by_label(
                 now, threshold, rate, [] if meant is None else [meant], self._negatives, not self.n_iterations
             )
-            for label in decisions:
+            for label in decisions.keys() - now.keys():
                 if labels.known and label not in labels.known:
                     raise ValueError(unknown_label(label, labels.known))
         self._set_decisions(labels, decisions)
