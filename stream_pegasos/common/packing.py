@@ -134,8 +134,9 @@ LARGEST_SIZE = 100_000
 
 
 def look_up(name: str) -> None:
-    """Import the module that defines a public name, which a model file gave."""
-    getattr(importlib.import_module("stream_pegasos"), name, None)
+    """Import the module that defines a public class, whose name a model file gave."""
+    if name[:1].isupper():  # functions are public, too, and need more than a model does
+        getattr(importlib.import_module("stream_pegasos"), name, None)
 
 
 def is_unicode(text: str) -> bool:

@@ -58,7 +58,7 @@ def codec_of(charset: str) -> str:
     [^1]: [Encoding Standard](https://encoding.spec.whatwg.org/#names-and-labels).
     """
     try:
-        import webencodings
+        import webencodings  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
         raise missing("mail that names a charset", "mail", error) from error
     label = charset.strip(" \t\"'").lower()

@@ -120,7 +120,7 @@ class MailFeatures(Features):
         try:
             # Or else it would be missed at the first mail with HTML.
             import lxml  # type: ignore[import-untyped, unused-ignore] # noqa: F401
-            import tinycss2  # noqa: F401
+            import tinycss2  # type: ignore[import-untyped, unused-ignore] # noqa: F401
         except ModuleNotFoundError as error:
             raise missing("MailFeatures", "mail", error) from error
         text = TextFeatures(vectors=vectors, mask_digits=mask_digits)

@@ -48,7 +48,7 @@ OF_TABLES = frozenset("table tbody thead tfoot tr td th".split())  # noqa: SIM90
 def tinycss2() -> Any:
     """The parser of styles, imported when the first style comes."""
     try:
-        import tinycss2.color4
+        import tinycss2.color4  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
         raise missing("a mail in HTML", "mail", error) from error
     return tinycss2

@@ -182,12 +182,12 @@ def test_words_are_the_same_in_any_batch(tmp_path):
 def test_a_missing_package_is_named(monkeypatch, tmp_path):
     wanted = packed(word_vectors("wordllama"))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"vectors='wordllama' needs wordllama: .*stream-pegasos\[vectors\]"):
+    with pytest.raises(ImportError, match=r"vectors='wordllama' needs wordllama: .*'\.\[vectors\]'"):
         word_vectors("wordllama")
-    with pytest.raises(ValueError, match=r"of the package wordllama: .*stream-pegasos\[vectors\]"):
+    with pytest.raises(ValueError, match=r"of the package wordllama: .*'\.\[vectors\]'"):
         unpacked(wanted)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(ImportError, match=r"needs tokenizers: .*stream-pegasos\[vectors\]"):
+    with pytest.raises(ImportError, match=r"needs tokenizers: .*'\.\[vectors\]'"):
         word_vectors(folder_of(tmp_path, WORDPIECE, np.ones((9, 2))))
 
 

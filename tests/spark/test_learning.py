@@ -163,7 +163,7 @@ def test_what_can_never_be_learned_is_one_clear_error(spark):
         (None, {"order": "time"}, ValueError, "no column 'time' for the order"),
         (None, {"weight": "weight"}, ValueError, "no column 'weight' for the weights"),
         (None, {"weight": "is"}, TypeError, "column 'is' is of type boolean; the weights must be numbers"),
-            (None, {"weight": "text"}, ValueError, "column 'text' cannot be text and weight at once"),
+        (None, {"weight": "text"}, ValueError, "column 'text' cannot be text and weight at once"),
     ):
         with pytest.raises(kind, match=reason):
             learn(frame, model, **options)
