@@ -34,6 +34,7 @@ class Labels:
     needs_positive: bool = False
     by_label: bool = False  # whether even two classes have a score each
     most: int | None = None  # how many labels there may be
+    names_opposite: bool = True  # whether a truth value, as the first label, makes the other one known, too
     positive: int = field(init=False)  # the number of the positive class; that of the next class where it is to come
     # Where an example has a single score, the negative and the positive label, `None` for one to come; else nothing.
     pair: tuple[Label | None, ...] = field(init=False)
@@ -89,7 +90,8 @@ class Labels:
         return made
 
     def _with(self, label: Label) -> Self:
-        made = replace(self, known=(*self.known, label))
+        names_opposite = isinstance(label, bool) and self.names_opposite and not self.known and not self.by_label
+        made = replace(self, known=(*self.known, label, *([not label] if names_opposite else [])))
         if self.most is not None and len(made.known) + (made.positive == len(made.known) > 1) > self.most:
             raise ThirdLabelError(label, *[*self.known, self.pos_label][:2])
         if self.needs_positive and self.pos_label is None and not are_clear(made.known):
@@ -102,7 +104,7 @@ class Labels:
 
     def without(self, label: Label) -> Self:
         """The other labels; those after this one move up by a number."""
-        return replace(self, known=tuple(each for each in self.known if each != label))
+        return replace(self, known=tuple(each for each in self.known if each != label), names_opposite=False)
 
     def label(self, margins: Margins) -> Any:
         """The label that is predicted, for the margins of an example."""
@@ -131,18 +133,14 @@ class Labels:
         return self.known[: margins.shape[1]], probabilities_many(margins, calibrated)
 
     def _of_few(self, n_learned: Any) -> dict[Any, Any]:
-        """The probabilities while less than two labels are known. The other one has a name if that, or `pos_label`,
-        says it. Of a model for two alone River expects both.
+        """The probabilities while less than two labels are known; the other one is `pos_label`, if there is any. Of a
+        model for two alone River expects both.
         """
         if not self.known:
             return {} if self.choices[-1] is None else {False: 0.5, True: 0.5}
         (only,) = self.known
-        other: Label | None = None
-        if isinstance(only, bool) and not self.by_label:
-            other = not only
-        elif self.pos_label is not None and self.positive:
-            other = written_like(self.pos_label, only)
-        return of_only(only, n_learned, other)
+        is_named = self.pos_label is not None and self.positive
+        return of_only(only, n_learned, written_like(self.pos_label, only) if is_named else None)  # type: ignore[arg-type]
 
     def scores_many(self, margins: Floats) -> Floats:
         """The scores of each example: of two classes how far the positive one is above the negative one, halved; else
@@ -179,14 +177,15 @@ class Labels:
         if not isinstance(state["known"], list):
             raise ValueError("the labels are no list")
         labels, named = [unpack(label) for label in state["known"]], unpack(state["positive"])
-        made = replace(self, needs_positive=False).with_labels(labels)
+        made = replace(self, needs_positive=False, names_opposite=False).with_labels(labels)
         if list(made.known) != labels:
             raise ValueError("the labels are not as they were written")
         if named is not None:
             if self.pos_label is not None and written_like(self.pos_label, named) != named:
                 raise ValueError(f"the positive label is {named!r}, not {self.pos_label!r}")
             made = replace(made, pos_label=check_label(named))
-        self.__dict__.update(replace(made, needs_positive=self.needs_positive).__dict__)
+        made = replace(made, needs_positive=self.needs_positive, names_opposite=self.names_opposite)
+        self.__dict__.update(made.__dict__)
 
 
 class ThirdLabelError(ValueError):

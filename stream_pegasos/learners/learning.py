@@ -139,13 +139,16 @@ class LearnsRows(Mergeable):
         n = len(found.margins)
         return found if known > 1 else found.without_those_to_come((n * (known < 1), n))
 
-    def _n_before_two(self, targets: Floats, weights: Floats | None) -> tuple[int, int]:
+    def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
         """How many examples are predicted before the first class is learned, and before the second is."""
         known = len(self._labels.known)
         if known > 1:
             return 0, 0
         learned = targets if weights is None else np.where(weights > 0.0, targets, -1.0)
         first, second = (int(np.append(learned >= number, True).argmax()) + 1 for number in (0.0, 1.0))
+        if not known and first <= len(targets):  # a truth value makes the other one known, too
+            known_then = self._labels.with_labels([labels.of_target(targets[first - 1])]).known
+            second = first if len(known_then) > 1 else second
         return 0 if known else first, second
 
     def _learn_targets(
@@ -189,7 +192,7 @@ class LearnsRows(Mergeable):
                 parts[-1][0][0, :2], parts[-1][1][0] = of_two
             done += len(parts[-1][0])
             end = min(done + READ_AGAIN, n_of_two if done < n_of_two else n)
-        return scores_of(parts).without_those_to_come(self._n_before_two(targets, weights))
+        return scores_of(parts).without_those_to_come(self._n_before_two(labels, targets, weights))
 
     def _n_of_two(self, targets: Floats, weights: Floats | None) -> int:
         """How many examples come before the first of a third class, for which a column of two has no place."""

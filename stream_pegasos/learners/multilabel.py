@@ -283,7 +283,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         starts, numbers = self._learner.sets
         return numbers[starts[int(target)] : starts[int(target) + 1]].tolist()  # type: ignore[no-any-return]
 
-    def _n_before_two(self, targets: Floats, weights: Floats | None) -> tuple[int, int]:
+    def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
         return 0, 0  # whether a label holds does not wait for another one
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:

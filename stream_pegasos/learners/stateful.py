@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -55,6 +56,7 @@ class Stateful(Forgetful, base.Base):
         """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
         if CONFIDENCE[0].name in state and not self._learner.several:
             self.grow(0)
+            self._labels = replace(self._labels, names_opposite=False)
         self._labels.set_state(values["labels"])
         if len(self.classes) > 2 and not self._learner.several:
             raise ValueError("more than two classes cannot share a column")

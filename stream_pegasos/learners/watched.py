@@ -48,7 +48,7 @@ class WatchedClassifier(Classifier):
     ) -> RawScores:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
-        n_before_two, before = self._n_before_two(targets, weights), self._copied_decisions()
+        n_before_two, before = self._n_before_two(labels, targets, weights), self._copied_decisions()
         parts: list[tuple[Floats, Floats]] = []
         learned = WeightedTargets.of(targets, weights)
         try:
@@ -68,7 +68,7 @@ class WatchedClassifier(Classifier):
         """Learn the rows one by one, each after the detector was told whether its prediction was wrong."""
         self._learner.predict_learn_many(encoder, rows)  # raises what is wrong before anything is learned
         parts: list[RawScores] = []
-        first, second = self._n_before_two(targets, weights)
+        first, second = self._n_before_two(labels, targets, weights)
         for i, target in enumerate(targets.tolist()):
             row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
             found = RawScores(*self._learner.predict_learn_many(encoder, row))

@@ -206,8 +206,8 @@ def test_labels_in_arrays_are_the_labels_in_lists(ys):
         (None, ("ham",), "ham", {"ham": 2 / 3, None: 1 / 3}),
         (None, (1,) * 8, 1, {1: 9 / 10, None: 1 / 10}),
         (None, (0,), 0, {0: 2 / 3, None: 1 / 3}),
-        (None, (True,), True, {True: 2 / 3, False: 1 / 3}),
-        (None, (False,), False, {False: 2 / 3, True: 1 / 3}),
+        (None, (True,), True, {True: 0.5, False: 0.5}),  # which names the other one
+        (None, (False,), False, {False: 0.5, True: 0.5}),
         ("spam", ("ham",), "ham", {"ham": 2 / 3, "spam": 1 / 3}),
         ("spam", ("spam",), "spam", {"spam": 2 / 3, None: 1 / 3}),
     ],
@@ -233,7 +233,7 @@ def test_what_is_predicted_with_labels_missing(pos_label, met, label, probabilit
 
 def classes_of(ys, start=None):
     """Labels that know these, too."""
-    return (Labels() if start is None else start).with_labels(ys)
+    return (Labels(by_label=True) if start is None else start).with_labels(ys)
 
 
 @given(st.lists(st.one_of(st.integers(-3, 3), st.booleans(), st.sampled_from(["", "a", "1", "\ud800"])), max_size=12))
@@ -243,7 +243,7 @@ def test_classes_are_numbered_as_they_come(ys):
     assert at_once.known == tuple(distinct) and list(map(type, at_once.known)) == list(map(type, distinct))
     assert [at_once.targets[y] for y in ys] == [distinct.index(y) for y in ys]
     assert list(at_once.targets) == distinct and list(map(at_once.of_target, range(len(distinct)))) == distinct
-    one_by_one = Labels()
+    one_by_one = Labels(by_label=True)
     for y in ys:
         before = one_by_one
         one_by_one = classes_of([y], before)
