@@ -1,1 +1,10 @@
-"""What runs for months: live sources, checkpoints, a monitor."""
+"""What runs for months.
+
+| what | file |
+|---|---|
+| a live stream: answers, labels, positions | `stream_runner` |
+| what is learned once by id, and corrected | `learning`, `learned_ids` |
+| what survives a kill | `checkpoints`, `journal` |
+| what people see and teach | `monitor`, `explaining`, `active_learning` |
+| answers and parameters as JSON | `answers`, `parameters` |
+"""

@@ -1,4 +1,13 @@
-"""Streams of examples: read from files and pipes, followed while they grow, or made on the spot."""
+"""Streams of examples: read from files and pipes, followed while they grow, or made on the spot.
+
+| what | file |
+|---|---|
+| what is read and how | `options`, `readers`; an `example` |
+| formats | `json_lines`, `csv_tsv`, `labelled_text`, `vw_svmlight`, `parquet`, `mail`, `mail_folders`; `fields` of records |
+| bytes to lines | `chunks`, `compression`, `encoding`, `lines` |
+| live sources and sinks | `sources`, `opening`; `file`, `stdin`, `kafka`, `redis` |
+| late labels; the stream that needs no file | `join`, `synthetic` |
+"""
 
 from stream_pegasos.learners.label_meaning import label_of
 from stream_pegasos.streams.example import Example, LabelFormat, StreamError, Truth

@@ -156,7 +156,7 @@ class PegasosLearner(Learner):
         self._columns.append(column)
 
     def flush(self) -> None:
-        self._take_steps([column for column in self._columns if column.n_buffered])
+        self.step([column for column in self._columns if column.n_buffered])
 
     def _n_columns_for(self, y: NDArray[np.float64] | None) -> int:
         if y is None or not len(y) or not self.several:
@@ -180,7 +180,7 @@ class PegasosLearner(Learner):
             if sign:
                 c = sign * weight * met.row.factor
                 column.buffer += [(key, c * x) for key, x in zip(met.row.keys, met.row.values, strict=True)]
-        self._take_steps([column for column in self._columns if column.n_buffered == self.batch_size])
+        self.step([column for column in self._columns if column.n_buffered == self.batch_size])
         return True
 
     def _violated(self, row: Row, y: float) -> list[float]:
@@ -196,33 +196,29 @@ class PegasosLearner(Learner):
         signs = [1.0 if column == y else -1.0 for column in range(self.n_columns)] if self.several else [y]
         return [sign if sign * margin < 1.0 else 0.0 for sign, margin in zip(signs, margins, strict=True)]
 
-    def _take_steps(self, columns: list[Column]) -> None:
-        """The steps of some columns with their batches."""
+    def step(self, columns: list[Column]) -> None:
+        """One step of Pegasos on each of these columns, each with its batch of k examples (2007, figure 1):
+
+        t ← t + 1,   η = 1 / (λ t)               of which t0 steps count as already taken
+        w ← (1 − ηλ) w + (η/k) Σ c y x           over those with y⟨w, x⟩ < 1
+        w ← min(1, 1/(√λ ‖w‖)) w                 if asked for
+        """
         for column in columns:
-            self._take_step(column)
-            column.n_buffered, column.buffer = 0, []
-        if self.project:
-            self._back_into_ball(columns)
+            k, column.n_buffered = column.n_buffered, 0
+            violators, column.buffer = [(key, cyx) for key, cyx in column.buffer if cyx != 0.0], []
+            column.n_iterations += 1
+            t = column.n_iterations + self.t0
+            self._rescale(column, (t - 1.0) / t)  # 1 − ηλ
+            column.add(violators, 1.0 / (self.l2 * t * k))  # η/k
+            self._known.update((key, None) for key, _ in violators)
+        balls = [columns] if self.reduction == "crammer_singer" else [[column] for column in columns]
+        for ball in balls if self.project else ():  # one, where all columns are one vector
+            ratio = self.l2 * sum_in_order(column.squared_norm() for column in ball)
+            for column in ball if ratio > 1.0 else ():
+                self._rescale(column, 1.0 / math.sqrt(ratio))
         for column in columns:
             if 0 < self.average_from <= column.n_iterations:
                 column.accumulate(column.n_iterations if self.average_by_t else 1.0)
-
-    def _take_step(self, column: Column) -> None:
-        """w ← (1 − ηλ) w + (η/k) Σ c y x, with η = 1/(λn)"""
-        column.n_iterations += 1
-        n = column.n_iterations + self.t0
-        self._rescale(column, (n - 1.0) / n)
-        sum_of_violating = [(key, x) for key, x in column.buffer if x != 0.0]
-        column.add(sum_of_violating, 1.0 / (self.l2 * n * column.n_buffered))
-        self._known.update((key, None) for key, _ in sum_of_violating)
-
-    def _back_into_ball(self, columns: list[Column]) -> None:
-        """Bring each w, or all of them as one, back into the ball of radius 1/√λ."""
-        balls = [columns] if self.reduction == "crammer_singer" else [[column] for column in columns]
-        for ball in balls:
-            ratio = self.l2 * sum_in_order(column.squared_norm() for column in ball)
-            for column in ball if ratio > 1.0 else []:
-                self._rescale(column, 1.0 / math.sqrt(ratio))
 
     def _rescale(self, column: Column, factor: float) -> None:
         column.rescale(factor)
