@@ -6,7 +6,9 @@
 | River's protocol, once; learning rows in turn, and what an interruption leaves | `classifier`, `learning` |
 | what a label is; numbers of labels, and which is the positive one | `label_meaning`, `labels` |
 | thresholds; limits of false positives; a drift detector | `decisions`, `false_positives`, `watched` and `drift` |
-| predictions and probabilities; explanations; names of features | `predictions`, `probabilities`, `explanations`, `feature_names` |
+| predictions and probabilities | `predictions`, `probabilities` |
+| explanations; names of features | `explanations`, `feature_names` |
 | weights of classes; descriptions of labels | `class_weights`, `descriptions` |
-| inspecting, forgetting, state, merging, files | `inspection`, `forgetting`, `stateful`, `merging`, `files`, `loading`, `earlier` |
+| inspecting, forgetting, merging | `inspection`, `forgetting`, `merging` |
+| state and files, also of earlier versions | `stateful`, `files`, `loading`, `earlier` |
 """

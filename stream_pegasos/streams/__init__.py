@@ -3,7 +3,8 @@
 | what | file |
 |---|---|
 | what is read and how | `options`, `readers`; an `example` |
-| formats | `json_lines`, `csv_tsv`, `labelled_text`, `vw_svmlight`, `parquet`, `mail`, `mail_folders`; `fields` of records |
+| formats | `json_lines`, `csv_tsv`, `labelled_text`, `vw_svmlight`, `parquet`, with `fields` of records |
+| mails | `mail`, `mail_folders` |
 | bytes to lines | `chunks`, `compression`, `encoding`, `lines` |
 | live sources and sinks | `sources`, `opening`; `file`, `stdin`, `kafka`, `redis` |
 | late labels; the stream that needs no file | `join`, `synthetic` |
