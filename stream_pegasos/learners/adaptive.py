@@ -273,7 +273,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         self.max_false_positive_rate = max_false_positive_rate
         self.drift_detector = drift_detector
         self.max_features = check_max_features(max_features)
-        labels = Labels(pos_label=None if pos_label is None else check_label(pos_label))
+        labels = Labels(pos_label=pos_label)
         self._set_up(self.learner_of("two"), labels, class_weight)
         self._set_decisions(labels, by_label if one is None else {} if one.is_by_margin else {None: one})
 

@@ -1,4 +1,4 @@
-"""Files of version 0.2, in which two labels exchanged their numbers so that the second was the positive one."""
+"""Files of version 0.2: two labels exchanged their numbers, so that the second was positive; options that went."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine.merging import mirrored
 from stream_pegasos.engine.pure.driver import CONFIDENCE
+from stream_pegasos.learners.files import RemovedError
 
 __all__ = ["as_now"]
 
 
 def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], State]:
-    """What a file says, in the way of today."""
+    """What a file says, in the way of today.
+
+    Raises
+    ------
+    RemovedError
+        If it needs what that version alone had.
+    """
     labels, made, nothing = values["labels"], dict(values), pack(None)
+    made["parameters"] = without_removed(values["parameters"])
     if isinstance(labels, list) and CONFIDENCE[0].name in state:  # each class has a column
         made["labels"] = {"known": labels, "positive": nothing}
     elif "negative" in labels:
@@ -25,3 +33,18 @@ def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], Sta
             state = mirrored(state)
         made["labels"] = {"known": known, "positive": labels["positive"] if len(known) == 2 else nothing}
     return made, state
+
+
+def without_removed(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    kept = dict(parameters)
+    for name, default in (("counter", "every"), ("initializer", None)):
+        if kept.pop(name, default) != default:
+            raise RemovedError(
+                f"it has the {name} of version 0.2; learn a model without it anew, or see examples/papers/variants.py"
+            )
+    if kept.get("kernel") == "cosine":
+        raise RemovedError("it has the kernel 'cosine', which went; 'linear' over lengths of 1 is the same")
+    rule = kept.pop("budget_maintenance", "removal")
+    if rule != "removal" and kept.get("kernel") == "rbf" and kept.get("budget") is not None:
+        raise RemovedError("its support vectors were merged, which went; learn anew, with a budget that removes")
+    return kept

@@ -19,9 +19,8 @@ from stream_pegasos.engine.pure.driver import CALIBRATION, LARGEST_LESSON, Learn
 from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.files import RemovedError
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label
+from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.predictions import RawScores
 
 __all__ = ["KernelPegasosClassifier"]
@@ -32,19 +31,17 @@ Kernel = Callable[[dict[Any, float], dict[Any, float]], float]
 class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[misc]
     """Support vector machine with a kernel, trained by Pegasos, one example at a time.
 
-    The weights are never formed. At step t they are w = 1/(λ(t + t0)) Σ α y φ(x) over the support vectors, the examples
-    that violated the margin; α counts how often each did. With a `budget`, memory and the time of a step stay bounded
-    on an endless stream: of one support vector too many, the one with the smallest ‖α φ(x)‖ is removed. The model has
-    them as `support_vectors`, dicts by the names of features, and α·y as `dual_coef`.
+    At step t the weights, which are never formed, are w = 1/(λ(t + t0)) Σ α y φ(x) over the support vectors, the
+    examples that violated the margin; α counts how often. With a `budget`, of one too many that with the smallest
+    ‖α φ(x)‖ is removed. `support_vectors` are dicts by the names of features; `dual_coef` is α·y.
 
     Parameters
     ----------
     l2, t0
         The regularisation λ, from 1e-30 to 1e30; and how many steps count as already taken, at least 0.
     kernel
-        `"linear"` ⟨x, z⟩, `"polynomial"` (γ⟨x, z⟩ + coef0)^degree, `"rbf"` exp(−γ‖x − z‖²), or a function that takes
-        two feature dicts (without features that are 0) and returns a number. It must be symmetric and positive
-        semidefinite (Mercer); this is not checked.
+        `"linear"` ⟨x, z⟩, `"polynomial"` (γ⟨x, z⟩ + coef0)^degree, `"rbf"` exp(−γ‖x − z‖²), or a function of two dicts
+        (without features that are 0), which must be symmetric and positive semidefinite (Mercer).
     gamma, coef0, degree
         γ, above 0; the constant in the polynomial, at least 0, and its degree, from 1 to 100.
     budget
@@ -55,24 +52,20 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of another type or out of its range, or the kernel gives no number of at most 1e200 in size;
-        the model is then as it was before.
+        If a parameter is of another type or out of its range, or the kernel gives no number of at most 1e200 in size.
 
     References
     ----------
-    [^1]: Shalev-Shwartz, S., Singer, Y., Srebro, N. and Cotter, A., 2011. Pegasos: primal estimated sub-gradient solver
-        for SVM. Mathematical Programming 127, section 4.
+    [^1]: Shalev-Shwartz, S. et al., 2011. Pegasos. Mathematical Programming 127, section 4.
 
     Examples
     --------
-
     >>> from stream_pegasos import KernelPegasosClassifier
     >>> X, y = [{"x": i // 2, "y": i % 2} for i in range(4)], ["same", "other", "other", "same"]
     >>> model = KernelPegasosClassifier(l2=0.01, kernel="rbf", gamma=2.0)
     >>> model.learn_many(X * 20, y * 20)
     >>> model.predict_many(X).tolist()
     ['same', 'other', 'other', 'same']
-
     """
 
     _learner: KernelLearner
@@ -98,21 +91,18 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
         check_number("coef0", coef0, 0.0, 1e30)
         check_integer("degree", degree, 1, 100)
         check_integer("budget", 1 if budget is None else budget, 1, 1 << 31)
-        self.l2, self.t0, self.kernel, self.budget = l2, t0, kernel, budget
-        self.gamma, self.coef0, self.degree = gamma, coef0, degree
-        self.class_weight, self.pos_label = class_weight, pos_label
-        options = float(l2), float(t0), float(gamma), float(coef0), int(degree), int(budget or 0)
-        learner = KernelLearner(kernel, *options)
+        self.l2, self.t0, self.kernel, self.gamma, self.coef0, self.degree = l2, t0, kernel, gamma, coef0, degree
+        self.budget, self.class_weight, self.pos_label = budget, class_weight, pos_label
+        learner = KernelLearner(kernel, *map(float, (l2, t0, gamma, coef0)), int(degree), int(budget or 0))
         # Watched, as a step that fails is undone as a whole.
-        named = None if pos_label is None else check_label(pos_label)
-        self._set_up(learner, Labels(pos_label=named, most=2), class_weight, watched=True)
+        self._set_up(learner, Labels(pos_label=pos_label, most=2), class_weight, watched=True)
 
     @property
     def support_vectors(self) -> list[dict[Any, float]]:
         with self.lock:
             state = self._learner.get_state()
-            names = [self._vocabulary.name(key) for key in state["keys"].tolist()]
-        features = list(zip(names, state["values"].tolist(), strict=True))
+            names = map(self._vocabulary.name, state["keys"].tolist())
+            features = list(zip(names, state["values"].tolist(), strict=True))
         return [dict(features[begin:end]) for begin, end in pairwise(state["indptr"].tolist())]
 
     @property
@@ -129,22 +119,13 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
             self._vocabulary.set_names(names)
             raise
 
-    @classmethod
-    def _made_with(cls, parameters: dict[str, Any]) -> Self:
-        rule = parameters.pop("budget_maintenance", "removal")  # of version 0.2
-        if parameters["kernel"] == "cosine":
-            raise RemovedError("it has the kernel 'cosine', which went; 'linear' over lengths of 1 is the same")
-        if parameters["kernel"] == "rbf" and rule != "removal" and parameters["budget"] is not None:
-            raise RemovedError("its support vectors were merged, which went; learn anew, with a budget that removes")
-        return cls(**parameters)
-
 
 SAME = 1e-9  # sizes that differ by less than this share are the same
 LARGEST_SIMILARITY = 1e200  # with which, and with the largest coefficients, no margin overflows
 
 
 class KernelLearner(Learner, is_rule=False):
-    """The rule. The support vectors are replaced by others in one assignment: a step is taken whole or not at all."""
+    """The rule. Support vectors are replaced in one assignment: a step is taken whole or not at all."""
 
     declaration = Declaration(
         (

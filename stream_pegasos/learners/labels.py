@@ -42,6 +42,8 @@ class Labels:
     choices: tuple[Label | None, ...] = field(init=False)  # what to predict for each number, the last for −1
 
     def __post_init__(self) -> None:
+        if self.pos_label is not None:
+            self.pos_label = check_label(self.pos_label)
         self.positive = self._find_positive()
         self.pair = self._find_pair()
         self.targets = {label: float(number) for number, label in enumerate(self.known)}
@@ -183,7 +185,7 @@ class Labels:
         if named is not None:
             if self.pos_label is not None and written_like(self.pos_label, named) != named:
                 raise ValueError(f"the positive label is {named!r}, not {self.pos_label!r}")
-            made = replace(made, pos_label=check_label(named))
+            made = replace(made, pos_label=named)
         made = replace(made, needs_positive=self.needs_positive, names_opposite=self.names_opposite)
         self.__dict__.update(made.__dict__)
 

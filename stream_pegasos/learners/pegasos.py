@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from river import base
@@ -20,9 +20,8 @@ from stream_pegasos.engine.pure import PegasosLearner
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.files import Arrays, RemovedError
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label
+from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["PegasosClassifier"]
@@ -202,8 +201,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
             max_features or 0,
             multi_class or "two",
         )
-        named = None if pos_label is None else check_label(pos_label)
-        self._set_up(learner, Labels(pos_label=named, by_label=multi_class is not None), class_weight)
+        self._set_up(learner, Labels(pos_label=pos_label, by_label=multi_class is not None), class_weight)
 
     @property
     def n_learned(self) -> int:
@@ -213,14 +211,3 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
         scales = np.abs(state["scale"])  # each column has its own, and the only one changes no order
         largest = np.abs(state["values"] * (scales / scales.max())).max(axis=1)
         return np.where(state["keys"] == INTERCEPT, np.inf, largest)
-
-    @classmethod
-    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        parameters = dict(values["parameters"])
-        for name, default in (("counter", "every"), ("initializer", None)):  # options of version 0.2
-            if parameters.pop(name, default) != default:
-                raise RemovedError(
-                    f"it has the {name} of version 0.2; learn a model without it anew, "
-                    "or see examples/papers/variants.py"
-                )
-        return super().from_state(arrays, names, {**values, "parameters": parameters})

@@ -47,8 +47,8 @@ class Stateful(Forgetful, base.Base):
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        model = cls._made_with(unpack_parameters(values["parameters"]))
         values, state = as_now(values, {**arrays, **values["learner"]})
+        model = cls._made_with(unpack_parameters(values["parameters"]))
         model._take_state(state, names, values)
         return model
 
