@@ -177,6 +177,8 @@ def _reading(label: Label) -> Label | None:
 
 def truth_of(label: Label | None) -> bool | None:
     """The truth value of a bool, of 0 or 1, or of the text of one of these; `None` for any other label."""
+    if isinstance(label, int):
+        return bool(label) if label in (0, 1) else None  # its text may be longer than Python writes
     text = str(label).lower()
     return None if text not in ("true", "1", "false", "0") else text in ("true", "1")
 

@@ -346,3 +346,13 @@ READ = {"1": 1, "1.0": 1, "-2.00": -2, "-1": -1, "+1": 1, "0": 0, " 12\t": 12, "
 def test_how_a_text_is_read_as_a_label(text, label):
     assert label_of(text) == label
     assert type(label_of(text)) is type(label)
+
+
+@pytest.mark.parametrize("positive", [10**5_000, 1], ids=["long", "short"])
+def test_a_number_longer_than_python_writes_is_a_label(positive):
+    model = AdaptiveClassifier(pos_label=positive)
+    for label in (1, 10**5_000, 1, 10**5_000):
+        model.learn_one({f"of {label == 1}": 1.0}, label)
+    assert model.predict_one({"of True": 1.0}) == 1
+    assert model.predict_one({"of False": 1.0}) == 10**5_000
+    assert model.decision_function_one({f"of {positive == 1}": 1.0}) > 0
