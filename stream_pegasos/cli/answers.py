@@ -15,8 +15,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.console import check_choice, note, printable, writing
+from stream_pegasos.cli.console import check_choice, note, writing
 from stream_pegasos.cli.options import result_field
+from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.predicted import PredictedBlock

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from stream_pegasos.common.display import printable
+
 MOST_LISTED = 10
 
 
@@ -33,15 +35,6 @@ def print_lines(text: str) -> None:
         if isinstance(error, KeyboardInterrupt | BrokenPipeError):
             raise
         raise Failure(f"cannot write standard output: {error.strerror}") from None
-
-
-def printable(value: object) -> str:
-    """A label or a feature as a text without line breaks and tabs."""
-    from stream_pegasos.common.display import one_line
-
-    if value is None:
-        return "?"
-    return one_line(str(value).lower() if isinstance(value, bool) else str(value))
 
 
 def listed(values: Iterable[object]) -> str:

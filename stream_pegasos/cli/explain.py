@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 from stream_pegasos.cli.command import argument, bundled, command, number
-from stream_pegasos.cli.console import Failure, naming, note, print_lines, printable
+from stream_pegasos.cli.console import Failure, naming, note, print_lines
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code
 from stream_pegasos.cli.models import check_takes_text, chosen_label, load_model, takes_several, takes_text
 from stream_pegasos.cli.options import StreamOptions, model_argument, result_field, vectors_field
 from stream_pegasos.cli.stream import Stream
+from stream_pegasos.common.display import printable
 from stream_pegasos.engine.pure.tokens import BEGIN, END
 
 

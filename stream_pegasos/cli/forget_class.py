@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stream_pegasos.cli.command import argument, command
-from stream_pegasos.cli.console import check_outputs, listed, naming, print_lines, printable, writing
+from stream_pegasos.cli.console import check_outputs, listed, naming, print_lines, writing
 from stream_pegasos.cli.models import chosen_label, load_model
 from stream_pegasos.cli.options import force_field, model_argument, must_save_field, vectors_field
+from stream_pegasos.common.display import printable
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from itertools import chain
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
 
-from stream_pegasos.cli.console import Failure, note, printable
+from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.models import message_fields, new_model, takes_lines, takes_several, takes_text
 from stream_pegasos.cli.options import ModelOptions
 from stream_pegasos.cli.stream import Stream
+from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.console import Failure, listed, naming, note, printable, writing
+from stream_pegasos.cli.console import Failure, listed, naming, note, writing
 from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, ModelOptions
 from stream_pegasos.cli.stream import DICT_FORMATS, Stream
+from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label

@@ -11,11 +11,12 @@ import click
 from stream_pegasos.cli import options
 from stream_pegasos.cli.answers import AnswerFormat, Output, chosen_format, format_field
 from stream_pegasos.cli.command import argument, bundled, command, number
-from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note, printable
+from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import resuming, save_model, tell_of_labels
 from stream_pegasos.cli.stream import Stream
+from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.streams import Answer, Example, Source, Truth

@@ -19,6 +19,22 @@ def one_line(text: str, instead: str | None = None) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] if instead is None else instead for c in text)
 
 
+def text_of(value: object) -> str:
+    """A value as text; an integer of more digits than Python writes is hexadecimal."""
+    try:
+        return str(value)
+    except ValueError:
+        return f"{value:#x}"
+
+
+def printable(value: object) -> str:
+    """A label or a feature as a text without line breaks and tabs."""
+    if value is None:
+        return "?"
+    text = text_of(value)
+    return one_line(text.lower() if isinstance(value, bool) else text)
+
+
 def shortened(text: str, longest: int) -> str:
     """At most so many characters of a text, the last of them an ellipsis where it has more."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stream_pegasos.common.display import one_line, shortened
+from stream_pegasos.common.display import one_line, shortened, text_of
 from stream_pegasos.common.extras import missing
 from stream_pegasos.evaluation.label_scores import LabelScoreRow
 from stream_pegasos.evaluation.scores import OrderedScoreRow, ScoreRow
@@ -222,7 +222,7 @@ def _draw_confused(axes: Axes, score: Score) -> None:
 
 
 def _shown(label: Any, longest: int = 34) -> str:
-    return shortened(one_line(str(label), "\N{REPLACEMENT CHARACTER}"), longest)
+    return shortened(one_line(text_of(label), "\N{REPLACEMENT CHARACTER}"), longest)
 
 
 def save(

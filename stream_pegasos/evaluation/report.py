@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from stream_pegasos.common.display import one_line, shortened
+from stream_pegasos.common.display import printable, shortened
 from stream_pegasos.evaluation.tallies import ClassRow, OtherRow, Score, spelled
 
 __all__ = ["as_html", "as_text", "headline", "tables_of", "tables_of_comparison"]
@@ -110,9 +110,7 @@ def _name(metric: str, score: Score) -> str:
 
 
 def _shown(label: Any) -> str:
-    if label is None:
-        return "?"
-    return shortened(one_line(str(label).lower() if isinstance(label, bool) else str(label)), LONGEST_LABEL)
+    return shortened(printable(label), LONGEST_LABEL)
 
 
 def _share(value: float) -> str:

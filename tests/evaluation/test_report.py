@@ -99,3 +99,10 @@ def test_rows_as_a_frame(monkeypatch):
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match="pandas or polars"):
         evaluation.to_frame()
+
+
+def test_a_label_longer_than_python_writes_is_reported(tmp_path):
+    evaluation = prequential([("cheap pills", 10**5_000), ("at noon", 1)] * 20, TextClassifier())
+    start = f"{10**5_000:#x}"[:20]
+    assert start in str(evaluation) and start in evaluation._repr_html_()
+    evaluation.plot(tmp_path / "curve.svg")
