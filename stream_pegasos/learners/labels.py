@@ -44,9 +44,9 @@ class Labels:
     def __post_init__(self) -> None:
         if self.pos_label is not None:
             self.pos_label = check_label(self.pos_label)
+        self.targets = {label: float(number) for number, label in enumerate(self.known)}
         self.positive = self._find_positive()
         self.pair = self._find_pair()
-        self.targets = {label: float(number) for number, label in enumerate(self.known)}
         # Two classes may share a column before one or both have come. River expects False of a model for two alone.
         nothing = False if self.most == 2 and self.pos_label is None and not self.known else None
         self.choices = (*((self.known * 2)[: max(len(self.known), 2)] or (nothing, nothing)), nothing)
@@ -57,6 +57,8 @@ class Labels:
 
     def _find_positive(self) -> int:
         if self.pos_label is not None:
+            if truth_of(self.pos_label) is None:  # no other label is written like it
+                return int(self.targets.get(self.pos_label, len(self.known)))
             named = [written_like(self.pos_label, label) == label for label in self.known]
             return named.index(True) if True in named else len(self.known)
         if are_clear(self.known[:2]):
@@ -85,8 +87,11 @@ class Labels:
         ThirdLabelError
             If there would be more than `most`, the positive one included.
         """
-        made = self
-        for label in map(check_label, distinct(y)):
+        made, given = self, [check_label(label) for label in distinct(y)]
+        for label in given:
+            if made.most is None and len(made.known) > 1:  # only the first two settle anything
+                new = [label for label in given if label not in made.targets]
+                return replace(made, known=(*made.known, *new)) if new else made
             if label not in made.targets:
                 made = made._with(label)
         return made
