@@ -10,7 +10,7 @@ import pytest
 
 
 @contextmanager
-def local_spark(folder: Path, workers: int = 2, megabytes: int = 1024) -> Iterator[Any]:
+def local_spark(folder: Path, workers: int = 2, megabytes: int = 1024, java_options: str = "") -> Iterator[Any]:
     """A session with so many workers, of that much memory each; what it writes by itself goes to the folder, and its
     Java ends with it.
     """
@@ -19,6 +19,8 @@ def local_spark(folder: Path, workers: int = 2, megabytes: int = 1024) -> Iterat
     settings = {
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.executor.extraJavaOptions": java_options,
         "spark.executor.memory": f"{megabytes}m",
         "spark.local.dir": folder / "local",
         "spark.log.level": "OFF",

@@ -11,5 +11,6 @@ def spark(tmp_path_factory):
     pytest.importorskip("pyspark")
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         pytest.skip("there is no Java, which Spark needs")
-    with local_spark(tmp_path_factory.mktemp("spark")) as session:
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java that begins sooner, as each test is short
+    with local_spark(tmp_path_factory.mktemp("spark"), java_options=quick) as session:
         yield session
