@@ -88,6 +88,12 @@ class _Ahead:
         after = self._look(end)
         return KNOWN_FIELD.match(after) is not None or (_with_address(line) is not None and _field(after) is not None)
 
+    def separates_without_empty_line(self, line: bytes) -> bool:
+        """Whether a line stands between two mails although none before it is empty: both its date and the header field
+        after it have to tell.
+        """
+        return separating_date(line) is not None and KNOWN_FIELD.match(self._look(0)) is not None
+
     def may_end(self, end: int) -> bool:
         """Whether a mail may end there: a separator follows, perhaps after empty lines, or nothing."""
         for _ in range(_MOST_EMPTY_LINES):
@@ -131,10 +137,12 @@ def _split(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
             if is_mbox:
                 offset += size + begin
                 mail, size, piece = bytearray(), 0, piece[begin:]
-        elif is_mbox and is_begin and piece.startswith(FROM) and (is_after_empty or size == end):
+        elif is_mbox and is_begin and piece.startswith(FROM):
             rest = end - size - len(piece)
             is_inside = rest >= 0 and end <= LONGEST_LINE and file.may_end(rest)
-            if not is_inside and file.separates(piece):
+            is_clear = is_after_empty or size == end
+            separates = file.separates if is_clear else file.separates_without_empty_line
+            if not is_inside and separates(piece):
                 yield offset, size, bytes(mail) if size <= LONGEST_LINE else None
                 offset += size
                 mail, size, has_body, end = bytearray(), 0, False, 0

@@ -131,6 +131,14 @@ def test_a_date_that_is_not_understood(tmp_path, line):
     assert names(no_empty_line) == ["a"]
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_mails_without_an_empty_line_between_them(tmp_path, end):
+    data = b"".join(FROM + b"Subject: %b\n\nx\n" % name for name in (b"a", b"b", b"c"))
+    assert from_each_side(data.replace(b"\n", end), tmp_path) == ["a", "b", "c"]
+    within = FROM + b"Subject: a\n\nx\n" + FROM + b"and so on\n"
+    assert names(within) == ["a"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
