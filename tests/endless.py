@@ -7,7 +7,7 @@ them damaged. The number of features is bounded, a checkpoint is written every s
 for a label that never comes. Memory is flat if its median over the last fifth of the time is at most 5 % above that
 over the fifth after a warm-up. (Peaks of seconds, as when features are forgotten or written, are told beside it.)
 
-By itself glibc keeps arrays of some MB that are freed, for the next ones: 70 to 82 MB over 40 minutes, up and down, where
+By itself glibc keeps freed arrays of some MB for the next ones: 70 to 82 MB over 40 minutes, up and down, where
 52 are in use. Here it gives them back, so that growth is what the program holds.
 """
 
