@@ -28,7 +28,7 @@ class LearnsRows(Mergeable):
     """Adds learning to a classifier, of one row or of many.
 
     After an exception of any kind, a `KeyboardInterrupt` too, the model is as if exactly the first rows had been
-    learned, as many as `n_learned` says.
+    learned, as many as `n_learned` says. The pure engine alone may leave the step half taken that is interrupted.
     """
 
     _is_direct: bool
