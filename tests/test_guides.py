@@ -24,6 +24,7 @@ NEEDS = {
     "service": "msgspec",
     "teaching": "msgspec",
 }
+LONG = ("filter_spam", "route_tickets", "tuning")  # pages that take a third of the time of all
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROMISE = re.compile(r".*?\S  # (.+)$")
 
@@ -44,7 +45,14 @@ def run_python(code, names, where):
             )
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "spark"], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.heavy] if page.stem in LONG else [])
+        for page in PAGES
+        if page.stem != "spark"
+    ],
+)
 def test_a_page_does_what_it_says(page, tmp_path, monkeypatch, request):
     pytest.importorskip(NEEDS.get(page.stem, "stream_pegasos"), reason=f"{page.stem}: not installed")
     blocks = BLOCK.findall(page.read_text("utf-8"))
