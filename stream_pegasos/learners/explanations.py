@@ -77,7 +77,7 @@ def phrases(
 
     The heaviest n-gram, those that overlap it, and those that overlap the longest of these are one phrase. It adds what
     all of them add, and is named by the words of the one with most of them. An n-gram is shared out to its words in
-    equal parts, and to marks only if it has no words.
+    equal parts, and to marks only if it has no words. What a word begins with is that word's.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def phrases(
     while left and len(found) < limit:
         _, heaviest = next(iter(left.values()))
         overlapping = {name: units for name, (_, units) in left.items() if units.overlaps(heaviest)}
-        longest = max(overlapping, key=lambda name: (len(overlapping[name].carriers), len(overlapping[name].words)))
+        longest = max(overlapping, key=lambda name: overlapping[name].size)
         units = overlapping[longest]
         parts = overlapping.keys() | {name for name, (_, it) in left.items() if it.overlaps(units)}
         taken = [left.pop(name) for name in parts]
@@ -112,8 +112,9 @@ def phrases(
             found.append(Phrase(longest, value, [(longest, value)]))
             continue
         at = located.get(units.field, NOWHERE)
-        words = sorted(shares_of(taken).items(), key=lambda item: (-abs(item[1]), item[0]))
-        name = f"{units.field}: {at.shown(units.carriers)}" if units.field else at.shown(units.carriers)
+        words = sorted(shares_of(taken, located).items(), key=lambda item: (-abs(item[1]), item[0]))
+        shown = at.shown([at.word_with(units.words[0])] if units.is_prefix else units.carriers)
+        name = f"{units.field}: {shown}" if units.field else shown
         found.append(Phrase(name, value, [(at.shown([word]), share) for (_, word), share in words]))
     return sorted(found, key=lambda phrase: -abs(phrase.value)), [value for value, _ in left.values()]
 
@@ -126,14 +127,15 @@ def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str])
     contributions, texts
         As for `phrases`.
     """
-    shares = shares_of([(value, _units(name)) for name, value in contributions])
-    return {field: Located(text).pieces(field, shares) for field, text in texts.items()}
+    located = {field: Located(text) for field, text in texts.items()}
+    shares = shares_of([(value, _units(name)) for name, value in contributions], located)
+    return {field: at.pieces(field, shares) for field, at in located.items()}
 
 
 Shares = dict[tuple[str, str], float]  # by the field and the word
 
 
-def shares_of(ngrams: Iterable[tuple[float, _Units]]) -> Shares:
+def shares_of(ngrams: Iterable[tuple[float, _Units]], located: Mapping[str, Located]) -> Shares:
     """What each word adds, when each n-gram is shared out to its words."""
     shares: Shares = {}
     beginnings = []
@@ -145,8 +147,9 @@ def shares_of(ngrams: Iterable[tuple[float, _Units]]) -> Shares:
             key = units.field, word
             shares[key] = shares.get(key, 0.0) + value / len(units.carriers)
     for value, units in beginnings:  # of the first word that begins so
-        begin = units.words[0]
-        key = next((key for key in shares if key[0] == units.field and key[1].startswith(begin)), (units.field, begin))
+        begin, at = units.words[0], located.get(units.field, NOWHERE)
+        learned = [word for field, word in shares if field == units.field and word.startswith(begin)]
+        key = units.field, learned[0] if learned else at.word_with(begin)
         shares[key] = shares.get(key, 0.0) + value
     return shares
 
@@ -161,6 +164,11 @@ class Located:
         self.units = units_of(small)
         self.names = [unit for unit, *_ in self.units]
         self.masked = [masked_digits(unit) for unit in self.names]
+
+    def word_with(self, begin: str) -> str:
+        """The first word of the text that begins so; only what it begins with where there is none."""
+        both = zip(self.names, self.masked, strict=True)
+        return next((name for name, masked in both if name.startswith(begin) or masked.startswith(begin)), begin)
 
     def shown(self, words: Sequence[str]) -> str:
         """Words as the text has them, at the first place where they follow each other, or each at its own."""
@@ -204,6 +212,11 @@ class _Units(NamedTuple):
         """The words, or the marks if there are no words, but for the ends of the text if there is anything else."""
         within = [word for word in self.words if word not in (BEGIN, END) and word.strip()]
         return [word for word in within if any(map(str.isalnum, word))] or within or self.words
+
+    @property
+    def size(self) -> tuple[int, int, bool]:
+        """The more it says of a text, the larger."""
+        return len(self.carriers), len(self.words), not self.is_prefix
 
     def overlaps(self, other: _Units) -> bool:
         """Whether one contains the other, or begins with the last words of the other, and not with marks alone."""

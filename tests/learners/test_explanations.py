@@ -58,3 +58,13 @@ def test_phrases_and_the_others_add_up(words, limit):
 def test_ngrams_are_shared_out_to_words(added, text, expected):
     parts = pieces(added.items(), {"": text})[""]
     assert {part: value for part, value in parts if value} == expected and "".join(part for part, _ in parts) == text
+
+
+@pytest.mark.parametrize(
+    "known, text, word",
+    [([" priz", "prize"], "A prize!", "prize"), ([" priz"], "PRIZES, 12", "PRIZES"), ([" 0000"], "1234567", "1234567")],
+)
+def test_what_a_word_begins_with_is_that_word_s(known, text, word):
+    added = [(name, 1.0) for name in known]
+    assert phrases(added, 1, {"": text})[0] == [(word, len(known), [(word, len(known))])]
+    assert (word, len(known)) in pieces(added, {"": text})[""]
