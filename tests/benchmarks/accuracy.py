@@ -267,7 +267,7 @@ def draw(found: dict[str, tuple[float, float]], n_streams: int) -> Figure:
         accuracy, speed = found[name]
         style: dict[str, Any] = {"color": colors[name], "weight": "bold" if name.startswith(PACKAGE) else "normal"}
         text = axes.annotate(name, (speed, accuracy), xytext=(0, 0), textcoords="offset points", **style)
-        for y, (x, side) in product((8, -16, -4), ((9, "left"), (-9, "right"))):
+        for y, (x, side) in product((8, -16, -4, 20, -28), ((9, "left"), (-9, "right"))):
             text.set(ha=side)
             text.xyann = x, y
             box = text.get_window_extent()
