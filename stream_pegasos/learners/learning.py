@@ -40,7 +40,7 @@ class LearnsRows(Mergeable):
         y, n = self._label_list(y), n_rows(rows)
         known = len(self.classes)
         # No call brings more classes than rows, or than it has labels.
-        size = n if n * (known + n) <= MOST_MARGINS else MOST_MARGINS // max(2, known + len({*self._each_label(y)}))
+        size = n if n * (known + n) <= MOST_MARGINS else MOST_MARGINS // max(2, known + self._n_labels(y))
         if n <= size:
             self.learn_rows(encoder, rows, y, w)
             return
@@ -75,6 +75,14 @@ class LearnsRows(Mergeable):
     def _label_list(self, y: Any) -> Any:
         """The labels of examples, as a list or an array."""
         return y if isinstance(y, (list, np.ndarray)) else label_list(y)
+
+    def _n_labels(self, y: Any) -> int:
+        """How many labels differ."""
+        if isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.ndim == 1 and len(y):
+            low = int(y.min())
+            if int(y.max()) - low < len(y):  # counted without a Python object for each
+                return int(np.count_nonzero(np.bincount(y.astype(np.int64) - low)))
+        return len({*self._each_label(y)})
 
     def _each_label(self, y: Any) -> Iterable[Any]:
         """Labels of examples, at least each once; those that are none may be left out."""

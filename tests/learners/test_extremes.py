@@ -127,3 +127,23 @@ def test_memory_of_predictions_for_many_rows_and_classes(make, monkeypatch):
         said = model.predict_learn_many(rows, y)
         whole[size] = said.labels.tolist(), said.probabilities.tolist(), model.to_state()[2]
     assert whole[n * k] == whole[10_001]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([-128, 127, 0, 127, -128] * 4, np.int8),
+        np.array([250, 3, 255, 3, 0] * 4, np.uint8),
+        np.array([-(2**63), 2**63 - 1, 0, 0] * 5),
+        np.array([2**64 - 1, 2**64 - 2, 2**63] * 5, np.uint64),
+        np.array([-(2**63), 1 - 2**63] * 9),
+    ],
+    ids=["int8", "uint8", "int64", "uint64", "least"],
+)
+def test_arrays_of_labels_are_learned_in_parts_as_lists_are(y, monkeypatch):
+    rows = scipy.sparse.csr_matrix(np.eye(len(y)))
+    whole, parts = AdaptiveClassifier(), AdaptiveClassifier()
+    whole.learn_many(rows, y.tolist())
+    monkeypatch.setattr(learning, "MOST_MARGINS", 12)
+    parts.learn_many(rows, y)
+    assert parts.classes == whole.classes and parts.to_state()[2] == whole.to_state()[2]
