@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from time import perf_counter
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -34,11 +34,26 @@ OnPredicted = Callable[[PredictedBlock], None]  # called with each block that wa
 _FIRST_STEP = 50
 
 
+class Options(TypedDict, total=False):
+    """The keywords of `prequential`, for editors and type checkers."""
+
+    delay: Any
+    moment: Any
+    learn: bool
+    batch: int
+    threads: int
+    name: str | None
+    marks: Mapping[int, str] | None
+    on_row: Callable[[Any], None] | None
+    on_refused: OnRefused | None
+    on_predicted: OnPredicted | None
+
+
 @overload
-def prequential(stream: Iterable[Any], model: Mapping[str, Any], **options: Any) -> Comparison: ...
+def prequential(stream: Iterable[Any], model: Mapping[str, Any], **options: Unpack[Options]) -> Comparison: ...
 @overload
-def prequential(stream: Iterable[Any], model: Any, **options: Any) -> Evaluation: ...
-def prequential(stream: Iterable[Any], model: Any, **options: Any) -> Evaluation | Comparison:
+def prequential(stream: Iterable[Any], model: Any, **options: Unpack[Options]) -> Evaluation: ...
+def prequential(stream: Iterable[Any], model: Any, **options: Unpack[Options]) -> Evaluation | Comparison:
     """Predict every example of a stream, then learn it, and score the predictions.
 
     Every prediction counts, also the first ones. A class that comes in the middle joins the others; nothing restarts.
