@@ -4,8 +4,8 @@
 
 Messages come through a pipe at a steady pace, half of them labelled, half of their words never seen before, some of
 them damaged. The number of features is bounded, a checkpoint is written every second, and an unlabelled message waits
-for a label that never comes. Memory is flat if its least over the last fifth of the time is at most 5 % above that over
-the fifth after a warm-up: what is held for good is held at every moment, too, while what a moment needs depends on how
+for a label that never comes. Memory is flat if its least over the last tenth of the time is at most 5 % above that over
+the tenth after a warm-up: what is held for good is held at every moment, too, while what a moment needs depends on how
 busy the machine is. (The peak, as when features are forgotten or written, is told beside it.)
 
 By itself glibc keeps freed arrays of some MB for the next ones: 70 to 82 MB over 40 minutes, up and down, where
@@ -95,8 +95,8 @@ def main() -> None:
             process.terminate()  # labels may still come
             code = process.wait(60)
     after = [megabytes for second, megabytes in rows if second > options.warm_up * seconds]
-    fifth = max(1, len(rows) // 5)
-    first, last = min(after[:fifth]), min(after[-fifth:])
+    tenth = max(1, len(rows) // 10)
+    first, last = min(after[:tenth]), min(after[-tenth:])
     growth = last / first
     print(f"{counts[0]:,} messages; memory went from {first:.1f} MB after {options.warm_up:.0%} of the time ", end="")
     print(f"to {last:.1f} MB, by {growth - 1:+.1%}, with a peak of {max(after):.1f} MB; exit code {code}")

@@ -148,8 +148,8 @@ def shares_of(ngrams: Iterable[tuple[float, _Units]], located: Mapping[str, Loca
             shares[key] = shares.get(key, 0.0) + value / len(units.carriers)
     for value, units in beginnings:  # of the first word that begins so
         begin, at = units.words[0], located.get(units.field, NOWHERE)
-        learned = [word for field, word in shares if field == units.field and word.startswith(begin)]
-        key = units.field, learned[0] if learned else at.word_with(begin)
+        learned = next((word for field, word in shares if field == units.field and word.startswith(begin)), None)
+        key = units.field, learned or at.word_with(begin)
         shares[key] = shares.get(key, 0.0) + value
     return shares
 

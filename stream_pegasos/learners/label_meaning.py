@@ -183,6 +183,12 @@ def truth_of(label: Label | None) -> bool | None:
     return None if text not in ("true", "1", "false", "0") else text in ("true", "1")
 
 
+def all_ways_of_writing(label: Label) -> set[Label]:
+    """The labels that may be what is meant by this one: itself and, of a truth value, as `written_like` writes it."""
+    truth = truth_of(label)
+    return {label} if truth is None else {label, truth, *(pair[truth] for pair in (*TRUTHS, ("0", "1")))}
+
+
 def written_like(label: Label, other: Label | None) -> Label:
     """A label with a truth value, written as `other` is: as a bool, a number or a text; any other label as it is."""
     truth = truth_of(label)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, targets_of
-from stream_pegasos.learners.label_meaning import TRUTHS, Label, truth_of, written_like
+from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, truth_of, written_like
 from stream_pegasos.learners.probabilities import Floats, for_each, of_only
 
 Margins = Any  # of one example by class: a list, or an array where each class has a column
@@ -57,10 +57,8 @@ class Labels:
 
     def _find_positive(self) -> int:
         if self.pos_label is not None:
-            if truth_of(self.pos_label) is None:  # no other label is written like it
-                return int(self.targets.get(self.pos_label, len(self.known)))
-            named = [written_like(self.pos_label, label) == label for label in self.known]
-            return named.index(True) if True in named else len(self.known)
+            numbers = [self.targets.get(label, len(self.known)) for label in all_ways_of_writing(self.pos_label)]
+            return int(min(numbers))
         if are_clear(self.known[:2]):
             return next((number for number, label in enumerate(self.known[:2]) if truth_of(label)), len(self.known))
         return 1

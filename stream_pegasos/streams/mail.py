@@ -77,22 +77,19 @@ class _Ahead:
         del self._ahead[: len(line)]
         return line
 
-    def separates(self, line: bytes, end: int = 0) -> bool:
+    def separates(self, line: bytes, end: int = 0, is_apart: bool = True) -> bool:
         """Whether a line, which ends there, stands between two mails. If its date is not understood, the header field
-        after it tells.
+        after it tells; where no empty line sets it apart, both have to.
         """
         if not line.startswith(FROM) or len(line) > _LONGEST_SEPARATOR:
             return False
-        if separating_date(line) is not None:
+        has_date = separating_date(line) is not None
+        if has_date and is_apart:
             return True
         after = self._look(end)
+        if not is_apart:
+            return has_date and KNOWN_FIELD.match(after) is not None
         return KNOWN_FIELD.match(after) is not None or (_with_address(line) is not None and _field(after) is not None)
-
-    def separates_without_empty_line(self, line: bytes) -> bool:
-        """Whether a line stands between two mails although none before it is empty: both its date and the header field
-        after it have to tell.
-        """
-        return separating_date(line) is not None and KNOWN_FIELD.match(self._look(0)) is not None
 
     def may_end(self, end: int) -> bool:
         """Whether a mail may end there: a separator follows, perhaps after empty lines, or nothing."""
@@ -137,12 +134,10 @@ def _split(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
             if is_mbox:
                 offset += size + begin
                 mail, size, piece = bytearray(), 0, piece[begin:]
-        elif is_mbox and is_begin and piece.startswith(FROM):
+        elif is_mbox and is_begin and file.separates(piece, is_apart=is_after_empty or size == end):
             rest = end - size - len(piece)
             is_inside = rest >= 0 and end <= LONGEST_LINE and file.may_end(rest)
-            is_clear = is_after_empty or size == end
-            separates = file.separates if is_clear else file.separates_without_empty_line
-            if not is_inside and separates(piece):
+            if not is_inside:
                 yield offset, size, bytes(mail) if size <= LONGEST_LINE else None
                 offset += size
                 mail, size, has_body, end = bytearray(), 0, False, 0

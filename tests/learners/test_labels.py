@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier
-from stream_pegasos.learners.label_meaning import label_of
+from stream_pegasos.learners.label_meaning import all_ways_of_writing, label_of, written_like
 from stream_pegasos.learners.labels import (
     Labels,
     are_clear,
@@ -356,3 +356,14 @@ def test_a_number_longer_than_python_writes_is_a_label(positive):
     assert model.predict_one({"of True": 1.0}) == 1
     assert model.predict_one({"of False": 1.0}) == 10**5_000
     assert model.decision_function_one({f"of {positive == 1}": 1.0}) > 0
+
+
+WRITTEN = [True, False, 0, 1, -1, 2, "true", "True", "TRUE", "tRue", "false", "0", "1", "-1", "yes", "spam", ""]
+
+
+@pytest.mark.parametrize("named", WRITTEN, ids=repr)
+def test_a_label_that_is_named_is_found_however_it_is_written(named):
+    for label in WRITTEN:
+        assert (label in all_ways_of_writing(named)) == (written_like(named, label) == label)
+        expected = 0 if written_like(named, label) == label else 2  # the number of one to come
+        assert Labels(("other", label)[::-1], named).positive == expected
