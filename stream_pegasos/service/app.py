@@ -13,7 +13,6 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -81,16 +80,15 @@ def create_app(
         assert isinstance(error, HTTPException)
         return as_json({"detail": error.detail}, error.status_code, error.headers)
 
-    around = [Middleware(RequestMiddleware, service=service, metrics=metrics, open_paths=OPEN_PATHS)]
-    if "*" not in hosts:
-        around.insert(0, Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False))
     app = Starlette(
         routes=[
             *(operation.route(service) for operation in operations),
             Route("/openapi.json", describe),
             *(Route(path, _page(PAGE / name)) for path, name in PAGE_FILES.items()),
         ],
-        middleware=around,
+        middleware=[
+            Middleware(RequestMiddleware, service=service, metrics=metrics, open_paths=OPEN_PATHS, hosts=hosts)
+        ],
         exception_handlers={HTTPException: refuse},
         lifespan=lifespan,
     )

@@ -259,14 +259,15 @@ def batch_of(sent: Any, service: Service, limits: Allowed) -> Batch:
     _check_number(len(messages), "messages", limits)
     ids = [None if message.id is UNSET else message.id for message in messages]
     X = _contents(messages, ids, service, is_list)
-    if service.mail_field is not None:
-        ids = [_id_of_mail(x, service.mail_field) if id is None else id for id, x in zip(ids, X, strict=True)]
+    mail_field, fields = service.mail_field, service.fields
+    if mail_field is not None:
+        ids = [_id_of_mail(x, mail_field) if id is None else id for id, x in zip(ids, X, strict=True)]
     for i, x in enumerate(X):
-        if service.fields:
+        if fields:
             _check_value(x, f"message {i}", DEEPEST)
-        if service.mail_field is None:  # a mail is as large as its body
+        if mail_field is None:  # a mail is as large as its body
             _check_text(x, f"message {i}", limits)
-        if service.fields:
+        if fields:
             try:
                 service.model.features.read(x)
             except (TypeError, ValueError) as error:

@@ -1,11 +1,14 @@
-"""Middleware of every request: it checks the token, counts, and answers internal errors."""
+"""Middleware of every request: it checks host and token, counts, and answers internal errors."""
 
 from __future__ import annotations
 
 import hmac
+import re
 import sys
 from time import perf_counter
 from typing import Any
+
+from starlette.responses import Response
 
 from stream_pegasos.service.messages import as_json
 from stream_pegasos.service.metrics import Metrics
@@ -13,11 +16,29 @@ from stream_pegasos.service.work import Service
 
 
 class RequestMiddleware:
-    """Checks the token, counts requests, and answers internal errors without a traceback."""
+    """Checks host and token, counts requests, and answers internal errors without a traceback.
 
-    def __init__(self, app: Any, service: Service, metrics: Metrics, open_paths: set[str]) -> None:
+    Parameters
+    ----------
+    app
+        What answers the requests.
+    service
+        The model at work, which has the token.
+    metrics
+        What counts and times the requests.
+    open_paths
+        Where no token is asked for.
+    hosts
+        The names that the Host header may have, in front of a port: `"*.example.org"` for all within, `"*"` for any.
+    """
+
+    def __init__(
+        self, app: Any, service: Service, metrics: Metrics, open_paths: set[str], hosts: tuple[str, ...]
+    ) -> None:
         self._app, self._service, self._metrics, self._open_paths = app, service, metrics, open_paths
         self._token = None if service.token is None else service.token.encode()
+        names = [re.escape(host.lower()).replace(r"\*", ".*") for host in hosts]
+        self._host = re.compile(rf"({'|'.join(names)})(:\d*)?".encode(), re.IGNORECASE)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -32,13 +53,7 @@ class RequestMiddleware:
             await send(message)
 
         try:
-            if self._may(scope):
-                await self._app(scope, receive, watch)
-            else:
-                refusal = as_json(
-                    {"detail": "the bearer token is missing or wrong"}, 401, {"www-authenticate": "Bearer"}
-                )
-                await refusal(scope, receive, watch)
+            await (self._refusal(scope) or self._app)(scope, receive, watch)
         except Exception as error:
             print(f"stream-pegasos: {scope['path']!a}: {error!r}", file=sys.stderr, flush=True)
             if not begun:
@@ -48,9 +63,18 @@ class RequestMiddleware:
                 self._service.monitor.n_failed += 1
             self._metrics.observe(scope["path"], status, perf_counter() - start)
 
-    def _may(self, scope: Any) -> bool:
+    def _refusal(self, scope: Any) -> Response | None:
+        host = authorization = b""
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value
+            elif name == b"authorization":
+                authorization = value
+        if self._host.fullmatch(host) is None:
+            return as_json({"detail": "the Host header has another name than those allowed"}, 400)
         if self._token is None or scope["path"] in self._open_paths:
-            return True
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        scheme, _, token = given.partition(b" ")
-        return scheme.lower() == b"bearer" and hmac.compare_digest(token, self._token)
+            return None
+        scheme, _, token = authorization.partition(b" ")
+        if scheme.lower() == b"bearer" and hmac.compare_digest(token, self._token):
+            return None
+        return as_json({"detail": "the bearer token is missing or wrong"}, 401, {"www-authenticate": "Bearer"})
