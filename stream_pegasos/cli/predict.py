@@ -60,7 +60,7 @@ def predict(given: PredictOptions) -> None:
       stream-pegasos predict m.safetensors new.csv --pos-label spam --threshold 0.9
       cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format text
     """
-    from stream_pegasos.evaluation.chunks import chunks
+    from stream_pegasos.evaluation.chunks import chunks, encoded_ahead
 
     output = None if given.output == Path("-") else given.output
     check_outputs(output, inputs=[given.model, given.file])
@@ -71,7 +71,7 @@ def predict(given: PredictOptions) -> None:
     with Interrupt() as interrupt, closing(Output(format, output)) as out:
         answers = _Answers(learner, source, out, options.n_threads(given.threads))
         try:
-            for chunk in chunks(interrupt.until_signal(source)):
+            for chunk in encoded_ahead([learner], chunks(interrupt.until_signal(source))):
                 interrupt.wait(answers.give, chunk)
             source.report_rest()
             source.report_blank()

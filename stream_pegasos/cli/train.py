@@ -55,7 +55,7 @@ def train(given: TrainOptions) -> None:
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
     check_outputs(save=given.save, force=given.force, inputs=[given.file, *given.mails.paths])
-    from stream_pegasos.evaluation.chunks import chunks, learn
+    from stream_pegasos.evaluation.chunks import chunks, encoded_ahead, learn
 
     if given.file is None and not given.mails.given:
         _save_untaught(given)
@@ -72,7 +72,7 @@ def train(given: TrainOptions) -> None:
             keep_names(learner)
         given.descriptions.learn(learner, asked.listed)
         with progress_bar(source) as progress, suppress(KeyboardInterrupt):
-            for chunk in chunks(interrupt.until_signal(source)):
+            for chunk in encoded_ahead([learner], chunks(interrupt.until_signal(source))):
                 n += learn(learner, chunk, source.refuse, options.n_threads(given.threads))
                 progress(n, "")
         seconds = perf_counter() - start

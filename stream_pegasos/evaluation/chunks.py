@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
@@ -18,6 +21,8 @@ __all__ = [
     "OnRefused",
     "chunks",
     "encode_ahead",
+    "encode_early",
+    "encoded_ahead",
     "learn",
     "learn_one",
     "pass_over",
@@ -34,6 +39,7 @@ REFUSALS = (ValueError, TypeError)
 
 # Long texts make a chunk shorter, so that memory stays constant.
 _CHUNK_SIZE = 1 << 22  # characters, as `size_of` counts them
+AHEAD = 2  # chunks that a server encodes while one is learned
 
 
 class ExampleError(ValueError):
@@ -57,6 +63,54 @@ class ExampleError(ValueError):
 def chunks(examples: Iterable[Labelled], batch: int = 512) -> Iterator[list[Labelled]]:
     """Lists of at most `batch` examples, shorter where the messages are large."""
     return grouped(examples, lambda example: size_of(example[0]), _CHUNK_SIZE, batch)
+
+
+def encoded_ahead(
+    models: Sequence[Any], chunks: Iterable[list[Labelled]], threads: int = 1
+) -> Iterator[list[Labelled]]:
+    """The chunks. While one is learned, encoders of these models that are servers encode the next ones."""
+    if not any(map(_is_remote, models)):
+        yield from chunks
+        return
+
+    def encode(chunk: list[Labelled]) -> None:
+        for model in models:
+            encode_early(model, [example[0] for example in chunk], threads)
+
+    waiting = deque[tuple[list[Labelled] | BaseException, Future[None] | None]]()
+
+    def first() -> list[Labelled]:
+        chunk, encoding = waiting.popleft()
+        if isinstance(chunk, BaseException):
+            raise chunk
+        if encoding is not None:
+            encoding.result()
+        return chunk
+
+    with ThreadPoolExecutor(AHEAD) as pool:
+        for chunk in _until_failure(chunks):
+            waiting.append((chunk, None if isinstance(chunk, BaseException) else pool.submit(encode, chunk)))
+            if len(waiting) > AHEAD:
+                yield first()
+        while waiting:
+            yield first()
+
+
+def _until_failure(chunks: Iterable[list[Labelled]]) -> Iterator[list[Labelled] | BaseException]:
+    """The chunks and, if there is one, the exception that ended them: what came before it can be learned first."""
+    try:
+        yield from chunks
+    except (Exception, KeyboardInterrupt) as error:
+        yield error
+
+
+def encode_early(model: Any, X: Sequence[Any], threads: int = 1) -> None:
+    """Have the encoder of a model, if it is a server, read messages that are learned later. If it fails, it is asked
+    again by then.
+    """
+    if _is_remote(model):
+        with suppress(Exception):
+            encode_ahead(model, X, threads)
 
 
 def predict_labelled(
@@ -91,9 +145,17 @@ def encode_ahead(model: Any, X: Sequence[Any], threads: int = 1) -> None:
     """Have the encoder of a model, if it has one, read examples together and without the model's lock, so that they are
     predicted and learned at once.
     """
-    features = getattr(model, "features", None)
-    if features is not None and features.encoder is not None:
-        features.refusals(X, threads)
+    if _encoder_of(model) is not None:
+        model.features.refusals(X, threads)
+
+
+def _encoder_of(model: Any) -> Any:
+    return getattr(getattr(model, "features", None), "encoder", None)
+
+
+def _is_remote(model: Any) -> bool:
+    encoder = _encoder_of(model)
+    return encoder is not None and encoder.is_remote
 
 
 def predict_learn(

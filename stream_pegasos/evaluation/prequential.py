@@ -16,6 +16,7 @@ from stream_pegasos.evaluation.chunks import (
     OnRefused,
     chunks,
     encode_ahead,
+    encoded_ahead,
     learn_one,
     pass_over,
     predict_labelled,
@@ -336,7 +337,7 @@ def _rights(outcomes: AnyOutcomes) -> list[bool]:
 
 def _prompt(examples: Iterable[Labelled], followers: list[_Follower], batch: int) -> Iterator[int]:
     """Give the followers a stream whose labels are there at once; how many examples each step has."""
-    for chunk in chunks(examples, batch):
+    for chunk in encoded_ahead([each.model for each in followers], chunks(examples, batch)):
         for each in followers:
             each.take(chunk)
         yield len(chunk)
@@ -350,7 +351,7 @@ def _late(
         yield from _at_moments(examples, followers, delay, moment)
         return
     n_waiting = 0
-    for chunk in chunks(examples, batch):
+    for chunk in encoded_ahead([each.model for each in followers], chunks(examples, batch)):
         for each in followers:
             encode_ahead(each.model, [example[0] for example in chunk])
         for example in chunk:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -63,6 +62,7 @@ class EmbeddingServer:
     def __init__(self, address: str) -> None:
         try:
             import httpx
+            import msgspec  # noqa: F401
         except ImportError as error:
             raise missing(f"vectors={address!r}", "encoders", error) from error
         parts = urlsplit(address)
@@ -85,6 +85,7 @@ class EmbeddingServer:
         self._is_probed = False
         self._most = MOST_TEXTS
         self._lock = threading.Lock()
+        self._read = reader()
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]:
         with self._lock:
@@ -143,9 +144,9 @@ class EmbeddingServer:
         if answer.status_code != 200:
             raise RefusedError(f"{self.url} answers {answer.status_code}: {said}", answer.status_code)
         try:
-            data = sorted(orjson.loads(answer.content)["data"], key=lambda item: item.get("index", 0))
-            rows = [row_of(item["embedding"]) for item in data]
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            data = sorted(self._read(answer.content), key=lambda item: item.index or 0)
+            rows = [row_of(item.embedding) for item in data]
+        except (RecursionError, ValueError) as error:
             raise ValueError(f"{self.url} answers with no embeddings: {said}") from error
         if len(rows) != len(texts):
             raise ValueError(f"{self.url} gave {len(rows)} vectors for {len(texts)} texts: {said}")
@@ -160,12 +161,18 @@ class RefusedError(ValueError):
         self.status = status
 
 
-def row_of(embedding: str | Sequence[float]) -> NDArray[np.float32]:
-    """A vector, which is a list of numbers, or their bytes in base64, the lowest byte first."""
-    if isinstance(embedding, str):
-        return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
+def reader() -> Callable[[bytes], list[Any]]:
+    """What reads the embeddings in an answer; bytes stand there in base64."""
+    import msgspec
+
+    embedding = msgspec.defstruct("Embedding", [("embedding", bytes | list[float]), ("index", int | None, None)])
+    decoder: Any = msgspec.json.Decoder(msgspec.defstruct("Answer", [("data", list[embedding])]))  # type: ignore[valid-type]
+    return lambda content: decoder.decode(content).data
+
+
+def row_of(embedding: bytes | list[float]) -> NDArray[np.float32]:
+    """A vector of its numbers, or of their bytes, the lowest byte first."""
+    if isinstance(embedding, bytes):
+        return np.frombuffer(embedding, "<f4")
     with np.errstate(over="ignore"):
-        row = np.array(embedding, np.float32)
-    if row.ndim != 1:
-        raise ValueError("an embedding is no list of numbers")
-    return row
+        return np.array(embedding, np.float32)

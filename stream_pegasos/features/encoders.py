@@ -27,8 +27,7 @@ __all__ = ["HUB", "OBJECT", "USE", "EncoderAwayError", "EncoderError", "TextEnco
 USE, OBJECT, EXTRA = "use", "encoder", "encoders"
 HUB = "sentence-transformers/"  # how models on its hub are named
 LONGEST = 1024  # characters of a text that are encoded: more take time, and tell nothing more of mail and news
-BLOCK = 256  # texts that are encoded in one call
-LEAST = 32  # texts that a server is asked for at once, if there are so many
+BLOCK, CALL = 256, 512  # texts that are encoded in one call; by a server, which may get them in several requests
 NEWEST = 1 << 14  # texts whose vectors are kept, so that what was predicted is not encoded again to be learned
 # What an encoder gives for these tells it from any other.
 SENTENCES = (
@@ -69,8 +68,9 @@ class TextEncoder:
         The function.
     in_threads
         Whether several threads that call it at once are faster than one.
-    at_once
-        In how many threads it is called at least, as a server can be that has nothing to do with this machine's cores.
+    is_remote
+        Whether another process encodes. Several threads call it at once then, whatever this machine's cores; and the
+        next texts of a stream are encoded while these are learned.
 
     Attributes
     ----------
@@ -105,9 +105,9 @@ class TextEncoder:
     kept: tuple[NDArray[Any], ...] = ()  # nor any that a file could hold
 
     def __init__(
-        self, name: str, encode: Callable[[list[str]], Any], in_threads: bool = False, at_once: int = 1
+        self, name: str, encode: Callable[[list[str]], Any], in_threads: bool = False, is_remote: bool = False
     ) -> None:
-        self.name, self._encode, self._in_threads, self._at_once = name, encode, in_threads, at_once
+        self.name, self._encode, self._in_threads, self.is_remote = name, encode, in_threads, is_remote
         self._newest: dict[bytes, Vectors] = {}
         self._lock = Lock()
         self.n_dimensions = 0  # as yet
@@ -144,24 +144,27 @@ class TextEncoder:
         keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         with self._lock:
             known = [self._newest.get(key) for key in keys]
-        missing: dict[bytes, list[int]] = {}
-        for row, (key, vector) in enumerate(zip(keys, known, strict=True)):
+        missing: dict[bytes, str] = {}
+        for row, (key, vector, text) in enumerate(zip(keys, known, texts, strict=True)):
             if vector is not None:
                 found[row] = vector
-            elif texts[row]:
-                missing.setdefault(key, []).append(row)
+            elif text:
+                missing[key] = text
         # Texts of about one length go together, as encoders fill up shorter ones.
-        order = sorted(missing, key=lambda key: len(texts[missing[key][0]]))
-        threads = max(threads if self._in_threads else 1, self._at_once)
-        least = 1 if self._at_once == 1 else LEAST
-        size = max(least, min(BLOCK, math.ceil(len(order) / threads)))
+        order = sorted(missing, key=lambda key: len(missing[key]))
+        threads = threads if self._in_threads else 1
+        size = CALL if self.is_remote else max(1, min(BLOCK, math.ceil(len(order) / threads)))
         blocks = [order[begin : begin + size] for begin in range(0, len(order), size)]
-        rows = [[texts[missing[key][0]] for key in block] for block in blocks]
-        encoded = map(self._encoded, rows) if threads == 1 or len(rows) < 2 else self._encoded_in_threads(rows, threads)
+        each = [[missing[key] for key in block] for block in blocks]
+        threads = min(AT_ONCE if self.is_remote else threads, len(each))
+        encoded = map(self._encoded, each) if threads < 2 else self._encoded_in_threads(each, threads)
+        new: dict[bytes, Vectors] = {}
         for block, vectors in zip(blocks, encoded, strict=True):
-            for key, vector in zip(block, vectors, strict=True):
-                found[missing[key]] = vector
-            self._keep(block, vectors)
+            self._keep(of_block := dict(zip(block, vectors, strict=True)))
+            new |= of_block
+        for row, key in enumerate(keys):
+            if key in new:
+                found[row] = new[key]
         return found
 
     def _encoded_in_threads(self, blocks: list[list[str]], threads: int) -> list[Vectors]:
@@ -170,9 +173,9 @@ class TextEncoder:
         with _one_thread_each(), ThreadPoolExecutor(threads) as pool:
             return [*pool.map(self._encoded, blocks)]
 
-    def _keep(self, keys: list[bytes], vectors: Vectors) -> None:
+    def _keep(self, vectors: dict[bytes, Vectors]) -> None:
         with self._lock:
-            self._newest.update(zip(keys, map(np.copy, vectors), strict=True))
+            self._newest |= vectors
             for key in [*itertools.islice(self._newest, max(0, len(self._newest) - NEWEST))]:
                 del self._newest[key]
 
@@ -273,9 +276,7 @@ def text_encoder(source: Any) -> TextEncoder:
     key = name if name == USE or is_address(name) or name.startswith(HUB) else os.path.realpath(name)
     with _loading:
         if key not in _loaded:
-            _loaded[key] = TextEncoder(
-                name, _encode_of(name), in_threads=name == USE, at_once=AT_ONCE if is_address(name) else 1
-            )
+            _loaded[key] = TextEncoder(name, _encode_of(name), in_threads=name == USE, is_remote=is_address(name))
         return _loaded[key]
 
 

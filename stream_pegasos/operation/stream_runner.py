@@ -10,7 +10,7 @@ from time import monotonic, sleep
 from typing import Any, Protocol, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
-from stream_pegasos.evaluation.chunks import encode_ahead, predict_learn
+from stream_pegasos.evaluation.chunks import encode_ahead, encode_early, predict_learn
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answer, answers_to
@@ -207,6 +207,7 @@ class StreamRunner:
         last: BaseException | None = None
         try:
             for batch in self._sources[number].batches():
+                encode_early(self.model, [example.x for example in batch.examples if example.fault is None])
                 if not self._put(number, batch):
                     return
         except BaseException as error:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -9,14 +10,15 @@ from embedding_server import Embeddings, embedding_server, letters
 from scripts import Run, Script
 
 pytest.importorskip("httpx")
+pytest.importorskip("msgspec")
 
-from stream_pegasos import TextClassifier, TextFeatures, load
+from stream_pegasos import TextClassifier, TextFeatures, load, prequential
 from stream_pegasos.features import encoders
 from stream_pegasos.features.encoder_servers import KEY, EmbeddingServer, EncoderAwayError
 from stream_pegasos.features.encoders import LONGEST, EncoderError, text_encoder
 from stream_pegasos.features.vectors import VectorsError
 from stream_pegasos.operation import stream_runner
-from stream_pegasos.streams import Example
+from stream_pegasos.streams import Example, StreamError
 
 TEXTS = ["win a prize", "lunch at noon", "", "win a prize", "Grüße " * 400]
 
@@ -51,8 +53,8 @@ def test_many_texts_go_in_several_requests_at_once():
         server.asked.clear()
         barrier = threading.Barrier(4, timeout=60)  # as many requests are there at the same time
         server.fails = lambda request: [barrier.wait(), None][1]
-        encoder.vectors([f"text {i}" for i in range(200)])
-        assert [len(request["input"]) for request in server.asked] == [50] * 4
+        encoder.vectors([f"text {i}" for i in range(2_048)])
+        assert [len(request["input"]) for request in server.asked] == [256] * 8
 
 
 @pytest.mark.parametrize("most", [1, 7, 32])
@@ -127,6 +129,30 @@ def test_a_model_file_names_the_server_and_knows_another_model(tmp_path):
         load(tmp_path / "m")
 
 
+@pytest.mark.parametrize("end", [StopIteration, StreamError, KeyboardInterrupt])
+def test_the_next_texts_are_encoded_while_some_are_learned(end):
+    def stream():
+        for i in range(25):
+            yield f"text {i}", "ab"[i % 2]
+        if end is not StopIteration:
+            raise end("gone")
+
+    asked, learned = threading.Event(), []
+
+    def on_predicted(block):
+        assert asked.wait(60)
+        learned.extend(block.y)
+
+    with embedding_server(Embeddings()) as server:
+        model = TextClassifier(TextFeatures(vectors=server.address))
+        server.fails = lambda request: asked.set() if "text 12" in request["input"] else None
+        with pytest.raises(StreamError) if end is StreamError else nullcontext():
+            evaluation = prequential(stream(), model, batch=10, on_predicted=on_predicted)
+            assert evaluation.interrupted == (end is KeyboardInterrupt)
+    n = 20 if end is StreamError else 25  # after a fault of the stream, a chunk that is not full is not learned
+    assert (len(learned), model.n_learned) == (n, n)
+
+
 def test_a_run_waits_for_its_encoder(monkeypatch):
     monkeypatch.setattr(stream_runner, "FIRST_PAUSE", 0.01)
     examples = [
@@ -134,9 +160,9 @@ def test_a_run_waits_for_its_encoder(monkeypatch):
     ]
     with embedding_server(Embeddings()) as server:
         model = TextClassifier(TextFeatures(vectors=server.address))
-        away = iter([True] * 3)
-        server.fails = lambda request: (503, b"loading") if next(away, False) else None
-        run = Run(Script(examples, [10]), model).run()
+        run = Run(Script(examples, [10]), model)
+        server.fails = lambda request: (503, b"loading") if len(run.events) < 3 else None
+        run.run()
         assert (run.runner.n_read, run.runner.n_learned, len(run.answers)) == (40, 40, 40)
         assert [event.partition(";")[0] for event in run.events] == [run.events[0].partition(";")[0]] * 3
         assert "answers 503: loading; trying again in" in run.events[0]
@@ -154,7 +180,6 @@ def test_a_run_that_is_stopped_while_it_waits_has_read_nothing(monkeypatch):
 
 
 def test_the_service_answers_503_and_learns_nothing():
-    pytest.importorskip("msgspec")
     from serving import serving
 
     from stream_pegasos.service import Service
