@@ -96,7 +96,7 @@ def evaluate(given: EvaluateOptions) -> None:
       stream-pegasos evaluate stars.csv --ordered
       stream-pegasos evaluate news.csv --label-field topics --label-separator ';'
       stream-pegasos evaluate --spam spam.mbox --ham ham/
-      stream-pegasos evaluate tweets.csv --text-field tweet --ngrams 1,2
+      stream-pegasos evaluate tweets.csv --text-field tweet --half-life 1000
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
     given.results.check(given.file, *given.mails.paths, save=given.save, force=given.force)

@@ -145,8 +145,7 @@ def new_model(
             if stream.format != "vw" or not has_fields or isinstance(features, MailFeatures):  # fields are namespaces
                 raise click.BadParameter(
                     f"format {stream.format} carries features, not text: --text-field (but for a namespace of vw), "
-                    "--ngrams, --n-features, --analyzer, --binary, --mask-digits, --prefix-length, --vectors and "
-                    "--mail do not apply"
+                    "--features, --vectors and --mail do not apply"
                 )
         model = TextClassifier(features, _new_classifier(**classifier))
         _keep_field_names(stream, model)

@@ -133,18 +133,6 @@ class ModelOptions:
         "labels are true and false, 0 and 1, or -1 and 1.",
         shown="1, or true; with labels of other kinds, the second one that comes",
     )
-    ngram_range: str | None = model_field("--ngrams N[,M]", "Lengths of n-grams: 1, or 1,2.", shown="1,2")
-    n_features: int | None = model_field("--n-features N", "Number of hashed features.", shown="1073741824")
-    analyzer: str | None = model_field("--analyzer NAME", "word, char or char_wb.", shown="word")
-    binary: bool | None = model_field("--binary/--no-binary", "Count presence, not occurrences.", shown="binary")
-    mask_digits: bool | None = model_field(
-        "--mask-digits/--no-mask-digits",
-        "Read every digit as 0, or none; both: words of up to 4 digits stand as they are, too.",
-        shown="both",
-    )
-    prefix_length: int | None = model_field(
-        "--prefix-length N", "Add the first N letters of longer words as a feature; 0 for none.", shown="4"
-    )
     max_features: int | None = model_field(
         "--max-features N", "Beyond N the least-used features are dropped first.", shown="no limit"
     )
@@ -154,16 +142,16 @@ class ModelOptions:
         "The text of a message is a whole mail, headers and all.",
         shown="off unless the format is mail, or --spamd is given",
     )
-    route: bool | None = model_field(
-        "--route/--no-route",
-        "mails: learn the names of the servers on their way; not for a model that serves others.",
-        shown="route",
+    features: str | None = model_field(
+        "--features JSON_OR_FILE",
+        "How texts are read: parameters of TextFeatures, or for mails of MailFeatures, as a JSON object or a file with "
+        """one, as {"ngram_range": [1, 3], "prefix_length": 0}. In Python, features.to_json() prints it.""",
     )
-    category_field: str | None = model_field(
-        "--category-field A,B,…", "Fields with one of several values, as a sender, or with a list of them."
+    other_fields: str | None = model_field(
+        "--fields NAME:KIND,…",
+        "Fields beside the text, each with its kind: category for one of several values or a list of them, number, or "
+        "time, of which hour and weekday count; as size:number,sender:category,sent:time.",
     )
-    number_field: str | None = model_field("--number-field A,B,…", "Fields with a number, as a size.")
-    time_field: str | None = model_field("--time-field A,B,…", "Fields with a time, of which hour and weekday count.")
     vectors: str | None = model_field(
         "--vectors NAME_OR_PATH",
         "Vectors of words: wordllama, a folder of model2vec, a text file .vec; or of whole texts: use, a "
@@ -182,14 +170,12 @@ class ModelOptions:
         """The features, if any option of theirs is given or messages are no texts, and the parameters given for the
         classifier; its name and what labels are among them.
         """
-        from stream_pegasos import Category, MailFeatures, Number, TextFeatures, Time
+        from stream_pegasos import MailFeatures, TextFeatures
         from stream_pegasos.features.base import FeatureUnion
 
         given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
         if given.get("classifier") not in (None, "adaptive", "pegasos"):
             raise click.BadParameter(f"{self.classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
-        if "ngram_range" in given:
-            given["ngram_range"] = _ngram_range(given["ngram_range"])
         if "pos_label" in given:
             from stream_pegasos.streams import label_of
 
@@ -198,17 +184,10 @@ class ModelOptions:
             given["class_weight"] = "balanced"
         if "drift_detector" in given:
             given["drift_detector"] = _drift_detector(given["drift_detector"])
-        names = {f.name for f in fields(TextFeatures)}
-        of_features = {name: given.pop(name) for name in [*given] if name in names}
-        kinds = {"category_field": Category, "number_field": Number, "time_field": Time}
-        others = [kind(on=name) for option, kind in kinds.items() for name in field_names(given.pop(option, ""))]
         kind: Any = MailFeatures if given.pop("mail", is_mail) else TextFeatures
-        of_features |= {"route": given.pop("route")} if "route" in given else {}
-        takes = {"vectors", "route"} if kind is MailFeatures else names
-        for wrong in of_features.keys() - takes:
-            flag = next(f.metadata["flag"] for f in fields(self) if f.name == wrong).partition(" ")[0]
-            what = "texts, not for mails" if kind is MailFeatures else "mails"
-            raise click.BadParameter(f"it is for {what}", param_hint=flag)
+        of_features = parameters_of_features(given.pop("features", "{}"), kind)
+        of_features |= {"vectors": given.pop("vectors")} if "vectors" in given else {}
+        others = _other_fields(given.pop("other_fields", ""))
         if others or len(text_fields) > 1:
             return FeatureUnion([*(kind(on=name, **of_features) for name in text_fields), *others]), given
         return kind(**of_features) if of_features or kind is MailFeatures else None, given
@@ -219,6 +198,52 @@ def field_names(text: str) -> list[str]:
     return [name for part in text.split(",") if (name := part.strip())]
 
 
+def json_of_features(given: str) -> dict[str, Any]:
+    """The object that is given as JSON, or by the name of a file."""
+    import json
+
+    def wrong(what: str) -> click.BadParameter:
+        return click.BadParameter(what, param_hint="--features")
+
+    try:
+        found = json.loads(given if given.lstrip().startswith("{") else Path(given).read_text("utf-8"))
+    except OSError as error:
+        raise wrong(f"{given}: {error.strerror}; it is neither a JSON object nor a file of one") from None
+    except (ValueError, RecursionError) as error:
+        raise wrong(f"it is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise wrong("it must be a JSON object, of parameters and their values")
+    return found
+
+
+def parameters_of_features(given: str, kind: type[Any]) -> dict[str, Any]:
+    """The parameters for features of this kind."""
+    from stream_pegasos.common.packing import parameters_in_json
+
+    found = json_of_features(given)
+    names = parameters_in_json(kind)
+    for name in found.keys() - {*names}:
+        raise click.BadParameter(
+            f"{kind.__name__} has no parameter {name!r} here; it has {', '.join(names)}", param_hint="--features"
+        )
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+
+
+def _other_fields(given: str) -> "list[Features]":
+    from stream_pegasos import Category, Number, Time
+
+    kinds: dict[str, Any] = {"category": Category, "number": Number, "time": Time}
+    found = []
+    for each in field_names(given):
+        name, _, kind = each.rpartition(":")
+        if kind not in kinds or not name:
+            raise click.BadParameter(
+                f"{each!r} must be a name and, behind a colon, {', '.join(kinds)}", param_hint="--fields"
+            )
+        found.append(kinds[kind](on=name))
+    return found
+
+
 def _drift_detector(name: str) -> Any:
     from stream_pegasos.common.packing import drift_detector_class
 
@@ -226,14 +251,6 @@ def _drift_detector(name: str) -> Any:
         return drift_detector_class(name)()
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--drift-detector") from None
-
-
-def _ngram_range(text: str) -> tuple[int, int]:
-    try:
-        shortest, _, longest = text.partition(",")
-        return int(shortest), int(longest or shortest)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is neither a length nor two, as in 1,2", param_hint="--ngrams") from None
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The command `tune`."""
 
+import json
 import shlex
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
@@ -24,16 +25,15 @@ TRIED: tuple[dict[str, Any], ...] = (
     {"half_life": 100_000.0},
     {"learning_rate": 0.25},
     {"learning_rate": 1.0},
-    {"binary": False},
-    {"binary": False, "half_life": 1_000.0},
-    {"mask_digits": False},
-    {"prefix_length": 0},
-    {"prefix_length": 5},
-    {"ngram_range": "1,3"},
-    {"analyzer": "char_wb", "ngram_range": "2,5", "learning_rate": 0.25},
+    {"features": {"binary": False}},
+    {"features": {"binary": False}, "half_life": 1_000.0},
+    {"features": {"mask_digits": False}},
+    {"features": {"prefix_length": 0}},
+    {"features": {"prefix_length": 5}},
+    {"features": {"ngram_range": [1, 3]}},
+    {"features": {"analyzer": "char_wb", "ngram_range": [2, 5]}, "learning_rate": 0.25},
 )
 OF_ADAPTIVE = {"half_life", "learning_rate"}
-OF_TEXT = {"binary", "mask_digits", "prefix_length", "ngram_range", "analyzer"}
 OF_PEGASOS = {"l2", "t0"}
 
 
@@ -81,7 +81,8 @@ def tune(given: TuneOptions) -> None:
             metric = module.metric_of(learner, given.metric and given.metric.replace("-", "_"))
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--metric") from None
-        models = models_to_try(given.model, asked, source.several)
+        choices = options_to_try(given.model, asked)
+        models = {name: new_model(each, asked, several=source.several) for name, each in choices.items()}
         with progress_bar(source) as progress:
             tuning = module.tune(models, interrupt.until_signal(source), metric, source.refuse, progress)
         source.report_rest()
@@ -90,7 +91,7 @@ def tune(given: TuneOptions) -> None:
         head = f"{source.name}: {len(models)} models, {tuning.n:,} messages, {source.bad_lines()}"
         files = _flags(given.mails) if given.file is None else shlex.quote(given.file)
         best, is_default = tuning.best.name, tuning.best is tuning.candidates[0]
-        train = ["stream-pegasos train", files, _flags(given.stream), _flags(given.model), best * (not is_default)]
+        train = ["stream-pegasos train", files, _flags(given.stream), _flags(choices[best])]
         print_lines("\n".join([head + ", interrupted" * tuning.interrupted, "", *_table(tuning), ""]))
         why = ". No other model is better by more than three standard errors." * is_default
         print_lines(f"Best: {best}{why}\n  {' '.join(filter(None, train))} --save model.safetensors")
@@ -99,20 +100,26 @@ def tune(given: TuneOptions) -> None:
     exit_with_code(source, interrupt)
 
 
-def models_to_try(given: options.ModelOptions, stream: Stream | None, several: bool = False) -> dict[str, Any]:
-    """The model with the given options, and models with more options, by the flags of these."""
-    fixed = {field.name for field in fields(given) if getattr(given, field.name) is not None}
+def options_to_try(given: options.ModelOptions, stream: Stream | None) -> dict[str, options.ModelOptions]:
+    """The given options, and these with more, by the flags of what is more."""
+    fixed = {field.name for field in fields(given) if getattr(given, field.name) is not None} - {"features"}
     if given.mail or (stream is not None and (stream.is_mail or stream.format in DICT_FORMATS)):
-        fixed |= OF_TEXT
+        fixed.add("features")
     if given.classifier == "pegasos" or fixed & OF_PEGASOS:
         fixed |= OF_ADAPTIVE
-    if given.vectors is not None:  # they are for words
-        fixed.add("analyzer")
-    return {
-        _flags(options.ModelOptions(**each)) or THE_DEFAULTS: new_model(replace(given, **each), stream, several=several)
-        for each in TRIED
-        if not each.keys() & fixed
-    }
+    own = {} if given.features is None else options.json_of_features(given.features)
+    fixed_of_features = own.keys() | ({"analyzer"} if given.vectors is not None else set())  # which are for words
+    found = {THE_DEFAULTS: given}
+    for each in TRIED[1:]:
+        more = each.get("features", {})
+        if not each.keys() & fixed and not more.keys() & fixed_of_features:
+            name = _flags(options.ModelOptions(**_written(each)))
+            found[name] = replace(given, **_written(each | {"features": own | more} if own or more else each))
+    return found
+
+
+def _written(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: json.dumps(value) if name == "features" else value for name, value in given.items()}
 
 
 def _flags(given: options.MailOptions | options.StreamOptions | options.ModelOptions) -> str:

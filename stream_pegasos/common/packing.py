@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import itertools
+import json
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -97,6 +98,23 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
 @functools.cache
 def parameter_names(kind: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(kind).parameters)
+
+
+def parameters_in_json(kind: Any) -> list[str]:
+    """The parameters of features that JSON may give: no functions, and nothing that has an option of the command."""
+    others = ("on", "namespace", "vectors", "preprocessor", "tokenizer")
+    return [name for name in parameter_names(kind) if name not in others]
+
+
+def features_to_json(features: Any) -> str:
+    """Those of `parameters_in_json` that are not the defaults, as a JSON object."""
+    defaults = inspect.signature(type(features)).parameters
+    given = {name: getattr(features, name) for name in parameters_in_json(type(features))}
+    changed = {name: value for name, value in given.items() if value != defaults[name].default}
+    for name, value in changed.items():
+        if callable(value):
+            raise ValueError(f"{name} is a function, which has no form in JSON")
+    return json.dumps(changed, default=sorted)
 
 
 def pack_parameters(estimator: base.Base) -> dict[str, Any]:

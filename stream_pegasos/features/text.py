@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.packing import features_to_json
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.features.base import Features, SentenceVector, scanner_of
 from stream_pegasos.features.hashing import HashedBagOfWords
@@ -144,6 +145,26 @@ class TextFeatures(HashedBagOfWords):
     @property
     def each(self) -> Sequence[Features]:
         return (self,) if self.encoder is None else self._each
+
+    def to_json(self) -> str:
+        """The parameters that are not the defaults, as JSON for `--features` of the command; `on` and `vectors` have
+        options of their own.
+
+        Raises
+        ------
+        ValueError
+            If one is a function.
+
+        Examples
+        --------
+
+        >>> from stream_pegasos import TextFeatures
+
+        >>> TextFeatures(ngram_range=(1, 3), prefix_length=0).to_json()
+        '{"ngram_range": [1, 3], "prefix_length": 0}'
+
+        """
+        return features_to_json(self)
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:

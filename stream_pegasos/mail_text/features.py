@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from stream_pegasos.common.checks import check_bool
 from stream_pegasos.common.extras import missing
+from stream_pegasos.common.packing import features_to_json
 from stream_pegasos.features.base import Features, scanner_of
 from stream_pegasos.features.fields import SPACE, FieldFeatures
 from stream_pegasos.features.message import ABSENT, Message, check_field, is_nothing, value_of
@@ -139,6 +140,10 @@ class MailFeatures(Features):
         marks = Marks("marks", self._space("marks"))
         self._each = [of_text, of_subject, of_headers, *([of_route, of_source] if route else []), marks, *sentence]
         self.scanner = scanner_of(self._each)
+
+    def to_json(self) -> str:
+        """The same as `TextFeatures.to_json`."""
+        return features_to_json(self)
 
     def _space(self, name: str) -> str:
         return name if self.on is None else f"{self.on}.{name}"

@@ -174,7 +174,7 @@ TOPICS = [(f"word{i % 3} word{i % 5}", [f"t{i % 3}"] * (i % 3 > 0) + [f"u{i % 5}
             lambda y, z: f1_score(y, z, average="macro", zero_division=0),
         ),
         (stream[:100] + EGGS, stream, "", "accuracy", accuracy_score),
-        (STARS, STARS, "--ordered --no-binary", "mean absolute error", mean_absolute_error),
+        (STARS, STARS, """--ordered --features '{"binary": false}'""", "mean absolute error", mean_absolute_error),
         (TOPICS, TOPICS, "--multi-label", "exact matches", lambda y, z: np.mean([*map(_same, y, z)])),
     ],
 )

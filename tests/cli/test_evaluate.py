@@ -39,8 +39,8 @@ def test_evaluate_writes_what_it_is_told_to(ok, here):
 
 def test_evaluate_with_options_of_the_model(ok):
     out = ok(
-        "evaluate mail.jsonl --l2 1e-3 --t0 10 --pos-label ham --ngrams 1,2 --n-features 5000 --no-binary "
-        "--no-mask-digits --prefix-length 0 --delay 5 --save m"
+        "evaluate mail.jsonl --l2 1e-3 --t0 10 --pos-label ham --delay 5 --save m --features",
+        '{"ngram_range": [1, 2], "n_features": 5000, "binary": false, "mask_digits": false, "prefix_length": 0}',
     )
     model = TextClassifier(
         TextFeatures(n_features=5000, ngram_range=(1, 2), binary=False, mask_digits=False, prefix_length=0),
@@ -118,7 +118,7 @@ def test_a_loaded_model_takes_a_limit(ok, fails):
     for held in ([], ["spam"]):
         head = ok("explain t --text", texts[withheld.index(held)]).splitlines()[0]
         assert ("; the limit of false positives withholds spam" in head) == bool(held)
-    assert "--load" in fails("train mail.jsonl --load m --save t --ngrams 1", code=2)
+    assert "--load" in fails("train mail.jsonl --load m --save t --features {}", code=2)
 
 
 def test_models_and_messages_must_fit(ok, fails, here):

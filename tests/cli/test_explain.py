@@ -67,7 +67,7 @@ def test_explain_marks_what_is_cut_and_names_what_collides_once(ok):
     model.save("m")
     write_jsonl("meals.jsonl", [("很好吃", 1)])
     assert {"很", "很…", "很好…", "好吃", "…吃", "很好吃"} <= {name for _, name in shown(ok("explain m meals.jsonl"))}
-    ok("train mail.jsonl --save m --n-features 8")
+    ok("train mail.jsonl --save m --features '{\"n_features\": 8}'")
     assert len(shown(ok("explain m mail.jsonl"))) <= 8
 
 

@@ -28,7 +28,7 @@ def features():
 def test_a_model_of_the_command_answers_the_same_everywhere(ok, here):
     lines = [json.dumps({**x, "label": label}) for x, label in zip(NESTED, LABELS, strict=True)]
     Path("m.jsonl").write_text("\n".join(lines))
-    ok("train m.jsonl --category-field from.name --save m")
+    ok("train m.jsonl --fields from.name:category --save m")
     model = load("m")
     expected = model.predict_proba_one(FLAT[0])
     assert expected["ham"] > 0.6
@@ -87,7 +87,7 @@ def test_a_field_that_no_message_has_is_told_once(here):
     lines = [json.dumps({**x, "label": label}) for x, label in zip(NESTED, LABELS, strict=True)]
     Path("m.jsonl").write_text("\n".join(lines * 100))
     told = "stream-pegasos: none of 500 messages has the field from.address, which the model reads\n"
-    assert told_by("train m.jsonl --category-field from.address,from.name --save m") == told
+    assert told_by("train m.jsonl --fields from.address:category,from.name:category --save m") == told
     for command in ("predict m m.jsonl", "test m m.jsonl", "run m.jsonl --load m --no-follow --output none"):
         assert told_by(command) == told
     Path("few.csv").write_text("text,label\n" + "a,ham\nb,spam\n" * 5)

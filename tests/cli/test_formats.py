@@ -216,7 +216,7 @@ def test_fields_of_each_kind_are_options(main, ok, fails, here):
         for i, (text, label) in enumerate(stream)
     ]
     write_records("fields.jsonl", records)
-    options = "--text-field title,body --category-field from.name --number-field size --time-field at"
+    options = "--text-field title,body --fields from.name:category,size:number,at:time"
     ok(f"train fields.jsonl {options} --save m")
     features = load("m").features
     assert features.fields == ("title", "body", "from.name", "size", "at")
@@ -227,7 +227,7 @@ def test_fields_of_each_kind_are_options(main, ok, fails, here):
     assert "from.name=ham" in ok("explain m --top 3 --text", message)
     assert "JSON object with title, body" in fails("explain m --text prize", code=2)
     (here / "fields.vw").write_text("".join(f"{r['label']} |title {r['title']} |n size:{r['size']}\n" for r in records))
-    assert "learned 600 messages" in ok("train fields.vw --text-field title,body --number-field n.size --save v")
+    assert "learned 600 messages" in ok("train fields.vw --text-field title,body --fields n.size:number --save v")
     assert main(f"evaluate fields.jsonl {options} --strict")[2] == ""
     records[0]["queue"] = 7
     write_records("fields.jsonl", records)

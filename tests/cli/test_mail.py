@@ -70,13 +70,11 @@ def test_a_model_of_mails(ok, fails, here, mails):
     assert ok("explain m --mail -", input=mail.read_bytes()) == said
     (here / "raw.jsonl").write_text(json.dumps({"raw": mail.read_text("latin-1"), "queue": "a", "label": "spam"}))
     assert ok("predict m raw.jsonl --text-field raw") == ok("predict m", mail, "--format", "mail")
-    ok("train raw.jsonl --text-field raw --mail --category-field queue --save fields")
+    ok("train raw.jsonl --text-field raw --mail --fields queue:category --save fields")
     assert load("fields").features.mail_field == "raw"
     assert "queue=a" in ok("explain fields raw.jsonl --top 999") and "spam" in ok("explain fields --mail", mail)
-    assert "--ngrams: it is for texts, not for mails" in fails(f"train {mails} --ngrams 1 --save x", code=2)
-    ok(f"train {mails} --no-route --save other")
+    ok(f"train {mails} --features '{{\"route\": false}}' --save other")
     assert not load("other").features.route and load("m").features.route
-    assert "--route/--no-route: it is for mails" in fails("train mail.jsonl --no-route --save x", code=2)
     ok("train mail.jsonl --save texts")
     assert "texts is no model of mails" in fails(f"explain texts --mail '{mail}'")
 

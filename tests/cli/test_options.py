@@ -11,13 +11,14 @@ import click
 import pytest
 from commands import environment
 
-from stream_pegasos import MailFeatures, PegasosClassifier, TextClassifier, load
+from stream_pegasos import MailFeatures, PegasosClassifier, TextClassifier, TextFeatures, load
 from stream_pegasos.cli import COMMANDS
 from stream_pegasos.cli.options import ModelOptions
 
 
-def test_what_is_not_given_is_left_to_the_model(ok):
-    ok("train mail.jsonl --save m --analyzer char --ngrams 3")
+def test_what_is_not_given_is_left_to_the_model(ok, here):
+    (here / "features.json").write_text('{"analyzer": "char", "ngram_range": [3, 3]}')
+    ok("train mail.jsonl --save m --features features.json")
     default = TextClassifier()
     expected = {**default.features._get_params(), "analyzer": "char", "ngram_range": (3, 3)}
     assert load("m").features._get_params() == expected
@@ -27,16 +28,45 @@ def test_what_is_not_given_is_left_to_the_model(ok):
 
 
 @pytest.mark.parametrize(
+    "features",
+    [
+        TextFeatures(),
+        TextFeatures(ngram_range=(2, 3), analyzer="char", binary=False, mask_digits=True, norm=None),
+        TextFeatures(
+            stop_words=["the", "a"], lowercase=False, strip_accents="ascii", prefix_length=0, boundaries=False
+        ),
+        MailFeatures(route=False, mask_digits=False),
+    ],
+)
+def test_features_print_what_the_command_takes(ok, features):
+    mail = "--mail" * isinstance(features, MailFeatures)
+    ok(f"train mail.jsonl --save m {mail} --features", features.to_json())
+    assert load("m").features.to_json() == features.to_json()
+    assert load("m").features.transform_one("The á 404 404") == features.transform_one("The á 404 404")
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("evaluate --l2 -1", "l2"),
         ("evaluate --l2 x", "--l2"),
-        ("evaluate --ngrams one", "--ngrams"),
-        ("evaluate --ngrams 3,1", "ngram_range"),
+        ("evaluate --features one", "one: No such file or directory; it is neither a JSON object nor a file of one"),
+        ("evaluate --features {one", "--features: it is no JSON"),
+        ("evaluate --features mail.jsonl", "--features: it is no JSON"),
+        (
+            "evaluate --features '{\"ngrams\":1}'",
+            "TextFeatures has no parameter 'ngrams' here; it has n_features, ngram_range",
+        ),
+        ("evaluate --features '{\"vectors\":1}'", "TextFeatures has no parameter 'vectors' here"),
+        ("evaluate --features '{\"ngram_range\":[3,1]}'", "ngram_range"),
+        ("evaluate --mail --features '{\"binary\":true}'", "MailFeatures has no parameter 'binary' here; it has route"),
+        ("evaluate --fields size", "'size' must be a name and, behind a colon, category, number, time"),
+        ("evaluate --fields size:text", "'size:text' must be"),
+        ("evaluate --fields :time", "':time' must be"),
         ("evaluate --format xml mail.jsonl", "--format"),
         ("evaluate --delay -1", "--delay"),
         ("evaluate --text-field label mail.jsonl", "--text-field"),
-        ("evaluate a.vw --binary", "--binary"),
+        ("evaluate a.vw --features '{\"binary\": true}'", "--features"),
         ("evaluate --classifier adaptive --t0 1", "--t0"),
         ("evaluate --classifier pegasos --half-life 9", "--half-life"),
         ("evaluate --l2 1e-3 --learning-rate 1", "--learning-rate"),

@@ -1,13 +1,15 @@
 """The command `tune`: what it tries, and that the line which it ends with does what it says."""
 
+import json
 import shlex
 
 import numpy as np
 import pytest
 
 from stream_pegasos import load
+from stream_pegasos.cli.models import new_model
 from stream_pegasos.cli.options import ModelOptions
-from stream_pegasos.cli.tune import THE_DEFAULTS, TRIED, models_to_try
+from stream_pegasos.cli.tune import THE_DEFAULTS, TRIED, options_to_try
 
 
 @pytest.fixture
@@ -28,7 +30,8 @@ def by_letters(tmp_path):
 
 def test_the_line_at_the_end_trains_the_model_that_was_found(ok, by_letters, tmp_path):
     out = ok(f"tune {by_letters} --text-field words --save tuned")
-    assert "Best: --learning-rate 0.25 --ngrams 2,5 --analyzer char_wb" in out
+    best = """Best: --learning-rate 0.25 --features '{"analyzer": "char_wb", "ngram_range": [2, 5]}'"""
+    assert best in out
     line = out.splitlines()[-1].strip()
     assert line.startswith("stream-pegasos train ") and line.endswith("--save model.safetensors")
     ok(line.removeprefix("stream-pegasos "))
@@ -56,20 +59,23 @@ def test_the_defaults_win_where_nothing_is_better(ok, fails, tmp_path):
         ({"multi_label": True}, len(TRIED)),
         ({"l2": 1e-3}, 6),
         ({"mail": True}, 5),
-        ({"half_life": 10.0, "ngram_range": "1"}, 7),
+        ({"half_life": 10.0, "features": '{"ngram_range": [1, 1]}'}, 7),
     ],
 )
 def test_what_is_given_stays_in_all(options, n):
-    made = models_to_try(ModelOptions(**options), None)
+    tried = options_to_try(ModelOptions(**options), None)
+    made = {name: new_model(each) for name, each in tried.items()}
     assert len(made) == n and THE_DEFAULTS in made
-    for name, value in options.items():
+    given = options | json.loads(options.get("features", "{}"))
+    for name in given.keys() - {"multi_label", "mail", "features"}:
+        value = tuple(given[name]) if isinstance(given[name], list) else given[name]
         for model in made.values():
             found = [getattr(part, name) for part in (model.features, model.classifier) if hasattr(part, name)]
-            assert name in ("multi_label", "mail") or found == [(1, 1) if name == "ngram_range" else value]
+            assert found == [value]
 
 
 def test_a_metric_of_evaluate_is_optimised(ok, fails):
-    options = "--pos-label spam --analyzer word --learning-rate 0.5 --half-life 1e4 --limit 200"
+    options = '--pos-label spam --features \'{"analyzer": "word"}\' --learning-rate 0.5 --half-life 1e4 --limit 200'
     for metric in ("macro-f1", "roc_auc"):
         assert f"  {metric.replace('_', '-')}  " in ok(f"tune mail.jsonl --metric {metric} {options}")
     err = fails("tune mail.jsonl --metric recall@0.01", code=2)

@@ -27,7 +27,7 @@ def test_a_namespace_is_a_text(files, ok):
     assert ok("predict m m.vw") == ok("predict m m.vw --text-field t") == ok("predict expected plain.jsonl")
     assert ok("predict expected m.vw --text-field t") == ok("predict expected plain.jsonl")
     assert ok("predict m plain.jsonl --text-field text") == ok("predict expected plain.jsonl")
-    ok("train m.vw --text-field t --ngrams 1,1 --save short")
+    ok("train m.vw --text-field t --features '{\"ngram_range\": [1, 1]}' --save short")
     assert load("short").features.ngram_range == (1, 1)
     ok("run m.vw --text-field t --no-follow --save n --output none")
     assert load("n").weights == load("expected").weights
