@@ -50,14 +50,13 @@ def rate(n: int, seconds: float) -> str:
 def check_outputs(
     *paths: Path | None,
     save: Path | None = None,
-    force: bool = False,
     checkpoint: Path | None = None,
     inputs: Iterable[Path | str | None] = (),
     load: Path | None = None,
 ) -> None:
     """Fail before the work begins if an output cannot be written, would overwrite a file that the command reads, or
     lies in a folder that it reads. A saved model may replace the loaded one, since it is written in one step at the
-    end; any other file that is not empty it replaces only with `force`. No other process writes a model that is saved
+    end; any other file that is not empty stays. No other process writes a model that is saved
     until the command ends.
     """
     read_from = [path for path in inputs if path]
@@ -78,11 +77,11 @@ def check_outputs(
             if path.is_dir():
                 raise Failure(f"cannot write {path}: it is a directory")
             taken |= {file} - {None}
-    if save and not force and save.is_file() and save.stat().st_size:
+    if save and save.is_file() and save.stat().st_size:
         from stream_pegasos.learners.files import begins_as_model
 
         if not begins_as_model(save):
-            raise Failure(f"cannot write {save}: it is there, and no model; name another file, or give --force")
+            raise Failure(f"cannot write {save}: it is there, and no model; name another file, or remove it")
     if save:
         from stream_pegasos.common.file_lock import FileLock
 

@@ -15,35 +15,32 @@ if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
 
 
+NAMES = "names"  # in place of a file
+
+
 @dataclass(frozen=True)
 class DescriptionOptions:
-    describe: Path | None = model_field(
+    describe: str | None = model_field(
         "--describe FILE",
         "What labels mean, learned before the messages: a line with a label, a tab and a text, or a JSON object of "
-        "labels with a text, a list of texts, or null for their name.",
-    )
-    describe_names: bool = model_field(
-        "--describe-names",
-        "Learn the names of the labels before the messages, as texts: those of --labels, or those of the loaded model.",
-        default=False,
+        "labels with a text, a list of texts, or null for their name. In place of a file, names: those in --labels, or "
+        "of the labels of the loaded model.",
     )
 
     def learn(self, model: Any, listed: "tuple[Label, ...] | None") -> None:
-        """Have a model learn what labels mean, if any option is given."""
+        """Have a model learn what labels mean, if the option is given."""
         from stream_pegasos.learners.label_meaning import LabelsMeant
 
         meant = LabelsMeant(model.classes)
-        descriptions: dict[Any, Any] = {}
-        if self.describe_names:
-            labels = model.classes if listed is None else tuple(map(meant, listed))
-            if not labels:
-                raise click.BadParameter(
-                    "the labels are not known: name them by --labels", param_hint="--describe-names"
-                )
-            descriptions = dict.fromkeys(labels)
-        if self.describe is not None:
+        if self.describe is None:
+            return
+        if self.describe == NAMES:
+            descriptions = dict.fromkeys(model.classes if listed is None else map(meant, listed))
+            if not descriptions:
+                raise click.BadParameter("the labels are not known: name them by --labels", param_hint="--describe")
+        else:
             with naming(self.describe):
-                descriptions |= read_descriptions(self.describe, meant)
+                descriptions = read_descriptions(Path(self.describe), meant)
         if not descriptions:
             return
         if not takes_text(model):
@@ -52,7 +49,7 @@ class DescriptionOptions:
             lessons = model.lessons_of(descriptions)
             model.learn_many(lessons.X, lessons.y, lessons.w)
         except (TypeError, ValueError) as error:
-            raise Failure(f"{self.describe or '--describe-names'}: {error}") from None
+            raise Failure(f"{self.describe}: {error}") from None
         if lessons.warning is not None:
             note(lessons.warning)
 

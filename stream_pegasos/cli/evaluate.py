@@ -41,9 +41,9 @@ class ResultOptions:
         "--report", "Print all classes, the worst F1 first, and all pairs that were confused.", default=False
     )
 
-    def check(self, *inputs: Path | str | None, save: Path | None = None, force: bool = False) -> None:
+    def check(self, *inputs: Path | str | None, save: Path | None = None) -> None:
         """Fail before the work begins if something cannot be written."""
-        check_outputs(self.curve, self.plot, self.predictions, save=save, force=force, inputs=inputs)
+        check_outputs(self.curve, self.plot, self.predictions, save=save, inputs=inputs)
         check_plot(self.plot)
 
     def predictions_output(self) -> Output | None:
@@ -71,10 +71,8 @@ class EvaluateOptions:
     delay: int = options.stream_field(
         "--delay N", "Each label arrives N messages late.", type=number(int, 0), default=0, shown="0"
     )
-    threads: int | None = options.threads_field()
     results: ResultOptions = bundled()
     save: Path | None = options.save_field()
-    force: bool = options.force_field()
 
 
 @command(EvaluateOptions)
@@ -99,7 +97,7 @@ def evaluate(given: EvaluateOptions) -> None:
       stream-pegasos evaluate tweets.csv --text-field tweet --half-life 1000
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
-    given.results.check(given.file, *given.mails.paths, save=given.save, force=given.force)
+    given.results.check(given.file, *given.mails.paths, save=given.save)
     is_synthetic = given.file is None and not given.mails.given
     asked = Stream(None, given.stream) if is_synthetic else labelled_stream(given.file, given.mails, given.stream)
     learner = new_model(given.model, asked)
@@ -116,7 +114,7 @@ def evaluate(given: EvaluateOptions) -> None:
             given.results,
             given.save,
             delay=given.delay,
-            threads=options.n_threads(given.threads),
+            threads=options.n_threads(),
             marks={10_000: "words change"} if is_synthetic else None,
         )
     tell_of_labels(learner, (), source.labels_met, given.model.pos_label)

@@ -6,7 +6,7 @@ from pathlib import Path
 from stream_pegasos.cli.command import argument, command
 from stream_pegasos.cli.console import check_outputs, listed, naming, print_lines, writing
 from stream_pegasos.cli.models import chosen_label, load_model
-from stream_pegasos.cli.options import force_field, model_argument, must_save_field, vectors_field
+from stream_pegasos.cli.options import model_argument, must_save_field, vectors_field
 from stream_pegasos.common.display import printable
 
 
@@ -15,7 +15,6 @@ class ForgetClassOptions:
     model: Path = model_argument()
     label: str = argument("LABEL", "The label of the class, such as one that a typo brought.")
     save: Path = must_save_field(help="Write the model here; MODEL itself is fine.")
-    force: bool = force_field()
     vectors: str | None = vectors_field()
 
 
@@ -34,7 +33,7 @@ def forget_class(given: ForgetClassOptions) -> None:
     """
     from stream_pegasos.learners.loading import load_with_progress
 
-    check_outputs(save=given.save, force=given.force)
+    check_outputs(save=given.save)
     learner = load_model(given.model, None, given.vectors)
     _, progress = load_with_progress(given.model, given.vectors)
     with naming(given.model):

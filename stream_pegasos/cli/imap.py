@@ -268,7 +268,7 @@ class _Run:
         self.folders, self.path, self.tell, self.verdicts = folders, path, tell, verdicts
         try:
             kept = not folders.dry_run
-            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, kept, n_threads(None), note)
+            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, kept, n_threads(), note)
         except ValueError as error:
             raise Failure(str(error)) from None
         set_decision(self.ledger.model, path, decision)

@@ -33,7 +33,6 @@ class LabelOptions:
         shown="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
     )
     save: Path | None = options.save_field()
-    force: bool = options.force_field()
     hosting: HostingOptions = bundled()
 
 
@@ -59,7 +58,7 @@ def label(given: LabelOptions) -> None:
         raise Failure(f"{given.save}: the labels would be learned twice when the command goes on; save to another file")
     name = "" if given.file == "-" else Path(given.file).name.partition(".")[0] + "."
     output, inputs = given.output or Path(f"{name}labels.jsonl"), [given.file, given.hosting.token_file]
-    check_outputs(output, save=given.save, force=given.force, inputs=inputs, load=given.load)
+    check_outputs(output, save=given.save, inputs=inputs, load=given.load)
     asked = Stream(given.file, given.stream)
     if asked.format in DICT_FORMATS:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")

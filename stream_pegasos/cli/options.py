@@ -274,20 +274,10 @@ class DecisionOptions:
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
 
 
-threads_field = functools.partial(
-    stream_field,
-    "--threads N",
-    "Threads that read texts; the results are the same for any number.",
-    type=number(int, 1),
-    shown="as many as there are processors",
-)
 save_field = functools.partial(
     result_field, flag="--save MODEL", help="Write the model here, as safetensors.", brief=True, shown="nowhere"
 )
 must_save_field = functools.partial(save_field, required=True, shown="none, it must be given")
-force_field = functools.partial(
-    result_field, "--force", "Write the model also over a file that is there and is no model.", default=False
-)
 load_field = functools.partial(
     model_field, "--load MODEL", "Continue with this saved model.", brief=True, shown="a new one"
 )
@@ -324,10 +314,8 @@ class CheckpointOptions:
     )
 
 
-def n_threads(given: int | None) -> int:
-    """As many as are asked for, or as there are processors that the process may use."""
-    if given is not None:
-        return given
+def n_threads() -> int:
+    """As many as there are processors that the process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

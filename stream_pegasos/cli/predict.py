@@ -29,7 +29,6 @@ class PredictOptions:
     )
     output_format: str | None = format_field()
     stream: options.StreamOptions = bundled(without=("labels",))
-    threads: int | None = options.threads_field()
     decision: options.DecisionOptions = bundled()
     vectors: str | None = options.vectors_field()
 
@@ -69,7 +68,7 @@ def predict(given: PredictOptions) -> None:
     source = Input(asked, learner, unlabelled=True, unreadable=True)
     format = chosen_format(given.output_format, output, asked.separator)
     with Interrupt() as interrupt, closing(Output(format, output)) as out:
-        answers = _Answers(learner, source, out, options.n_threads(given.threads))
+        answers = _Answers(learner, source, out, options.n_threads())
         try:
             for chunk in encoded_ahead([learner], chunks(interrupt.until_signal(source))):
                 interrupt.wait(answers.give, chunk)

@@ -32,7 +32,6 @@ class RunOptions:
     kept: options.CheckpointOptions = bundled()
     load: Path | None = options.load_field()
     save: Path | None = options.save_field(help="Write the model here at the end, also after Ctrl-C and SIGTERM.")
-    force: bool = options.force_field()
     sink: str = options.result_field(
         "--output SINK",
         "Where answers go: a file, kafka://…, redis://…, - for standard output, or none.",
@@ -170,7 +169,6 @@ def _check(given: RunOptions, path: Path | None) -> None:
     check_outputs(
         path,
         save=given.save,
-        force=given.force,
         checkpoint=given.kept.path,
         inputs=[given.address, given.label_topic],
         load=given.load,

@@ -19,7 +19,6 @@ class TestOptions:
     file: str | None = argument("FILE", "The messages with their labels; standard input without it.", default=None)
     mails: options.MailOptions = bundled()
     stream: options.StreamOptions = bundled(without=("labels",))
-    threads: int | None = options.threads_field()
     decision: options.DecisionOptions = bundled()
     vectors: str | None = options.vectors_field()
     results: ResultOptions = bundled()
@@ -47,6 +46,6 @@ def test(given: TestOptions) -> None:
     learner = model_to_use(given.model, asked, given.decision, given.vectors)
     source = Input(asked, learner, unreadable=bool(given.results.predictions))
     with Interrupt() as interrupt, closing(source):
-        report(learner, source, interrupt, given.results, learn=False, threads=options.n_threads(given.threads))
+        report(learner, source, interrupt, given.results, learn=False, threads=options.n_threads())
     tell_of_unknown_labels(learner, source.labels_met)
     exit_with_code(source, interrupt)

@@ -27,11 +27,9 @@ class TrainOptions:
     )
     mails: options.MailOptions = bundled()
     save: Path = options.must_save_field()
-    force: bool = options.force_field()
     load: Path | None = options.load_field()
     names: bool = options.names_field()
     stream: options.StreamOptions = bundled(without=("id_field",))
-    threads: int | None = options.threads_field()
     model: options.ModelOptions = bundled()
     descriptions: DescriptionOptions = bundled()
 
@@ -54,7 +52,7 @@ def train(given: TrainOptions) -> None:
       stream-pegasos train --spam Maildir/.Junk --ham Maildir --save m.safetensors
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
-    check_outputs(save=given.save, force=given.force, inputs=[given.file, *given.mails.paths])
+    check_outputs(save=given.save, inputs=[given.file, *given.mails.paths])
     from stream_pegasos.evaluation.chunks import chunks, encoded_ahead, learn
 
     if given.file is None and not given.mails.given:
@@ -73,7 +71,7 @@ def train(given: TrainOptions) -> None:
         given.descriptions.learn(learner, asked.listed)
         with progress_bar(source) as progress, suppress(KeyboardInterrupt):
             for chunk in encoded_ahead([learner], chunks(interrupt.until_signal(source))):
-                n += learn(learner, chunk, source.refuse, options.n_threads(given.threads))
+                n += learn(learner, chunk, source.refuse, options.n_threads())
                 progress(n, "")
         seconds = perf_counter() - start
         source.report_rest()

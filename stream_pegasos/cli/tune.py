@@ -35,6 +35,7 @@ TRIED: tuple[dict[str, Any], ...] = (
 )
 OF_ADAPTIVE = {"half_life", "learning_rate"}
 OF_PEGASOS = {"l2", "t0"}
+NOT_TUNED = ("learning_rate", "half_life", "threshold", "max_false_positive_rate", "drift_detector", "l2", "t0")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class TuneOptions:
     file: str | None = argument("FILE", "The stream, - for standard input.", default=None)
     mails: options.MailOptions = bundled()
     stream: options.StreamOptions = bundled(without=("id_field", "labels", "strict"))
-    model: options.ModelOptions = bundled()
+    model: options.ModelOptions = bundled(without=NOT_TUNED)
     metric: str | None = options.result_field(
         "--metric NAME",
         "What to optimise: a metric that evaluate prints, as macro-f1, log-loss or, of two classes, roc-auc.",
@@ -50,7 +51,6 @@ class TuneOptions:
         shown="the first that evaluate prints",
     )
     save: Path | None = options.save_field()
-    force: bool = options.force_field()
 
 
 @command(TuneOptions)
@@ -71,7 +71,7 @@ def tune(given: TuneOptions) -> None:
     """
     from stream_pegasos.evaluation import tuning as module
 
-    check_outputs(save=given.save, force=given.force, inputs=[given.file, *given.mails.paths])
+    check_outputs(save=given.save, inputs=[given.file, *given.mails.paths])
     asked = labelled_stream(given.file, given.mails, given.stream)
     learner = new_model(given.model, asked)
     source = Input(asked, learner)

@@ -41,7 +41,7 @@ def test_features_and_comments(main, ok):
     Path("t.svmlight").write_text("1 1:1\n\n# nothing\n0 2:1\n\n")
     Path("t.vw").write_text("1 |x a\n\n0 |x b\n")
     for name, expected in (("t.svmlight", MANY), ("t.vw", ONE)):
-        ok(f"train {name} --save f --force")
+        ok(f"train {name} --save f")
         code, out, err = main(f"predict f {name}")
         assert code == 0 and out.count("\n") == 2 and err == expected
 

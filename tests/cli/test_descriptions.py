@@ -1,4 +1,4 @@
-"""--describe and --describe-names: what labels mean is learned before the messages."""
+"""--describe: what labels mean is learned before the messages."""
 
 import json
 
@@ -37,13 +37,13 @@ def test_a_model_is_described_and_taught(content, has_messages, stream, tmp_path
 
 def test_names_of_labels(stream, tmp_path):
     options = "--labels", "lost_card,refund,9,a1,a2"
-    done = process("train", stream, *options, "--describe-names", "--save", tmp_path / "model")
+    done = process("train", stream, *options, "--describe", "names", "--save", tmp_path / "model")
     assert "left out: 9, a1, a2" in done.stderr.decode()
     expected = TextClassifier()
     expected.describe(dict.fromkeys(["lost_card", "refund"]))
     expected.learn_many(*zip(*MESSAGES, strict=True))
     assert bits(load(tmp_path / "model")) == bits(expected)
-    done = process("train", "--load", tmp_path / "model", "--describe-names", "--save", tmp_path / "again")
+    done = process("train", "--load", tmp_path / "model", "--describe", "names", "--save", tmp_path / "again")
     expected.describe({"lost_card": None, "refund": None})
     assert bits(load(tmp_path / "again")) == bits(expected)
 
@@ -51,7 +51,7 @@ def test_names_of_labels(stream, tmp_path):
 def test_an_evaluation_begins_with_it(stream):
     without, described = (
         figures(process("evaluate", stream, "--labels", "lost_card,refund", *more).stdout.decode())["accuracy"]
-        for more in ([], ["--describe-names"])
+        for more in ([], ["--describe", "names"])
     )
     assert without < described
 
@@ -59,7 +59,7 @@ def test_an_evaluation_begins_with_it(stream):
 @pytest.mark.parametrize(
     "content, options, match",
     [
-        ("a\tb", ["--describe-names"], "name them by --labels"),
+        ("a\tb", ["--describe", "names"], "name them by --labels"),
         ("\tno label", [], "line 1 has no label"),
         ('{"a": 3}', [], "'a' is 3"),
         ('{"a": ', [], "labels"),

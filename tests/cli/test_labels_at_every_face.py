@@ -146,7 +146,7 @@ def test_every_command(given, known, expected, main, ok, here):
             continue
         Path(name).write_text(content.replace("a b", WORDS[place]))
         assert "accuracy" in (out := ok(f"test m {name}")) and "1.0000" in out
-        ok(f"train {name} --load m --save n --force")
+        ok(f"train {name} --load m --save n")
         follows = name != "m.csv"
         if follows:
             ok(f"run {name} --load m --no-follow --checkpoint c")
@@ -156,7 +156,7 @@ def test_every_command(given, known, expected, main, ok, here):
         Path("c").unlink(missing_ok=True)
     if not isinstance(given, bool):
         Path("labels").write_text(f"{given}\t{WORDS[place]}\n")
-        ok("train --load m --describe labels --save n --force")
+        ok("train --load m --describe labels --save n")
         assert {*load("n").classes} - {None} == {*known}
 
 
@@ -214,7 +214,7 @@ def test_a_file_whose_labels_the_model_never_knew(main, here):
     model = TextClassifier()
     model.learn_many(["moon", "sun", "star"] * 6, ["a", "b", "c"] * 6)
     model.save("m")
-    commands = ("test m m.jsonl", "predict m m.jsonl", "train m.jsonl --load m --save n --force")
+    commands = ("test m m.jsonl", "predict m m.jsonl", "train m.jsonl --load m --save n")
     commands += ("run m.jsonl --load m --no-follow --output none",)
     for labels, is_told in ((["x", "y"], True), (["x", "a"], False)):
         lines = [json.dumps({"text": "moon", "label": label}) for label in labels]

@@ -95,7 +95,7 @@ def test_wrong_usage(main, fails, here, mails):
 def test_nothing_is_written_among_the_mails(fails, here, mails):
     mail = next((here / "spam box" / "cur").iterdir())
     data = mail.read_bytes()
-    for written in (f"train {mails} --force --save", f"evaluate {mails} --predictions"):
+    for written in (f"train {mails} --save", f"evaluate {mails} --predictions"):
         for path in (mail, here / "spam box" / "new.st"):
             assert "it is in a folder that the command reads" in fails(written, path)
     assert mail.read_bytes() == data and not (here / "spam box" / "new.st").exists()
@@ -125,7 +125,7 @@ def test_where_there_is_no_mail(main, ok, fails, here, mails):
         for command in ("train --save x", "evaluate", "test m"):
             both = fails(f"{command} --spam {name} --ham other")
             assert both == f"stream-pegasos: error: {said}; other: there is no mail in this folder\n"
-            code, out, err = main(f"{command} --spam {name} --ham ham.mbox {'--force' * (command[:5] == 'train')}")
+            code, out, err = main(f"{command} --spam {name} --ham ham.mbox")
             assert (code, err) == (0, f"stream-pegasos: mail 1 skipped: {said}\n"), out
             assert command == "test m" or "1 bad mail" in out
     assert ok("predict m --format mail", input=b"") == ""

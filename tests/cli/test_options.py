@@ -79,8 +79,8 @@ def test_features_print_what_the_command_takes(ok, features):
         ("serve --allowed-host example.org:80", "--allowed-host"),
         ("serve m --load m", "--load"),
         ("nonsense", "nonsense"),
-        ("train mail.jsonl --save m --threads ten", "'ten' is not a whole number of at least 1"),
-        ("train mail.jsonl --save m --threads 1.5", "'1.5' is not a whole number of at least 1"),
+        ("explain m --top ten", "'ten' is not a whole number of at least 1"),
+        ("explain m --top 1.5", "'1.5' is not a whole number of at least 1"),
         ("evaluate --limit -3", "'-3' is not a whole number of at least 0"),
         ("serve --port 65536", "'65536' is not a whole number from 0 to 65535"),
         ("run --checkpoint-seconds nan", "'nan' is not a number of at least 0.1"),
@@ -184,8 +184,8 @@ def test_word_vectors(ok, fails, here, monkeypatch):
         assert "needs the word vectors 'x.vec'" in said and "(--vectors says where they are)" in said
         assert "damaged" not in said
         ok(f"{line} --vectors y.vec")
-    assert "needs the word vectors" in fails("train mail.jsonl --load m --save n --force")
-    ok("train mail.jsonl --load m --save n --vectors y.vec --force")
+    assert "needs the word vectors" in fails("train mail.jsonl --load m --save n")
+    ok("train mail.jsonl --load m --save n --vectors y.vec")
     assert load("n").vector_source.name == "y.vec"
     assert "no file or folder 'x.vec'" in fails("evaluate mail.jsonl --vectors x.vec")
     assert "--load" in fails("train mail.jsonl --load m --save n --vectors y.vec --l2 1", code=2)

@@ -89,13 +89,10 @@ def test_standard_output_that_is_an_input_is_refused(model, here, command):
         "forget-class m ham --save",
     ],
 )
-def test_a_file_that_is_no_model_is_replaced_only_by_force(ok, fails, model, here, command):
+def test_a_file_that_is_no_model_is_not_replaced(fails, model, here, command):
     thesis = here / "thesis.txt"
     thesis.write_text("ten years of work")
-    assert "give --force" in fails(command, thesis) and thesis.read_text() == "ten years of work"
-    if not command.startswith("label"):  # which waits for people
-        ok(command, thesis, "--force")
-        load(thesis)
+    assert "or remove it" in fails(command, thesis) and thesis.read_text() == "ten years of work"
 
 
 def test_a_model_an_empty_file_and_a_damaged_model_are_replaced(ok, fails, model, here):

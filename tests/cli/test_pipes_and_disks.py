@@ -128,7 +128,7 @@ def test_model_that_does_not_fit_on_the_disk(here):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
 
     (here / "m").write_text("as it was")
-    done = process("train", "mail.jsonl", "--save", "m", "--force", preexec_fn=small_disk)
+    done = process("train", "mail.jsonl", "--save", "m", preexec_fn=small_disk)
     assert done.returncode == 1 and done.stderr.startswith(b"stream-pegasos: error: cannot write m: ")
     assert (here / "m").read_text() == "as it was"
     assert sorted(path.name for path in here.iterdir()) == ["m", "mail.jsonl"]

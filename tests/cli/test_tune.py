@@ -75,7 +75,7 @@ def test_what_is_given_stays_in_all(options, n):
 
 
 def test_a_metric_of_evaluate_is_optimised(ok, fails):
-    options = '--pos-label spam --features \'{"analyzer": "word"}\' --learning-rate 0.5 --half-life 1e4 --limit 200'
+    options = '--pos-label spam --features \'{"analyzer": "word"}\' --limit 200'
     for metric in ("macro-f1", "roc_auc"):
         assert f"  {metric.replace('_', '-')}  " in ok(f"tune mail.jsonl --metric {metric} {options}")
     err = fails("tune mail.jsonl --metric recall@0.01", code=2)
