@@ -47,11 +47,15 @@ class ServerOptions:
         brief=True,
     )
     oauth2: bool = service_field("--oauth2", "The password is a token of OAuth 2 (XOAUTH2).", default=False)
-    starttls: bool = service_field("--starttls", "Begin in plain text and turn to TLS, on port 143.", default=False)
+    tls: str = service_field(
+        "--tls WHEN",
+        "always; starttls, to begin in plain text and turn to TLS; never, to a server on this machine alone.",
+        type=click.Choice(["always", "starttls", "never"]),
+        default="always",
+    )
     ca_file: Path | None = service_field(
         "--ca-file FILE", "The certificates to trust, as PEM.", shown="those of the system"
     )
-    no_tls: bool = service_field("--no-tls", "Plain text; to a server on this machine alone.", default=False)
     timeout: float = service_field(
         "--timeout SECONDS",
         "How long the server may say nothing before the connection is made anew.",
@@ -63,18 +67,20 @@ class ServerOptions:
         from stream_pegasos.mail.imap_connection import Account
 
         assert self.host is not None and self.user is not None
-        if self.no_tls and (self.starttls or self.ca_file):
-            raise click.BadParameter("it does not go with --starttls and --ca-file", param_hint="--no-tls")
-        if self.no_tls and not is_loopback(self.host):
+        is_plain = self.tls == "never"
+        if is_plain and self.ca_file:
+            raise click.BadParameter("there are no certificates without TLS", param_hint="--ca-file")
+        if is_plain and not is_loopback(self.host):
             raise click.BadParameter(
-                "the password would be read on the way; it is for 127.0.0.1", param_hint="--no-tls"
+                "never is for 127.0.0.1, as the password would be read on the way", param_hint="--tls"
             )
         try:
-            context = None if self.no_tls else ssl.create_default_context(cafile=self.ca_file)
+            context = None if is_plain else ssl.create_default_context(cafile=self.ca_file)
         except OSError as error:  # also where it is no certificate
             raise Failure(f"cannot read the certificates of {self.ca_file}: {error.strerror or error}") from None
-        port = self.port or (143 if self.starttls or self.no_tls else 993)
-        return Account(self.host, port, self.user, self._secret(), context, self.starttls, self.oauth2, self.timeout)
+        port = self.port or (993 if self.tls == "always" else 143)
+        starttls = self.tls == "starttls"
+        return Account(self.host, port, self.user, self._secret(), context, starttls, self.oauth2, self.timeout)
 
     def _secret(self) -> Callable[[], str]:
         """A function that returns the password, which is never kept, printed or seen on a command line."""

@@ -125,7 +125,6 @@ class ModelOptions:
         "adaptive: one of River's detectors, as HDDMW. A loaded or resumed model begins it anew.",
     )
     l2: float | None = model_field("--l2 λ", "pegasos: regularisation, above 0.", shown="0.0001")
-    t0: float | None = model_field("--t0 T", "pegasos: steps that count as taken, for a gentle start.", shown="0")
     class_weight: bool | None = model_field("--balanced", "Weight the labels so that each counts the same in total.")
     pos_label: str | None = model_field(
         "--pos-label LABEL",

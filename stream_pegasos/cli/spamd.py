@@ -33,8 +33,12 @@ class SpamdOptions:
         brief="Where to speak SpamAssassin's protocol, as 783.",
         shown="nowhere",
     )
-    spamd_no_tell: bool = mail_field(
-        "--spamd-no-tell", "With --spamd: refuse to learn and to forget by this protocol, as spamd does.", default=False
+    spamd_teach: str | None = mail_field(
+        "--spamd-teach WHO",
+        "With --spamd: who may teach by this protocol. all: who has no model of his own teaches MODEL; users: only "
+        "those of --user-models; none: nobody.",
+        type=click.Choice(["all", "users", "none"]),
+        shown="users with --user-models, else all",
     )
     user_models: Path | None = mail_field(
         "--user-models FOLDER",
@@ -42,22 +46,19 @@ class SpamdOptions:
         "MODEL when he first teaches. Others ask MODEL, and teach nothing.",
         shown="one model for all",
     )
-    spamd_learn_common: bool = mail_field(
-        "--spamd-learn-common", "With --user-models: users without a folder of their own teach MODEL.", default=False
-    )
 
 
 def check_mails(options: SpamdOptions, verdicts: VerdictOptions, learner: Any) -> None:
     """Fail before anything is served if the options or the model do not fit."""
     from stream_pegasos.mail.verdict import MailModelError
 
-    if options.spamd_learn_common and options.user_models is None:
-        raise click.BadParameter("it goes with --user-models; else all teach MODEL", param_hint="--spamd-learn-common")
+    if options.spamd_teach == "users" and options.user_models is None:
+        raise click.BadParameter("users goes with --user-models, which says who they are", param_hint="--spamd-teach")
     if options.spamd is None:
         if options.user_models is not None:
             raise click.BadParameter("it goes with --spamd, which says who asks", param_hint="--user-models")
-        if options.spamd_no_tell:
-            raise click.BadParameter("it goes with --spamd", param_hint="--spamd-no-tell")
+        if options.spamd_teach is not None:
+            raise click.BadParameter("it goes with --spamd", param_hint="--spamd-teach")
         return
     try:
         verdicts.verdicts().check(learner)
@@ -84,7 +85,8 @@ def spamd_beside(
         options.user_models.mkdir(mode=0o700, exist_ok=True)
     checkpoints = partial(Checkpoints, every=kept.every, seconds=kept.seconds, on_event=note)
 
-    users = UserModels(service, options.user_models, make, MOST_USER_MODELS, checkpoints, options.spamd_learn_common)
+    teach, may_teach = options.spamd_teach, options.spamd_teach != "none"
+    users = UserModels(service, options.user_models, make, MOST_USER_MODELS, checkpoints, teach == "all")
     try:
         listener = listen(options.spamd)
     except ValueError as error:
@@ -95,9 +97,9 @@ def spamd_beside(
     try:
         address = shown_address(listener)
         note(f"spamd's protocol is spoken at {address}")
-        if not is_local(listener) and not options.spamd_no_tell:
-            note(f"anyone who reaches {address} may teach the model; see --spamd-no-tell")
-        yield partial(Spamd(users, verdicts.verdicts(), not options.spamd_no_tell).listening, listener)
+        if not is_local(listener) and may_teach:
+            note(f"anyone who reaches {address} may teach the model; see --spamd-teach")
+        yield partial(Spamd(users, verdicts.verdicts(), may_teach).listening, listener)
     finally:
         remove_path(listener)
         listener.close()

@@ -34,8 +34,7 @@ TRIED: tuple[dict[str, Any], ...] = (
     {"features": {"analyzer": "char_wb", "ngram_range": [2, 5]}, "learning_rate": 0.25},
 )
 OF_ADAPTIVE = {"half_life", "learning_rate"}
-OF_PEGASOS = {"l2", "t0"}
-NOT_TUNED = ("learning_rate", "half_life", "threshold", "max_false_positive_rate", "drift_detector", "l2", "t0")
+NOT_TUNED = ("learning_rate", "half_life", "threshold", "max_false_positive_rate", "drift_detector", "l2")
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def options_to_try(given: options.ModelOptions, stream: Stream | None) -> dict[s
     fixed = {field.name for field in fields(given) if getattr(given, field.name) is not None} - {"features"}
     if given.mail or (stream is not None and (stream.is_mail or stream.format in DICT_FORMATS)):
         fixed.add("features")
-    if given.classifier == "pegasos" or fixed & OF_PEGASOS:
+    if given.classifier == "pegasos" or "l2" in fixed:
         fixed |= OF_ADAPTIVE
     own = {} if given.features is None else options.json_of_features(given.features)
     fixed_of_features = own.keys() | ({"analyzer"} if given.vectors is not None else set())  # which are for words

@@ -40,12 +40,12 @@ def test_evaluate_writes_what_it_is_told_to(ok, here):
 
 def test_evaluate_with_options_of_the_model(ok):
     out = ok(
-        "evaluate mail.jsonl --l2 1e-3 --t0 10 --pos-label ham --delay 5 --save m --features",
+        "evaluate mail.jsonl --l2 1e-3 --pos-label ham --delay 5 --save m --features",
         '{"ngram_range": [1, 2], "n_features": 5000, "binary": false, "mask_digits": false, "prefix_length": 0}',
     )
     model = TextClassifier(
         TextFeatures(n_features=5000, ngram_range=(1, 2), binary=False, mask_digits=False, prefix_length=0),
-        PegasosClassifier(l2=1e-3, t0=10, pos_label="ham"),
+        PegasosClassifier(l2=1e-3, pos_label="ham"),
     )
     score = prequential(stream, model, delay=5).score
     assert figures(out)["F1 of ham"] == round(score.f1, 4) and figures(out)["log loss"] == round(score.log_loss, 4)

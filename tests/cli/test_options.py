@@ -23,7 +23,7 @@ def test_what_is_not_given_is_left_to_the_model(ok, here):
     expected = {**default.features._get_params(), "analyzer": "char", "ngram_range": (3, 3)}
     assert load("m").features._get_params() == expected
     assert load("m").classifier._get_params() == default.classifier._get_params()
-    ok("train mail.jsonl --save m --t0 100")
+    ok("train mail.jsonl --save m --l2 1e-3")
     assert isinstance(load("m").classifier, PegasosClassifier)
 
 
@@ -67,7 +67,7 @@ def test_features_print_what_the_command_takes(ok, features):
         ("evaluate --delay -1", "--delay"),
         ("evaluate --text-field label mail.jsonl", "--text-field"),
         ("evaluate a.vw --features '{\"binary\": true}'", "--features"),
-        ("evaluate --classifier adaptive --t0 1", "--t0"),
+        ("evaluate --classifier adaptive --l2 1", "--l2"),
         ("evaluate --classifier pegasos --half-life 9", "--half-life"),
         ("evaluate --l2 1e-3 --learning-rate 1", "--learning-rate"),
         ("evaluate --classifier svm", "--classifier"),

@@ -357,7 +357,7 @@ def test_a_server_that_is_odd(tmp_path, trained, answers):
     (tmp_path / "password").write_text("secret-ann")
     shutil.copy(trained, tmp_path / "m")
     with servers.scripted(ANSWERS[answers]) as (port, connections):
-        at = ["imap", "--host", "127.0.0.1", "--port", str(port), "--no-tls", "--user", "ann", "--timeout", "0.3"]
+        at = ["imap", "--host", "127.0.0.1", "--port", str(port), "--tls", "never", "--user", "ann", "--timeout", "0.3"]
         arguments = [*at, "--password-file", str(tmp_path / "password"), "--model", str(tmp_path / "m")]
         done = run(*arguments, "--once")
         assert done.returncode == 1 and "Traceback" not in done.stderr and "secret" not in done.stderr
@@ -430,7 +430,7 @@ def test_ways_to_give_the_password(box, monkeypatch):
 
 
 def test_starttls(box):
-    arguments = box.arguments("--once", "--starttls")
+    arguments = box.arguments("--once", "--tls", "starttls")
     arguments[arguments.index("--port") + 1] = str(box.server.plain_port)
     assert run(*arguments).returncode == 0
     arguments[arguments.index("--host") + 1] = "localhost"

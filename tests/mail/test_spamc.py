@@ -129,7 +129,8 @@ def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, begin, tmp_p
         (["--spamd", "localhost:x"], "is no address"),
         (["--spamd", "127.0.0.1:70000"], "is no address"),
         (["--user-models", "users"], "it goes with --spamd"),
-        (["--spamd", "0", "--spamd-learn-common"], "it goes with --user-models"),
+        (["--spamd", "0", "--spamd-teach", "users"], "users goes with --user-models"),
+        (["--spamd-teach", "none"], "it goes with --spamd"),
         (["--spamd", "/dev/null"], "is no socket"),
     ],
 )
