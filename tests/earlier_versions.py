@@ -12,7 +12,7 @@ from stream_pegasos import MailFeatures, TextClassifier
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.verdict import Verdicts
 from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 
 SPAM = "Message-ID: <s{0}@x>\nFrom: a{0}@win.example\nSubject: prize\n\nClaim your free prize no {0} now\n"
 HAM = "Message-ID: <h{0}@x>\nFrom: b{0}@work.example\nSubject: lunch\n\nShall we have lunch at noon, {0}?\n"
@@ -39,7 +39,7 @@ def served(path, model=None):
     """A service that keeps its checkpoint there, and goes on from it."""
     checkpoints = Checkpoints(path, seconds=10_000)
     resumed, progress = checkpoints.resume() or (model, None)
-    return Service(resumed, checkpoints, progress)
+    return LiveLearner(resumed, checkpoints, progress)
 
 
 def watched(path):

@@ -254,11 +254,13 @@ async def answer_to(app, request):
 
 def check_http(requests, random):
     """The answer is a success or names the client's fault, in one line of JSON; then the model is as it was before."""
-    from stream_pegasos.service import Limits, Service, create_app
+    from stream_pegasos.operation.limits import Limits
+    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.service import create_app
 
     limits = Limits(body=4000, text=1000, batch=20, seconds=0.01)
     model = TextClassifier(classifier=AdaptiveClassifier(max_features=random.choice([200, None])))
-    service = Service(model, limits=limits, token=random.choice([None, fuzz_inputs.TOKEN]))
+    service = LiveLearner(model, limits=limits, token=random.choice([None, fuzz_inputs.TOKEN]))
     app = create_app(service, random.choice([("*",), ("localhost", "127.0.0.1")]))
     secrets = [b"Traceback", b'File "', os.path.dirname(stream_pegasos.__file__).encode(), fuzz_inputs.TOKEN.encode()]
 
@@ -287,10 +289,11 @@ def check_spamd(requests, random):
     from stream_pegasos.mail.spamd import Spamd
     from stream_pegasos.mail.users import UserModels
     from stream_pegasos.mail.verdict import Verdicts
-    from stream_pegasos.service import Limits, Service
+    from stream_pegasos.operation.limits import Limits
+    from stream_pegasos.operation.live_learner import LiveLearner
 
     model = TextClassifier(MailFeatures(), AdaptiveClassifier(max_features=500))
-    service = Service(model, limits=Limits(body=fuzz_inputs.LARGEST, seconds=0.05))
+    service = LiveLearner(model, limits=Limits(body=fuzz_inputs.LARGEST, seconds=0.05))
 
     async def check_all(folder):
         users = UserModels(service, random.choice([None, folder]), most_loaded=1)

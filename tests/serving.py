@@ -11,6 +11,7 @@ import pytest
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 httpx = pytest.importorskip("httpx")
@@ -18,7 +19,7 @@ pytest.importorskip("msgspec")
 pytest.importorskip("prometheus_client")
 testclient = pytest.importorskip("starlette.testclient")
 
-from stream_pegasos.service import Service, create_app  # noqa: E402 which needs what may be missing
+from stream_pegasos.service import create_app  # noqa: E402 which needs what may be missing
 
 STREAM = list(synthetic(n=300, seed=6))
 MESSAGES = [{"text": text, "label": label} for text, label in STREAM]
@@ -95,7 +96,7 @@ def refused(response, status, word):
 def resumed(path, **options):
     checkpoints = Checkpoints(path, **options)
     model, progress = checkpoints.resume() or (TextClassifier(), None)
-    return Service(model, checkpoints, progress)
+    return LiveLearner(model, checkpoints, progress)
 
 
 def figures(monitor):

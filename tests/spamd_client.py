@@ -13,7 +13,8 @@ pytest.importorskip("lxml")
 from stream_pegasos.mail.spamd import Spamd
 from stream_pegasos.mail.users import UserModels
 from stream_pegasos.mail.verdict import Verdicts
-from stream_pegasos.service import Limits, Service
+from stream_pegasos.operation.limits import Limits
+from stream_pegasos.operation.live_learner import LiveLearner
 
 SPAM = b"Message-ID: <s@x>\nFrom: a@win.example\nSubject: prize\n\nClaim your free prize now\n"
 HAM = b"Message-ID: <h@x>\nFrom: b@work.example\nSubject: lunch\n\nShall we have lunch at noon?\n"
@@ -22,7 +23,7 @@ HAM = b"Message-ID: <h@x>\nFrom: b@work.example\nSubject: lunch\n\nShall we have
 @asynccontextmanager
 async def answering(model, limits=None, folder=None, may_teach=True, **options):
     """The service, with the port of its spamd as an attribute."""
-    service = Service(copy.deepcopy(model), limits=limits or Limits(seconds=20))
+    service = LiveLearner(copy.deepcopy(model), limits=limits or Limits(seconds=20))
     users = UserModels(service, folder, **options)
     listener = socket.create_server(("127.0.0.1", 0))
     service.users, service.port = users, listener.getsockname()[1]

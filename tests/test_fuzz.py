@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from stream_pegasos.operation.live_learner import LiveLearner
+
 fuzz = pytest.importorskip("fuzz", reason="alarms and limits of memory need POSIX", exc_type=ImportError)
 
 
@@ -40,7 +42,7 @@ def test_a_failure_is_told_with_its_input(monkeypatch, capsys):
 
 def test_requests_that_once_failed(capsys):
     service = pytest.importorskip("stream_pegasos.service", exc_type=ImportError)
-    app = service.create_app(service.Service(fuzz.TextClassifier()))
+    app = service.create_app(LiveLearner(fuzz.TextClassifier()))
     json, huge = (b"content-type", b"application/json"), (b"content-length", b"9" * 5000)
     cases = [("/predict", [json, huge], "whole", 413), ("/predict", [json], "disconnect", 400)]
     for path, headers, end, status in [*cases, ("/learn", [json], "disconnect", 400)]:

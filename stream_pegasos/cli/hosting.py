@@ -18,7 +18,7 @@ from stream_pegasos.cli.options import service_field
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
-    from stream_pegasos.service import Service
+    from stream_pegasos.operation.live_learner import LiveLearner
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def labels_for(learner: Any, listed: "tuple[Label, ...] | None") -> "tuple[Label
 
 
 def serve_page(
-    service: "Service",
+    service: "LiveLearner",
     hosts: tuple[str, ...],
     hosting: HostingOptions,
     doing: str,

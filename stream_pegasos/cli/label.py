@@ -52,7 +52,7 @@ def label(given: LabelOptions) -> None:
     """
     from stream_pegasos.evaluation.chunks import predict_learn
     from stream_pegasos.operation.active_learning import ActiveLearning, is_asked
-    from stream_pegasos.service import Service
+    from stream_pegasos.operation.live_learner import LiveLearner
 
     if given.load and given.save and file_itself(given.load) == file_itself(given.save):
         raise Failure(f"{given.save}: the labels would be learned twice when the command goes on; save to another file")
@@ -62,15 +62,16 @@ def label(given: LabelOptions) -> None:
     asked = Stream(given.file, given.stream)
     if asked.format in DICT_FORMATS:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
+    token = given.hosting.token()
+    hosts = given.hosting.hosts(token)
     learner = model_to_continue(asked, given.load, given.vectors)
     given.descriptions.learn(learner, asked.listed)
-    token, allowed = given.hosting.token(), labels_for(learner, asked.listed)
-    hosts = given.hosting.hosts(token)
+    allowed = labels_for(learner, asked.listed)
     written = options.StreamOptions(format="jsonl", text_field="text", label_field="label", labels=given.stream.labels)
     source, before = Input(asked, learner, unlabelled=True), Input(Stream(str(output), written), learner)
     with closing(source), closing(Labels(output)) as labels, Interrupt() as interrupt, suppress(KeyboardInterrupt):
         waiting = ActiveLearning(10_000, given.hosting.take_back_seconds, of_file=True, store=labels)
-        service = Service(learner, token=token, active_learning=waiting, labels=allowed)
+        service = LiveLearner(learner, token=token, active_learning=waiting, labels=allowed)
         with naming(output):
             given_before = labels.go_on(before)
             for block in predict_learn(learner, given_before, before.refuse):

@@ -77,7 +77,7 @@ def serve(given: ServeOptions) -> None:
       stream-pegasos serve --checkpoint mail.safetensors --spamd 127.0.0.1:783
     """
     from stream_pegasos.operation.active_learning import ActiveLearning
-    from stream_pegasos.service import Service
+    from stream_pegasos.operation.live_learner import LiveLearner
 
     if given.begin is not None and given.load is not None:
         raise click.BadParameter(f"{given.begin} is the model to continue with", param_hint="--load")
@@ -98,7 +98,7 @@ def serve(given: ServeOptions) -> None:
             )
         check_mails(given.spamd, given.verdicts, learner)
         active_learning = ActiveLearning(given.queue, given.hosting.take_back_seconds)
-        make = partial(Service, sync=given.sync, labels=labels_for(learner, listed))
+        make = partial(LiveLearner, sync=given.sync, labels=labels_for(learner, listed))
         new = "a new model of mails (--spamd)" if given.spamd.spamd else "a new model"
         begun_with = f"the model {load.resolve()}" if load else new
         try:

@@ -16,7 +16,7 @@ from stream_pegasos.cli.options import CheckpointOptions
 
 if TYPE_CHECKING:
     from stream_pegasos.mail.users import Make
-    from stream_pegasos.service import Service
+    from stream_pegasos.operation.live_learner import LiveLearner
 
 MOST_USER_MODELS = 100  # in memory at a time: one of a small mail system takes some 2 MB, a large one 20 MB
 Beside = Callable[[], AbstractAsyncContextManager[Any]]
@@ -68,7 +68,7 @@ def check_mails(options: SpamdOptions, verdicts: VerdictOptions, learner: Any) -
 
 @contextmanager
 def spamd_beside(
-    options: SpamdOptions, verdicts: VerdictOptions, kept: CheckpointOptions, service: "Service", make: "Make"
+    options: SpamdOptions, verdicts: VerdictOptions, kept: CheckpointOptions, service: "LiveLearner", make: "Make"
 ) -> Iterator[Beside]:
     """Yield the server of mails beside HTTP. It listens at once, so that a wrong address fails before all else."""
     if options.spamd is None:

@@ -35,7 +35,7 @@ from stream_pegasos.mail.protocol import (
 from stream_pegasos.mail.users import UserModels
 from stream_pegasos.mail.verdict import HAM, SPAM, UNSURE, Verdict, Verdicts, message_of
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.service.work import EndingError, Service
+from stream_pegasos.operation.live_learner import EndingError, LiveLearner
 
 __all__ = ["Spamd", "verdict_of"]
 
@@ -45,7 +45,7 @@ LINGER = 1.0  # seconds in which a client that is still sending may read its ans
 
 
 class Spamd:
-    """Answers SpamAssassin's protocol by a service.
+    """Answers SpamAssassin's protocol by a live learner.
 
     Each connection brings one request. A client has `Limits.seconds` to send it, and as many to take the answer. Beyond
     the limit of connections a client is told to try again.
@@ -132,8 +132,8 @@ class Spamd:
             raise RefusalError(EX_TIMEOUT, "the request did not come in time") from None
         if asked.command == "TELL":
             return await self._tell(asked, mail)
-        async with self._users.serving(asked.user) as service:
-            verdict = await verdict_of(service, self._verdicts, mail, explains=asked.command != "CHECK")
+        async with self._users.serving(asked.user) as learner:
+            verdict = await verdict_of(learner, self._verdicts, mail, explains=asked.command != "CHECK")
         self._users.common.n_verdicts[verdict.outcome] += 1  # of all users
         return answer(asked, mail, verdict)
 
@@ -174,22 +174,22 @@ class Spamd:
             raise RefusalError(EX_DATAERR, "there is no mail")
         if not self._users.may_teach(asked.user):
             return tell_answer(False, False)
-        async with self._users.serving(asked.user, teaches=True) as service:
-            x, id = await _parsed(mail, service.model), mail_id(mail)
+        async with self._users.serving(asked.user, teaches=True) as learner:
+            x, id = await _parsed(mail, learner.model), mail_id(mail)
             if asked.removes:
-                (outcome,) = await service.unlearn([x], [id])
+                (outcome,) = await learner.unlearn([x], [id])
                 return tell_answer(False, outcome != "unknown")
             label = SPAM if asked.label == "spam" else HAM
-            (answered,) = await service.learn([(x, label)], [id])
+            (answered,) = await learner.learn([(x, label)], [id])
             return tell_answer(answered["learned"], False)
 
 
-async def verdict_of(service: Service, verdicts: Verdicts, mail: bytes, explains: bool = True) -> Verdict:
-    """The verdict of a service on a mail, with or without the words that decided."""
-    x = await _parsed(mail, service.model)
-    (predicted,) = await service.predict([x], [mail_id(mail)])
-    with service.monitor.lock:
-        model = service.model  # which may have been replaced meanwhile
+async def verdict_of(learner: LiveLearner, verdicts: Verdicts, mail: bytes, explains: bool = True) -> Verdict:
+    """The verdict of a learner on a mail, with or without the words that decided."""
+    x = await _parsed(mail, learner.model)
+    (predicted,) = await learner.predict([x], [mail_id(mail)])
+    with learner.monitor.lock:
+        model = learner.model  # which may have been replaced meanwhile
         return verdicts.of(model, predicted, verdicts.words(model, x) if explains else ())
 
 

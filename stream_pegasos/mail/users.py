@@ -14,19 +14,19 @@ from typing import Any
 from urllib.parse import quote
 
 from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.service.work import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 
 __all__ = ["UserModels"]
 
 FILE = "mail.safetensors"
 
-# Makes a service of a model, its checkpoints and the progress in the newest one.
-Make = Callable[[Any, Checkpoints, Any], Service]
+# Makes a learner of a model, its checkpoints and the progress in the newest one.
+Make = Callable[[Any, Checkpoints, Any], LiveLearner]
 
 
 @dataclass(eq=False)
 class _Loaded:
-    service: Service
+    learner: LiveLearner
     n_using: int = 0
     is_changed: bool = False
 
@@ -40,11 +40,11 @@ class UserModels:
     Parameters
     ----------
     common
-        The service for users who have no folder, or have taught nothing.
+        The learner for users who have no folder, or have taught nothing.
     folder
         The parent of the users' folders, each of which is called by `folder_name`; `None` if all have the common model.
     make
-        Makes a service.
+        Makes a learner.
     most_loaded
         How many models of users are in memory at a time, at least 1.
     checkpoints
@@ -55,9 +55,9 @@ class UserModels:
 
     def __init__(
         self,
-        common: Service,
+        common: LiveLearner,
         folder: Path | None = None,
-        make: Make = Service,
+        make: Make = LiveLearner,
         most_loaded: int = 100,
         checkpoints: Callable[[Path], Checkpoints] = Checkpoints,
         learns_common: bool = False,
@@ -84,8 +84,8 @@ class UserModels:
             return None
 
     @asynccontextmanager
-    async def serving(self, user: str, teaches: bool = False) -> AsyncIterator[Service]:
-        """The service for a user, which stays in memory meanwhile.
+    async def serving(self, user: str, teaches: bool = False) -> AsyncIterator[LiveLearner]:
+        """The learner for a user, which stays in memory meanwhile.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class UserModels:
         loaded.n_using += 1
         loaded.is_changed |= teaches
         try:
-            yield loaded.service
+            yield loaded.learner
         finally:
             loaded.n_using -= 1
             self._released.set()
@@ -123,12 +123,12 @@ class UserModels:
                 else:
                     await self._close(idle)
             if name not in self._loaded:
-                service = await asyncio.to_thread(self._resumed, name)
-                service.start()
-                self._loaded[name] = _Loaded(service, is_changed=service.n_learned_again > 0)
+                learner = await asyncio.to_thread(self._resumed, name)
+                learner.start()
+                self._loaded[name] = _Loaded(learner, is_changed=learner.n_learned_again > 0)
             return self._loaded[name]
 
-    def _resumed(self, name: str) -> Service:
+    def _resumed(self, name: str) -> LiveLearner:
         assert self._folder is not None
         checkpoints = self._checkpoints(self._folder / name / FILE)
         checkpoints.claim()
@@ -148,9 +148,9 @@ class UserModels:
 
     async def _close(self, name: str) -> None:
         loaded = self._loaded.pop(name)
-        await loaded.service.finish()
+        await loaded.learner.finish()
         with suppress(OSError):  # which was logged
-            await asyncio.to_thread(loaded.service.close, loaded.is_changed)
+            await asyncio.to_thread(loaded.learner.close, loaded.is_changed)
 
     async def close(self) -> None:
         """Close all models of users."""

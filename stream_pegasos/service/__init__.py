@@ -12,8 +12,6 @@ except ImportError as error:
     raise missing("the service", "service", error) from None
 
 from stream_pegasos.service.app import LOOPBACK, create_app
-from stream_pegasos.service.limits import Limits
 from stream_pegasos.service.server import serve
-from stream_pegasos.service.work import Service
 
-__all__ = ["LOOPBACK", "Limits", "Service", "create_app", "serve"]
+__all__ = ["LOOPBACK", "create_app", "serve"]

@@ -17,13 +17,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.labelling import learning_as_given
 from stream_pegasos.service.messages import as_json
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.middleware import RequestMiddleware
 from stream_pegasos.service.openapi import openapi
 from stream_pegasos.service.operations import operations_of
-from stream_pegasos.service.work import Service
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {"/": "index.html", **{f"/{file.name}": file.name for file in sorted(PAGE.glob("*.[cj]s*"))}}
@@ -40,7 +40,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")  # as they stand in a Host header
 
 
 def create_app(
-    service: Service,
+    learner: LiveLearner,
     hosts: tuple[str, ...] = ("*",),
     beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
 ) -> Starlette:
@@ -48,7 +48,7 @@ def create_app(
 
     Parameters
     ----------
-    service
+    learner
         The model at work.
     hosts
         The host names that requests may use. Other names are refused, such as one that a stranger's web page points
@@ -59,22 +59,22 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        service.start()
+        learner.start()
         gc.freeze()  # the collector need not look through objects that stay while requests wait
-        async with learning_as_given(service), beside():
+        async with learning_as_given(learner), beside():
             yield
-            await service.finish()
+            await learner.finish()
         gc.unfreeze()
         try:
-            await asyncio.to_thread(service.close)
+            await asyncio.to_thread(learner.close)
         except OSError as error:
             print(f"stream-pegasos: {error}", file=sys.stderr, flush=True)
 
-    metrics = Metrics(service)
-    operations = operations_of(service, metrics)
+    metrics = Metrics(learner)
+    operations = operations_of(learner, metrics)
 
     async def describe(request: Request) -> Response:
-        return as_json(openapi(operations, service))
+        return as_json(openapi(operations, learner))
 
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -82,18 +82,18 @@ def create_app(
 
     app = Starlette(
         routes=[
-            *(operation.route(service) for operation in operations),
+            *(operation.route(learner) for operation in operations),
             Route("/openapi.json", describe),
             *(Route(path, _page(PAGE / name)) for path, name in PAGE_FILES.items()),
         ],
         middleware=[
-            Middleware(RequestMiddleware, service=service, metrics=metrics, open_paths=OPEN_PATHS, hosts=hosts)
+            Middleware(RequestMiddleware, learner=learner, metrics=metrics, open_paths=OPEN_PATHS, hosts=hosts)
         ],
         exception_handlers={HTTPException: refuse},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # a redirect would go to the address in the request's Host header
-    app.state.finish = service.finish
+    app.state.finish = learner.finish
     return app
 
 

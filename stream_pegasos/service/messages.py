@@ -22,8 +22,8 @@ from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.mail_text.features import Mail, bytes_of
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.service.limits import LONGEST_ID, Allowed
-from stream_pegasos.service.work import Service
+from stream_pegasos.operation.limits import LONGEST_ID, Allowed
+from stream_pegasos.operation.live_learner import LiveLearner
 
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
 DEEPEST = 50  # values within values of a field
@@ -246,7 +246,7 @@ class Batch(NamedTuple):
     is_list: bool  # or else one by itself
 
 
-def batch_of(sent: Any, service: Service, limits: Allowed) -> Batch:
+def batch_of(sent: Any, learner: LiveLearner, limits: Allowed) -> Batch:
     """The messages of a request, of which some are known by their ids.
 
     Raises
@@ -258,8 +258,8 @@ def batch_of(sent: Any, service: Service, limits: Allowed) -> Batch:
     messages = sent if isinstance(sent, list) else [sent]
     _check_number(len(messages), "messages", limits)
     ids = [None if message.id is UNSET else message.id for message in messages]
-    X = _contents(messages, ids, service, is_list)
-    mail_field, fields = service.mail_field, service.fields
+    X = _contents(messages, ids, learner, is_list)
+    mail_field, fields = learner.mail_field, learner.fields
     if mail_field is not None:
         ids = [_id_of_mail(x, mail_field) if id is None else id for id, x in zip(ids, X, strict=True)]
     for i, x in enumerate(X):
@@ -269,25 +269,25 @@ def batch_of(sent: Any, service: Service, limits: Allowed) -> Batch:
             _check_text(x, f"message {i}", limits)
         if fields:
             try:
-                service.model.features.read(x)
+                learner.model.features.read(x)
             except (TypeError, ValueError) as error:
                 raise HTTPException(422, f"message {i}: {error}") from None
     return Batch(messages, X, ids, is_list)
 
 
-def _contents(messages: Sequence[Any], ids: list[Id | None], service: Service, is_list: bool) -> list[Any]:
+def _contents(messages: Sequence[Any], ids: list[Id | None], learner: LiveLearner, is_list: bool) -> list[Any]:
     X = [message.x for message in messages]
     bare = [i for i, x in enumerate(X) if x is None]
-    known = service.messages_from([ids[i] for i in bare]) if bare else []
+    known = learner.messages_from([ids[i] for i in bare]) if bare else []
     for i, x in zip(bare, known, strict=True):
         if x is None:
-            what = ", ".join(service.fields) or "text"
+            what = ", ".join(learner.fields) or "text"
             where = f"{i}.{what}" if is_list else what
             kept = f"nothing is kept of a message with this id; send its {what}"
             reason = "there is none, and no id" if ids[i] is None else kept
             raise HTTPException(422, f"{where}: {reason}")
         X[i] = x
-    return X if service.mail_field is None else [_with_mail(x, service.mail_field) for x in X]
+    return X if learner.mail_field is None else [_with_mail(x, learner.mail_field) for x in X]
 
 
 def _check_number(n: int, what: str, limits: Allowed) -> None:

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from stream_pegasos.evaluation.tallies import spelled
 from stream_pegasos.operation.answers import shown
-from stream_pegasos.service.work import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 
 MOST_CLASSES = 20  # that have counters of their own
 OTHERS = "other"
@@ -22,8 +22,8 @@ class Metrics:
 
     PATHS: tuple[Literal["/predict", "/learn", "/explain"], ...] = ("/predict", "/learn", "/explain")
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, learner: LiveLearner) -> None:
+        self._learner = learner
         self._registry = prometheus_client.CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self._registry)
         prometheus_client.PlatformCollector(registry=self._registry)
@@ -51,32 +51,32 @@ class Metrics:
 
     def collect(self) -> Iterator[Any]:
         """The metrics of the model, as they are now."""
-        with self._service.monitor.lock:  # as another thread may be learning
+        with self._learner.monitor.lock:  # as another thread may be learning
             return iter([*self._of_model()])
 
     def _of_model(self) -> Iterator[Any]:
-        service, score, model = self._service, self._service.monitor.score, self._service.model
+        learner, score, model = self._learner, self._learner.monitor.score, self._learner.model
         yield _counter("messages_learned", "Messages predicted, then learned.", score.n)
         yield _counter("messages_unanswered", "Of these, those that had no answer yet.", score.n_unanswered)
-        yield _counter("predictions", "Messages only predicted.", service.monitor.n_predictions)
-        yield _counter("failed_requests", "Requests that failed, also of spamd's protocol.", service.monitor.n_failed)
-        yield _gauge("failing", "Whether checkpoints or the journal cannot be written.", service.health() != "ok")
+        yield _counter("predictions", "Messages only predicted.", learner.monitor.n_predictions)
+        yield _counter("failed_requests", "Requests that failed, also of spamd's protocol.", learner.monitor.n_failed)
+        yield _gauge("failing", "Whether checkpoints or the journal cannot be written.", learner.health() != "ok")
         yield _counter("drifts", "Drifts detected.", model.n_drifts)
         yield _gauge("features", "Features that the model knows.", model.n_features)
         yield _gauge("classes", "Labels that the model knows.", len(model.classes))
         for name, value in score.metrics().items():
             newest = f" of the newest {score.window} messages" if name.startswith("window_") else ""
             yield _gauge(name, f"Prequential {spelled(name)}{newest}.", value)
-        if service.checkpoints is not None:
-            yield _counter("checkpoint_failures", "Checkpoints that failed.", service.checkpoints.n_failures)
-            if service.checkpoints.written_at is not None:
-                age = monotonic() - service.checkpoints.written_at
+        if learner.checkpoints is not None:
+            yield _counter("checkpoint_failures", "Checkpoints that failed.", learner.checkpoints.n_failures)
+            if learner.checkpoints.written_at is not None:
+                age = monotonic() - learner.checkpoints.written_at
                 yield _gauge("checkpoint_age_seconds", "Time since the last checkpoint.", age)
         yield from self._of_classes()
         mails = CounterMetricFamily(
             "stream_pegasos_mails", "Mails asked about by spamd's protocol.", labels=["verdict"]
         )
-        for verdict, count in service.n_verdicts.items():
+        for verdict, count in learner.n_verdicts.items():
             mails.add_metric([verdict], count)
         yield mails
 
@@ -84,8 +84,8 @@ class Metrics:
         """Counters by class. The commonest classes of the first scrape keep their counters, as a counter must never
         decrease; all others share one.
         """
-        tally = self._service.monitor.score.tally
-        for row in self._service.monitor.score.of_classes(MOST_CLASSES):
+        tally = self._learner.monitor.score.tally
+        for row in self._learner.monitor.score.of_classes(MOST_CLASSES):
             if len(self._classes) < MOST_CLASSES:
                 self._classes.setdefault(row.label, _called(row.label))
         called = [self._classes.get(label, OTHERS) for label in tally.labels]

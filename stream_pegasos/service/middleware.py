@@ -10,9 +10,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.messages import as_json
 from stream_pegasos.service.metrics import Metrics
-from stream_pegasos.service.work import Service
 
 
 class RequestMiddleware:
@@ -22,7 +22,7 @@ class RequestMiddleware:
     ----------
     app
         What answers the requests.
-    service
+    learner
         The model at work, which has the token.
     metrics
         What counts and times the requests.
@@ -33,10 +33,10 @@ class RequestMiddleware:
     """
 
     def __init__(
-        self, app: Any, service: Service, metrics: Metrics, open_paths: set[str], hosts: tuple[str, ...]
+        self, app: Any, learner: LiveLearner, metrics: Metrics, open_paths: set[str], hosts: tuple[str, ...]
     ) -> None:
-        self._app, self._service, self._metrics, self._open_paths = app, service, metrics, open_paths
-        self._token = None if service.token is None else service.token.encode()
+        self._app, self._learner, self._metrics, self._open_paths = app, learner, metrics, open_paths
+        self._token = None if learner.token is None else learner.token.encode()
         names = [re.escape(host.lower()).replace(r"\*", ".*") for host in hosts]
         self._host = re.compile(rf"({'|'.join(names)})(:\d*)?".encode(), re.IGNORECASE)
 
@@ -60,7 +60,7 @@ class RequestMiddleware:
                 await as_json({"detail": "internal error"}, 500)(scope, receive, watch)
         finally:
             if status >= 400:
-                self._service.monitor.n_failed += 1
+                self._learner.monitor.n_failed += 1
             self._metrics.observe(scope["path"], status, perf_counter() - start)
 
     def _refusal(self, scope: Any) -> Response | None:

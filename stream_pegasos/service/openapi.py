@@ -14,9 +14,9 @@ from starlette.types import Receive, Scope, Send
 
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.tallies import CLASSES, LABELS, ORDERED
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.bodies import receive_body
 from stream_pegasos.service.messages import decoded, message_of_mail, parameters
-from stream_pegasos.service.work import Service
 
 JSON, MAIL = "application/json", "message/rfc822"
 BYTES = {"type": "string", "format": "binary"}
@@ -38,16 +38,16 @@ class Operation:
     examples: Callable[[str], Examples] = lambda kind: {}  # that work, for a kind of model
     refusals: dict[str, str] = field(default_factory=dict)  # what statuses mean
 
-    def route(self, service: Service) -> Route:
-        return Route(self.path, Endpoint(self, service), methods=[self.method])
+    def route(self, learner: LiveLearner) -> Route:
+        return Route(self.path, Endpoint(self, learner), methods=[self.method])
 
 
 class Endpoint:
     """An operation as an ASGI application, which the router calls directly."""
 
-    def __init__(self, operation: Operation, service: Service) -> None:
-        self._operation, self._service = operation, service
-        self._limits = None if operation.takes is None else service.limits.of[operation.path]
+    def __init__(self, operation: Operation, learner: LiveLearner) -> None:
+        self._operation, self._learner = operation, learner
+        self._limits = None if operation.takes is None else learner.limits.of[operation.path]
         self._decoder = None if operation.takes is None else msgspec.json.Decoder(operation.takes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,9 +57,9 @@ class Endpoint:
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         operation = self._operation
         if self._decoder is not None and self._limits is not None:
-            field = self._service.mail_field if operation.takes_mail else None
+            field = self._learner.mail_field if operation.takes_mail else None
             types = (JSON,) if field is None else (JSON, MAIL)
-            type, body = await receive_body(scope, receive, types, self._limits.body, self._service.limits.seconds)
+            type, body = await receive_body(scope, receive, types, self._limits.body, self._learner.limits.seconds)
             if field is not None and type == MAIL:
                 query = QueryParams(scope["query_string"])
                 return await operation.handler(message_of_mail(body, query, field, operation.takes))
@@ -69,14 +69,14 @@ class Endpoint:
         return await operation.handler()
 
 
-def openapi(operations: Sequence[Operation], service: Service) -> dict[str, Any]:
+def openapi(operations: Sequence[Operation], learner: LiveLearner) -> dict[str, Any]:
     """All operations, with examples for the kind of model that is served."""
     types = [each for one in operations for each in (one.query, one.takes, one.answers) if each is not None]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, Any] = {}
     for one in operations:
-        examples = one.examples(service.kind)
+        examples = one.examples(learner.kind)
         described: dict[str, Any] = {"summary": one.summary}
         if one.query is not None:
             asked = components.pop(one.query.__name__)["properties"]
@@ -86,7 +86,7 @@ def openapi(operations: Sequence[Operation], service: Service) -> dict[str, Any]
             ]
         if one.takes is not None:
             sent = _content(schema_of[one.takes], {name: sent for name, (sent, _) in examples.items()})
-            if one.takes_mail and service.mail_field is not None:
+            if one.takes_mail and learner.mail_field is not None:
                 sent["content"][MAIL] = {"schema": BYTES}
             described["requestBody"] = {"required": True, **sent}
         answer = _content(schema_of.get(one.answers), {name: answer for name, (_, answer) in examples.items()})
@@ -103,7 +103,7 @@ def openapi(operations: Sequence[Operation], service: Service) -> dict[str, Any]
         "paths": paths,
         "components": {"schemas": components},
     }
-    if service.token is not None:
+    if learner.token is not None:
         whole["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         whole["security"] = [{"token": []}]
     return whole

@@ -11,8 +11,10 @@ from msgspec import UNSET
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from stream_pegasos import __version__
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.encoders import EncoderAwayError
+from stream_pegasos.operation.live_learner import EndingError, LiveLearner
 from stream_pegasos.service.labelling import Labelling
 from stream_pegasos.service.messages import (
     ClassesAsked,
@@ -39,7 +41,6 @@ from stream_pegasos.service.messages import (
 )
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.openapi import Operation, describing, explaining, learning, predicting, teaching
-from stream_pegasos.service.work import EndingError, Service
 
 LONGEST_FAULT = 500  # characters
 
@@ -86,12 +87,12 @@ def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
         raise HTTPException(503, str(error)) from None
 
 
-def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
+def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     """All operations of a service, the most frequent first."""
-    operations, labelling, limits = list[Operation](), Labelling(service), service.limits.of
+    operations, labelling, limits = list[Operation](), Labelling(learner), learner.limits.of
 
     def one_or_many(kind: type[Message]) -> Any:
-        one = with_content(kind, service.fields)
+        one = with_content(kind, learner.fields)
         return one | list[one]  # type: ignore[valid-type]
 
     def operation(name: str, summary: str, **described: Any) -> Callable[[Handler], Handler]:
@@ -113,10 +114,10 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def predict(sent: Any) -> Response:
-        batch = batch_of(sent, service, limits["/predict"])
+        batch = batch_of(sent, learner, limits["/predict"])
         try:  # not by `refusing`, which takes a hundredth of the time of this, the most frequent operation
-            service.labels.check_size(len(batch.X))
-            answers = await service.predict(batch.X, batch.ids)
+            learner.labels.check_size(len(batch.X))
+            answers = await learner.predict(batch.X, batch.ids)
         except ValueError as error:
             raise HTTPException(422, str(error)[:LONGEST_FAULT]) from None
         except EncoderAwayError as error:
@@ -134,20 +135,20 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     )
     async def learn(sent: Any) -> Response:
         allowed = limits["/learn"]
-        batch = batch_of(sent, service, allowed)
-        meant = service.labels_meant
+        batch = batch_of(sent, learner, allowed)
+        meant = learner.labels_meant
         examples: list[Labelled] = [
-            (x, labels_as_read(message.label, service.kind, i, batch.is_list, meant, allowed), message.weight)
+            (x, labels_as_read(message.label, learner.kind, i, batch.is_list, meant, allowed), message.weight)
             for i, (x, message) in enumerate(zip(batch.X, batch.messages, strict=True))
         ]
         with refusing(kept="what is learned cannot be kept"):
-            answers = await service.learn(examples, batch.ids)
+            answers = await learner.learn(examples, batch.ids)
         return answer_with(answers, batch)
 
     @operation(
         "POST /explain",
         "Why a message is predicted as it is",
-        takes=with_content(QuestionedMessage, service.fields),
+        takes=with_content(QuestionedMessage, learner.fields),
         takes_mail=True,
         answers=Explanation,
         examples=explaining,
@@ -155,11 +156,11 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     )
     async def explain(message: Any) -> Response:
         allowed = limits["/explain"]
-        (x,) = batch_of(message, service, allowed).X
-        meant = service.labels_meant
+        (x,) = batch_of(message, learner, allowed).X
+        meant = learner.labels_meant
         label = None if message.label is UNSET else label_as_read(message.label, "label", meant, allowed)
         with refusing(unknown=422):
-            return as_json(await service.explain(x, label))
+            return as_json(await learner.explain(x, label))
 
     @operation(
         "POST /describe",
@@ -170,9 +171,9 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def describe(sent: Any) -> Response:
-        descriptions = descriptions_of(sent, service.labels_meant, limits["/describe"])
+        descriptions = descriptions_of(sent, learner.labels_meant, limits["/describe"])
         with refusing(kept="what is learned cannot be kept"):
-            return as_json(await service.describe_labels(descriptions))
+            return as_json(await learner.describe_labels(descriptions))
 
     @operation(
         "GET /asked",
@@ -194,10 +195,10 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     async def teach(sent: Taught) -> Response:
         label = sent.label
         if label is not None:
-            label = labels_as_read(label, service.kind, 0, False, service.labels_meant, limits["/teach"])
+            label = labels_as_read(label, learner.kind, 0, False, learner.labels_meant, limits["/teach"])
         with refusing(unknown=404, kept="the label cannot be kept"):
             await labelling.teach(sent.number, label)
-        return as_json({"n_given": service.active_learning.n_given})
+        return as_json({"n_given": learner.active_learning.n_given})
 
     @operation(
         "POST /take-back",
@@ -210,7 +211,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     async def take_back(sent: TakenBack) -> Response:
         with refusing(unknown=404, kept="the label cannot be taken back"):
             await labelling.take_back(sent.number)
-        return as_json({"n_given": service.active_learning.n_given})
+        return as_json({"n_given": learner.active_learning.n_given})
 
     @operation(
         "GET /learned",
@@ -219,15 +220,15 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         examples=lambda kind: {"ids": (None, {"ids": ["mail:1", "mail:2", 17]})},
     )
     async def learned() -> Response:
-        return as_json({"ids": service.learned_ids()})
+        return as_json({"ids": learner.learned_ids()})
 
     @operation("GET /model", "What the model is")
     async def model() -> Response:
-        return as_json(service.describe())
+        return as_json({**learner.describe(), "version": __version__})
 
     @operation("GET /monitor", "All that the page shows")
     async def monitor() -> Response:
-        return as_json(service.view())
+        return as_json(learner.view())
 
     @operation(
         "GET /classes",
@@ -237,7 +238,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         refusals=OF_PARAMETERS,
     )
     async def classes(about: ClassesAsked) -> Response:
-        return as_json(service.classes(about.search, about.limit))
+        return as_json(learner.classes(about.search, about.limit))
 
     @operation(
         "GET /words",
@@ -248,7 +249,7 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
     )
     async def words(about: WordsAsked) -> Response:
         with refusing(unknown=404):
-            return as_json(service.words(label_of_query(about.label)))
+            return as_json(learner.words(label_of_query(about.label)))
 
     @operation(
         "GET /healthz",
@@ -257,8 +258,8 @@ def operations_of(service: Service, metrics: Metrics) -> list[Operation]:
         refusals={"503": "The journal fails, so nothing can be learned."},
     )
     async def healthz() -> Response:
-        status = service.health()
-        return as_json({"status": status}, 200 if service.can_learn else 503)
+        status = learner.health()
+        return as_json({"status": status}, 200 if learner.can_learn else 503)
 
     @operation("GET /metrics", "Metrics for Prometheus")
     async def show_metrics() -> Response:

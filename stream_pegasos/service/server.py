@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
-from stream_pegasos.service.limits import Limits
+from stream_pegasos.operation.limits import Limits
 
 
 def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:

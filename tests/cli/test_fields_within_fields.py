@@ -13,7 +13,7 @@ from serving import learn, predict, serving
 
 from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextClassifier, TextFeatures, Time, load
 from stream_pegasos.features.message import is_nothing
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.sklearn import OnlineTextClassifier
 
 ROWS = [({"text": "see this", "from": {"name": "ann"}}, "ham"), ({"text": "see this", "from": {"name": "bob"}}, "spam")]
@@ -41,7 +41,7 @@ def test_a_model_of_the_command_answers_the_same_everywhere(ok, here):
         assert dict(zip(found.classes, found.probabilities[0].tolist(), strict=True)) == pytest.approx(expected)
     assert model.predict_proba_one(NESTED[0]) == expected
     assert labels_of(ok("predict m m.jsonl")) == LABELS
-    with serving(Service(model)) as client:
+    with serving(LiveLearner(model)) as client:
         assert [answer["label"] for answer in predict(client, NESTED[:2])] == LABELS[:2]
         assert predict(client, NESTED[:2]) == predict(client, FLAT[:2])
         learn(client, {**NESTED[0], "label": "ham"})
@@ -123,7 +123,7 @@ def test_python_and_the_service_tell_of_it_once(met):
 
 
 def learn_by_service(model, messages):
-    with serving(Service(model)) as client:
+    with serving(LiveLearner(model)) as client:
         for begin in range(0, len(messages), 100):
             learn(client, [{**x, "label": "ham"} for x in messages[begin : begin + 100]])
 

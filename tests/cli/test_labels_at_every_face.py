@@ -12,7 +12,7 @@ from serving import ok as answered
 
 from stream_pegasos import TextClassifier, load
 from stream_pegasos.learners.label_meaning import LabelsMeant, known_label, label_meant
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import LabelFormat, read
 
 # What is given, the labels that are known, and the one that is meant.
@@ -125,10 +125,10 @@ BESIDE = [row for row in TABLE if len(row[1]) > 1 and row[2] in row[1] and not i
 
 @pytest.mark.parametrize(("given", "known", "expected"), BESIDE)
 def test_every_operation_of_the_service(given, known, expected):
-    with serving(Service(taught(known))) as client:
+    with serving(LiveLearner(taught(known))) as client:
         explained = answered(send(client, "/explain", {"text": "moon", "label": given}))["explained"]
         assert is_same(explained, expected)
-    service = Service(taught(known))
+    service = LiveLearner(taught(known))
     with serving(service) as client:
         learn(client, {"text": "moon", "label": given, "id": 1})
         learn(client, {"text": "moon", "label": expected, "id": 1})  # the same label: nothing to correct

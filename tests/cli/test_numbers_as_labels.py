@@ -16,7 +16,7 @@ from stream_pegasos import (
     TextClassifier,
     load,
 )
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 
 SAID = "these look like numbers to be predicted, ids or texts"
 
@@ -32,7 +32,7 @@ def test_the_command_and_run_tell_once(here):
 
 
 def test_the_service_tells_once():
-    with serving(Service(TextClassifier())) as client, pytest.warns(UserWarning, match=SAID) as told:
+    with serving(LiveLearner(TextClassifier())) as client, pytest.warns(UserWarning, match=SAID) as told:
         for begin in range(0, 500, 100):
             learn(client, [{"text": "a", "label": f"id{i}"} for i in range(begin, begin + 100)])
     assert len(told) == 1

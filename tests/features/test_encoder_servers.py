@@ -182,11 +182,11 @@ def test_a_run_that_is_stopped_while_it_waits_has_read_nothing(monkeypatch):
 def test_the_service_answers_503_and_learns_nothing():
     from serving import serving
 
-    from stream_pegasos.service import Service
+    from stream_pegasos.operation.live_learner import LiveLearner
 
     with embedding_server(Embeddings()) as server:
         model = TextClassifier(TextFeatures(vectors=server.address))
-        with serving(Service(model)) as client:
+        with serving(LiveLearner(model)) as client:
             assert client.post("/learn", json={"text": "win a prize", "label": "spam"}).status_code == 200
             server.fails = lambda request: (429, b"slow down")
             for operation, sent in [("predict", {}), ("learn", {"label": "ham"}), ("explain", {})]:

@@ -6,7 +6,7 @@ import re
 import zlib
 
 import pytest
-from spamd_client import HAM, SPAM, Limits, Service, Verdicts, answering, ask, exchange, request
+from spamd_client import HAM, SPAM, Limits, LiveLearner, Verdicts, answering, ask, exchange, request
 
 from stream_pegasos.mail.spamd import verdict_of
 from stream_pegasos.mail.users import folder_name
@@ -128,7 +128,7 @@ def test_a_mail_may_be_compressed_but_no_bomb(mail_model):
 
 
 def test_what_decided_is_asked_of_the_model_that_is_there_under_its_lock(mail_model):
-    service, seen = Service(mail_model), []
+    service, seen = LiveLearner(mail_model), []
     predict = service.predict
 
     async def predict_and_replace(*given):

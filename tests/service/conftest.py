@@ -6,9 +6,9 @@ def client():
     from serving import serving
 
     from stream_pegasos import TextClassifier
-    from stream_pegasos.service import Service
+    from stream_pegasos.operation.live_learner import LiveLearner
 
-    with serving(Service(TextClassifier())) as client:
+    with serving(LiveLearner(TextClassifier())) as client:
         yield client
 
 

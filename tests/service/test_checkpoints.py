@@ -22,8 +22,7 @@ from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Journal
 from stream_pegasos.operation.learning import Learning
-from stream_pegasos.service import Service
-from stream_pegasos.service.work import EndingError
+from stream_pegasos.operation.live_learner import EndingError, LiveLearner
 from stream_pegasos.streams import synthetic
 
 httpx = pytest.importorskip("httpx")
@@ -38,7 +37,7 @@ def killed(path, *, model=None, **options):
     """A service that nobody ends: what stands on the disk at some moment is what a kill leaves."""
     checkpoints = Checkpoints(path, seconds=1_000.0)
     model, progress = checkpoints.resume() or (model or TextClassifier(), None)
-    service = Service(model, checkpoints, progress, **options)
+    service = LiveLearner(model, checkpoints, progress, **options)
     service.checkpoints.close = lambda last: None  # no last checkpoint, nor any but those of `checkpoint`
     service.checkpoints.start = lambda snapshot, on_written: vars(checkpoints).update(on_written=on_written)
     service.start()
@@ -297,7 +296,7 @@ def test_the_command_goes_on_after_any_end(serve, number, tmp_path):
 
 def test_a_request_is_never_learned_in_part():
     """Who ends the service waits for the request at work; those that wait for it are refused."""
-    service = Service(TextClassifier())
+    service = LiveLearner(TextClassifier())
     large = [(message["text"] + " x" * 1_000, message["label"]) for message in MESSAGES]
 
     async def end_in_the_middle():

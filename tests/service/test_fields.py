@@ -5,7 +5,7 @@ from serving import learn, ok, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier, TextFeatures
 from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 
 SPAM = {"subject": "free", "body": "win a prize \ud800"}
 HAM = {"subject": "lunch?", "body": "are you free at noon"}
@@ -16,7 +16,7 @@ def model():
 
 
 def test_fields_come_by_their_names():
-    alone, service = model(), Service(model(), active_learning=ActiveLearning(seconds=0))
+    alone, service = model(), LiveLearner(model(), active_learning=ActiveLearning(seconds=0))
     alone.learn_many([SPAM, HAM] * 5, ["spam", "ham"] * 5)
     with serving(service) as client:
         learn(client, [{**SPAM, "label": "spam"}, {**HAM, "label": "ham"}] * 5)
@@ -39,7 +39,7 @@ def test_fields_come_by_their_names():
 
 
 def test_what_is_refused():
-    with serving(Service(model())) as client:
+    with serving(LiveLearner(model())) as client:
         refused(send(client, "/predict", {"id": 7}), 422, "subject, body: nothing is kept of a message with this id")
         refused(send(client, "/predict", {}), 422, "subject, body: there is none, and no id")
         refused(send(client, "/predict", [SPAM, {**SPAM, "Body": ""}]), 422, "'Body'; the nearest one is 'body'")
@@ -49,6 +49,6 @@ def test_what_is_refused():
         refused(send(client, "/predict", {**SPAM, "body": "x" * 1_000_001}), 413, "message 0")
     with (
         pytest.raises(ValueError, match="a field cannot be called 'label' here"),
-        serving(Service(TextClassifier(features=TextFeatures(on="label") + TextFeatures(on="body")))),
+        serving(LiveLearner(TextClassifier(features=TextFeatures(on="label") + TextFeatures(on="body")))),
     ):
         pass

@@ -8,7 +8,7 @@ from serving import GOOD, MESSAGES, learn, learned, ok, predict, refused, resume
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 
 
 def outcomes(answers):
@@ -16,7 +16,7 @@ def outcomes(answers):
 
 
 def test_a_message_is_learned_once():
-    service, alone = Service(TextClassifier()), TextClassifier()
+    service, alone = LiveLearner(TextClassifier()), TextClassifier()
     known = [{**message, "id": f"a:{i}"} for i, message in enumerate(MESSAGES[:90])]
     with serving(service) as client:
         for sent, new in ((known[:60], range(60)), (known, range(60, 90)), (known, [])):
@@ -41,7 +41,7 @@ def test_which_ids_are_the_same(client):
 
 
 def test_an_id_that_comes_twice_in_a_request_is_known_beyond_the_window():
-    with serving(Service(TextClassifier(), id_window=5)) as client:
+    with serving(LiveLearner(TextClassifier(), id_window=5)) as client:
         answers = learn(client, [{**GOOD, "id": i} for i in [*range(100, 110), 100]])
         assert [answer["learned"] for answer in answers] == [True] * 10 + [False]
 
@@ -57,7 +57,7 @@ def test_what_is_no_id_is_refused(client, path):
 
 def test_a_correction_needs_the_text():
     """Also of 10,000 ids, none of which has anything done for it."""
-    service = Service(TextClassifier())
+    service = LiveLearner(TextClassifier())
     with serving(service) as client:
         learn(client, [{"text": f"message {i}", "label": "ham", "id": i} for i in range(1_000)])
         before = bits(service.model)
@@ -69,14 +69,14 @@ def test_a_correction_needs_the_text():
 
 
 def test_several_labels_in_another_order_are_no_correction():
-    with serving(Service(several_labels())) as client:
+    with serving(LiveLearner(several_labels())) as client:
         answers = [learn(client, {"text": "x", "label": labels, "id": 1}) for labels in (["a", "b"], ["b", "a"], ["b"])]
         assert outcomes(answers) == [(True, None), (False, None), (True, "taught anew")]
 
 
 def test_a_label_that_waits_is_corrected_exactly():
     """The model never learns the one that was given on the page, whatever text comes with the id."""
-    service, alone = Service(TextClassifier(), active_learning=ActiveLearning(seconds=60.0)), TextClassifier()
+    service, alone = LiveLearner(TextClassifier(), active_learning=ActiveLearning(seconds=60.0)), TextClassifier()
     with serving(service) as client:
         for id, (first, second, sent, said) in enumerate(
             [
@@ -132,8 +132,8 @@ def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys, tmp_path):
 
 @pytest.mark.parametrize("name", ["ids", "labels_of_ids"])
 def test_ids_that_are_none(name):
-    progress = Service(learned()).snapshot().progress
+    progress = LiveLearner(learned()).snapshot().progress
     wrong = [progress | {name: ids} for ids in (3, None, "", "[", "{}", "[1.5]", "[true]", "[null]", "[[1]]")]
     for each in [*wrong, {key: value for key, value in progress.items() if key != name}]:
         with pytest.raises(ValueError, match="no list of ids"):
-            Service(learned(), progress=each)
+            LiveLearner(learned(), progress=each)

@@ -11,7 +11,7 @@ from serving import MESSAGES, learn, ok, predict, refused, send, serving
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, TextClassifier
 from stream_pegasos.operation import monitor
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.operations import operations_of
 
 parser = pytest.importorskip("prometheus_client.parser")
@@ -34,7 +34,7 @@ KINDS = {
 
 def taught(kind):
     make, messages = KINDS[kind]
-    service = Service(make())
+    service = LiveLearner(make())
     with serving(service) as client:
         learn(client, messages)
         yield service, client
@@ -188,7 +188,7 @@ def test_an_explanation_is_of_the_first_against_the_second(of_each_kind, case):
 def test_every_class_can_be_asked_for(monkeypatch):
     monkeypatch.setattr(monitor, "SHARE_FOR_NAMES", math.inf)
     labels = [f"class {i}" for i in range(1_000)]
-    with serving(Service(TextClassifier())) as client:
+    with serving(LiveLearner(TextClassifier())) as client:
         learn(client, [{"text": f"{label.replace(' ', '')}x word", "label": label} for label in labels])
         learn(client, [{"text": "word", "label": "class 5"}] * 2)
         seen = ok(client.get("/monitor"))
@@ -211,7 +211,7 @@ STRANGE = ["a\u202eb", '"\\\n{}', "\ud800", "😀", "א", "x" * 200, True, 0, -(
 
 
 def test_labels_may_be_anything():
-    service = Service(TextClassifier())
+    service = LiveLearner(TextClassifier())
     with serving(service) as client:
         learn(client, [{"text": f"word{i}", "label": label} for i, label in enumerate(STRANGE * 3)])
         assert service.model.classes == tuple(STRANGE)
@@ -266,13 +266,13 @@ def test_a_model_is_described(of_each_kind):
 
 
 def test_a_model_without_weights_and_one_of_few_features():
-    with serving(Service(TextClassifier(classifier=KernelPegasosClassifier()))) as client:
+    with serving(LiveLearner(TextClassifier(classifier=KernelPegasosClassifier()))) as client:
         learn(client, MESSAGES[:20])
         assert not ok(client.get("/monitor"))["model"]["has_weights"]
         refused(client.get("/words"), 404, "no weights")
         refused(client.post("/explain", json={"text": "win"}), 422, "linear")
         assert predict(client, {"text": "win"})["label"] in ("ham", "spam")
     model = TextClassifier(classifier=AdaptiveClassifier(max_features=50, drift_detector=None))
-    with serving(Service(model)) as client:
+    with serving(LiveLearner(model)) as client:
         learn(client, MESSAGES[:50])
         assert ok(client.get("/model"))["n_features"] == len(model.weights) <= 50

@@ -7,13 +7,14 @@ from serving import GOOD, MESSAGES, STREAM, learn, learned, ok, predict, refused
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.service import Limits, Service
+from stream_pegasos.operation.limits import Limits
+from stream_pegasos.operation.live_learner import LiveLearner
 
 NEW = ["free lunch", "win a meeting", "claim it"]
 
 
 def asking_people(model=None, seconds=60.0, **options):
-    return Service(model or TextClassifier(), active_learning=ActiveLearning(seconds=seconds), **options)
+    return LiveLearner(model or TextClassifier(), active_learning=ActiveLearning(seconds=seconds), **options)
 
 
 def ask(client, texts=NEW):
@@ -116,7 +117,10 @@ def test_labels_that_hold_together_and_ordered_ones():
 
 
 def test_nobody_is_asked_where_no_message_is_kept():
-    for service in (Service(TextClassifier()), Service(TextClassifier(), active_learning=ActiveLearning(size=0))):
+    for service in (
+        LiveLearner(TextClassifier()),
+        LiveLearner(TextClassifier(), active_learning=ActiveLearning(size=0)),
+    ):
         with serving(service) as client:
             ask(client)
             assert asked(client)["messages"] == [] and not ok(client.get("/monitor"))["asks"]

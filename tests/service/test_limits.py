@@ -12,8 +12,11 @@ from kinds import several_classes, several_labels
 from serving import GOOD, begin, learn, ok, part, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.service import Limits, Service, bodies, create_app, label_checks
-from stream_pegasos.service.micro_batching import MicroBatching
+from stream_pegasos.operation import label_checks
+from stream_pegasos.operation.limits import Limits
+from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.operation.micro_batching import MicroBatching
+from stream_pegasos.service import bodies, create_app
 from stream_pegasos.service.operations import operations_of
 
 httpx = pytest.importorskip("httpx")
@@ -21,7 +24,7 @@ JSON = {"content-type": "application/json"}
 
 
 def test_limits():
-    service = Service(TextClassifier(), limits=Limits(body=1_000, text=100, batch=5))
+    service = LiveLearner(TextClassifier(), limits=Limits(body=1_000, text=100, batch=5))
     with serving(service) as client:
         predict(client, [{"text": "x" * 100}] * 5)
         refused(send(client, "/predict", [{"text": "x"}] * 6), 413, "6 messages; a request may have 5")
@@ -63,13 +66,13 @@ AT_LIMITS = {
 
 
 def test_each_limit_of_each_operation():
-    operations = operations_of(Service(TextClassifier(), limits=MOST), SimpleNamespace())
+    operations = operations_of(LiveLearner(TextClassifier(), limits=MOST), SimpleNamespace())
     assert {one.path for one in operations if one.takes is not None} == {*MOST.of} == {*AT_LIMITS}
     for path, limits in MOST.of.items():
         for name, at_limit in AT_LIMITS[path].items():
             make = several_labels if name == "labels" else TextClassifier
             for more in 0, 1:
-                service = Service(make(), limits=MOST)
+                service = LiveLearner(make(), limits=MOST)
                 with serving(service) as client:
                     response = send(client, path, at_limit(getattr(limits, name) + more))
                     if more:
@@ -77,7 +80,7 @@ def test_each_limit_of_each_operation():
                         assert service.model.n_learned == 0
                     else:  # no message waits for its label, and nothing is known of a label that is explained
                         assert response.status_code in {"/teach": [404], "/explain": [200, 422]}.get(path, [200])
-        with serving(Service(TextClassifier(), limits=MOST)) as client:
+        with serving(LiveLearner(TextClassifier(), limits=MOST)) as client:
             refused(client.post(path, content=b" " * (limits.body + 1), headers=JSON), 413, "it may have 200,000 bytes")
             assert client.post(path, content=b" " * limits.body, headers=JSON).status_code == 422
 
@@ -96,7 +99,7 @@ def test_the_limits_of_parameters(client):
 def test_labels_do_not_become_too_many():
     """As where a field of ids is taken for the label."""
     for make, wrap in ((several_classes, lambda label: label), (several_labels, lambda label: [label])):
-        service = Service(make(), limits=Limits(classes=5))
+        service = LiveLearner(make(), limits=Limits(classes=5))
         with serving(service) as client:
             learn(client, [{"text": "a", "label": wrap(i)} for i in range(5)] * 2)
             refused(send(client, "/learn", {"text": "a", "label": wrap(5)}), 422, "6 labels; there may be 5")
@@ -106,7 +109,7 @@ def test_labels_do_not_become_too_many():
 
 def test_a_model_of_very_many_labels_a_message_answers_fewer_messages_at_a_time(monkeypatch):
     monkeypatch.setattr(label_checks, "MOST_ANSWERED", 30)
-    service = Service(several_labels())
+    service = LiveLearner(several_labels())
     with serving(service) as client:
         learn(client, [{"text": "x", "label": ["a", "b", "c"]}] * 10)
         too_many = [{"text": "x", "label": ["d"]}] * 10
@@ -118,7 +121,7 @@ def test_a_model_of_very_many_labels_a_message_answers_fewer_messages_at_a_time(
 
 def test_a_body_that_does_not_come():
     sent = []
-    app = create_app(Service(TextClassifier(), limits=Limits(seconds=0.05)))
+    app = create_app(LiveLearner(TextClassifier(), limits=Limits(seconds=0.05)))
     asyncio.run(begin(app, "/learn", [part(b"", more=True)], sent.append))
     assert sent[0]["status"] == 408
 
@@ -138,7 +141,7 @@ def test_a_body_that_is_too_large_is_not_read_for_ever(monkeypatch):
     monkeypatch.setattr(bodies, "MOST_PASSED_OVER", 1_000)
     for head in ([part(b" " * 100, more=True)], [part(b" " * 11, more=True)]):
         sent, rest = [], [*head, *[part(b" " * 100, more=True)] * 30]
-        app = create_app(Service(TextClassifier(), limits=Limits(body=10)))
+        app = create_app(LiveLearner(TextClassifier(), limits=Limits(body=10)))
         asyncio.run(begin(app, "/learn", rest, sent.append))
         assert sent[0]["status"] == 413
 
@@ -149,7 +152,7 @@ def test_a_large_answer_is_made_as_the_client_takes_it(path):
     model = TextClassifier()
     labels = [f"{i}" + "x" * 4_000 for i in range(12)]  # of a model that was trained elsewhere
     model.learn_many([f"word{i}" for i in range(12)], labels)
-    app = create_app(Service(model))
+    app = create_app(LiveLearner(model))
     messages = [{"text": f"word{i % 12}", **({} if path == "/predict" else {"label": "new"})} for i in range(2_500)]
     sizes, beside = [], set()
 

@@ -5,7 +5,7 @@ from serving import learn, ok, predict, refused, serving
 
 from stream_pegasos import Category, MailFeatures, TextClassifier
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 
 SPAM = b"From: shop@x.example\nSubject: =?utf-8?q?Fr=65e?=\n\nSee http://1.2.3.4/prize \xff"
 HAM = b"From: Ann <ann@y.example>\nSubject: lunch\n\nAre you free at noon?"
@@ -20,7 +20,7 @@ def post(client, path, mail, **query):
 )
 def test_mails_are_bodies(features):
     field, alone = features.mail_field, TextClassifier(features)
-    with serving(Service(TextClassifier(features))) as client:
+    with serving(LiveLearner(TextClassifier(features))) as client:
         for i, (mail, label) in enumerate([(SPAM, "spam"), (HAM, "ham")] * 3):
             assert ok(post(client, "/learn", mail, label=label, id=f"m{i}", weight="0.5"))["learned"]
             text = mail.decode("latin-1")
@@ -49,7 +49,7 @@ def test_mails_are_bodies(features):
 )
 def test_a_mail_without_an_id_is_known_by_what_it_is(features):
     """As a mail server retries what it did not hear the answer to, and adds a line."""
-    with serving(Service(TextClassifier(features))) as client:
+    with serving(LiveLearner(TextClassifier(features))) as client:
         assert ok(post(client, "/learn", HAM, label="ham"))["id"] == mail_id(HAM)
         again = ok(post(client, "/learn", b"Received: by mx\r\n" + HAM, label="ham"))
         assert again["learned"] is False and again["id"] == mail_id(HAM)
@@ -58,5 +58,5 @@ def test_a_mail_without_an_id_is_known_by_what_it_is(features):
 
 
 def test_other_models_take_no_mails():
-    with serving(Service(TextClassifier())) as client:
+    with serving(LiveLearner(TextClassifier())) as client:
         refused(post(client, "/predict", SPAM), 415, "the content type must be application/json")

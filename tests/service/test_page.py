@@ -36,7 +36,7 @@ from pages import (
 
 from stream_pegasos import TextClassifier, TextFeatures
 from stream_pegasos.operation import monitor as monitor_module
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
@@ -59,7 +59,7 @@ def stream(n, labels, seed=0):
 
 
 def taught(model, examples):
-    service = Service(model)
+    service = LiveLearner(model)
 
     async def learn():
         for example in examples:
@@ -79,7 +79,7 @@ def holding(examples):
 
 @pytest.fixture(scope="module")
 def learned():
-    service = Service(TextClassifier())
+    service = LiveLearner(TextClassifier())
     with served(service) as url:
         learn(url, EXAMPLES[:1_000])
         yield service, url
@@ -165,7 +165,7 @@ def test_charts_are_read_with_the_keyboard(page, learned):
 
 def test_a_message_of_fields_is_tried(page):
     model = TextClassifier(TextFeatures(on="subject") + TextFeatures(on="body"))
-    with served(Service(model)) as url:
+    with served(LiveLearner(model)) as url:
         learn(url, [{"subject": text[:9], "body": text[9:], "label": y} for text, y in synthetic(n=100, seed=1)])
         open_page(page, url)
         answer = explanation(url, subject="free prize", body="claim\nit: now")
@@ -208,7 +208,7 @@ def test_a_text_is_tried_with_the_keyboard_alone(page, learned):
 
 
 def test_a_service_that_begins_ends_and_comes_back(page):
-    service = Service(TextClassifier())
+    service = LiveLearner(TextClassifier())
     with served(service) as url:
         open_page(page, url)
         assert shown(page, "nothing") and not shown(page, "notice")

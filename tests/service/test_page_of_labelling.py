@@ -23,7 +23,7 @@ from serving import learned
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier
 from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
@@ -65,7 +65,7 @@ def of(url):
 
 def test_labels_are_given_and_taken_back_with_the_keyboard(page):
     model = learned()
-    service = Service(model, active_learning=ActiveLearning(seconds=60.0))
+    service = LiveLearner(model, active_learning=ActiveLearning(seconds=60.0))
     with served(service) as url:
         open_page(page, url)
         wait(page, lambda: shown(page, "nothing-asked"))
@@ -112,7 +112,7 @@ def test_labels_are_given_and_taken_back_with_the_keyboard(page):
 
 @pytest.mark.heavy
 def test_a_message_that_others_label_or_push_out_goes(page):
-    service = Service(TextClassifier(), active_learning=ActiveLearning(size=20, seconds=60.0))
+    service = LiveLearner(TextClassifier(), active_learning=ActiveLearning(size=20, seconds=60.0))
     with served(service) as url:
         predict(url, NEW[:10])
         open_page(page, url)
@@ -133,7 +133,9 @@ def test_a_message_that_others_label_or_push_out_goes(page):
 
 
 def test_several_labels_hold_together_and_markup_is_text(page):
-    service = Service(TextClassifier(classifier=MultiLabelClassifier()), active_learning=ActiveLearning(seconds=60.0))
+    service = LiveLearner(
+        TextClassifier(classifier=MultiLabelClassifier()), active_learning=ActiveLearning(seconds=60.0)
+    )
     with served(service) as url:
         learn(url, [{"text": "a", "label": [MARKUP, "oil"]}, {"text": "b", "label": []}])
         predict(url, [MARKUP, *NEW[:3]])
@@ -155,7 +157,7 @@ def test_several_labels_hold_together_and_markup_is_text(page):
 
 @pytest.mark.heavy
 def test_a_label_that_the_model_does_not_take_is_told(page):
-    service = Service(TextClassifier(), token="secret", active_learning=ActiveLearning(seconds=60.0))
+    service = LiveLearner(TextClassifier(), token="secret", active_learning=ActiveLearning(seconds=60.0))
     service.active_learning.add(NEW[:3])
     with served(service) as url:
         page.get(url)
@@ -177,7 +179,7 @@ def test_a_label_that_the_model_does_not_take_is_told(page):
 
 
 def test_labels_that_are_fixed_are_the_buttons_and_no_other_can_be_given(page):
-    service = Service(
+    service = LiveLearner(
         TextClassifier(), active_learning=ActiveLearning(seconds=60.0), labels=["spam", "ham", "a third one"]
     )
     with served(service) as url:
@@ -200,7 +202,7 @@ def test_where_a_file_is_labelled_the_buttons_are_in_sight(page, message):
     """Beside the message where there is room, with no need to scroll."""
     active_learning = ActiveLearning(1_000, 60.0, of_file=True)
     active_learning.add([message, *(f"{message} {i}" for i in range(8))])
-    service = Service(TextClassifier(), active_learning=active_learning, labels=[f"label {i}" for i in range(6)])
+    service = LiveLearner(TextClassifier(), active_learning=active_learning, labels=[f"label {i}" for i in range(6)])
     with served(service) as url:
         for size in ((1280, 800), (360, 640)):
             resize(page, size)

@@ -6,7 +6,7 @@ import pytest
 from pages import learn, open_page, served, text, wait
 
 from stream_pegasos import AdaptiveClassifier, TextClassifier
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.heavy
@@ -17,7 +17,7 @@ EXAMPLES = [{"text": text, "label": label} for text, label in synthetic(n=1_500,
 def test_drift_is_marked_on_the_time_line(page):
     from river.drift.binary import HDDMW
 
-    service = Service(TextClassifier(classifier=AdaptiveClassifier(drift_detector=HDDMW())))
+    service = LiveLearner(TextClassifier(classifier=AdaptiveClassifier(drift_detector=HDDMW())))
     with served(service) as url:
         learn(url, EXAMPLES)
         labels = sorted({example["label"] for example in EXAMPLES})

@@ -12,7 +12,8 @@ from serving import COMMAND, MESSAGES, STREAM, asking, learn, learned, ok, predi
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.learners.explanations import phrases
 from stream_pegasos.operation import monitor
-from stream_pegasos.service import Limits, Service
+from stream_pegasos.operation.limits import Limits
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 
@@ -23,7 +24,7 @@ def said(model, texts):
 @pytest.mark.parametrize("make", [TextClassifier, lambda: TextClassifier(classifier=PegasosClassifier())])
 def test_it_learns_and_predicts_as_the_model_does(make):
     """Bit for bit: one by one, many at a time, with weights."""
-    alone, service = make(), Service(make())
+    alone, service = make(), LiveLearner(make())
     with serving(service) as client:
         for i, message in enumerate(MESSAGES[:60]):
             (expected,) = said(alone, [message["text"]])
@@ -42,7 +43,7 @@ def test_it_learns_and_predicts_as_the_model_does(make):
 
 def test_it_says_where_a_limit_decides():
     model = TextClassifier(classifier=AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.005))
-    with serving(Service(model)) as client:
+    with serving(LiveLearner(model)) as client:
         learn(client, MESSAGES)
         texts = [text for text, _ in synthetic(n=1_000, seed=9)]
         answers = predict(client, [{"text": text} for text in texts])
@@ -87,7 +88,7 @@ def test_any_text_is_a_text(client, text):
 
 def test_explanations_add_up():
     model = learned()
-    with serving(Service(model)) as client:
+    with serving(LiveLearner(model)) as client:
         text = " ".join(text for text, _ in STREAM[:20])
         explained = ok(client.post("/explain", json={"text": text}))
         expected = model.explain_one(text)
@@ -112,7 +113,7 @@ def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(monkeypatch
         monkeypatch.setattr(monitor, name, math.inf)
     answers = []
     for on in ("body", None):
-        with serving(Service(TextClassifier().clone({"features": {"on": on}}))) as client:
+        with serving(LiveLearner(TextClassifier().clone({"features": {"on": on}}))) as client:
             text = {"text": MESSAGES[0]["text"]}
             explained = [learn(client, MESSAGES[:40]), predict(client, text), ok(client.post("/explain", json=text))]
             answers.append([*explained, ok(client.get("/words", params={"label": "spam"}))])
@@ -135,7 +136,7 @@ def test_the_command_serves_a_saved_model_and_fixes_the_labels(serve, tmp_path):
 
 
 def test_predictions_go_on_between_the_slices_of_a_large_request():
-    service = Service(TextClassifier())
+    service = LiveLearner(TextClassifier())
     large = [{**message, "text": message["text"] + " " + "x" * 2_000} for message in MESSAGES]
 
     async def both():
@@ -154,7 +155,7 @@ def test_predictions_go_on_between_the_slices_of_a_large_request():
 
 def test_requests_to_learn_take_turns():
     """The labels of one are checked when those of the other are known."""
-    service = Service(TextClassifier(), limits=Limits(classes=2))
+    service = LiveLearner(TextClassifier(), limits=Limits(classes=2))
 
     async def both():
         async with asking(service) as client:

@@ -16,7 +16,8 @@ from stream_pegasos import (
     TextFeatures,
 )
 from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.service import Service, create_app
+from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.service import create_app
 from stream_pegasos.service.app import PAGE_FILES
 
 BAD = {
@@ -56,7 +57,7 @@ RAW = [
 
 
 def test_a_request_that_fails_learns_nothing():
-    service = Service(learned())
+    service = LiveLearner(learned())
     before = bits(service.model)
     with serving(service) as client:
         for which, body in BAD.items():
@@ -71,7 +72,7 @@ def test_a_request_that_fails_learns_nothing():
 
 
 def test_two_third_labels_of_a_model_for_two_that_knows_none_yet():
-    service = Service(TextClassifier(classifier=KernelPegasosClassifier()))
+    service = LiveLearner(TextClassifier(classifier=KernelPegasosClassifier()))
     before = bits(service.model)
     with serving(service) as client:
         messages = [{"text": "x" * 40_000, "label": label} for label in ("a", "b", "a", "c")]  # in several slices
@@ -81,7 +82,7 @@ def test_two_third_labels_of_a_model_for_two_that_knows_none_yet():
 
 def test_which_label_is_positive_must_be_said_where_a_decision_rests_on_it():
     model = TextClassifier(classifier=AdaptiveClassifier(max_false_positive_rate=0.1))
-    with serving(Service(model)) as client:
+    with serving(LiveLearner(model)) as client:
         refused(send(client, "/learn", [GOOD, {"text": "b", "label": "ham"}]), 422, "pos_label")
         assert ok(client.get("/monitor"))["n"] == 0 and model.n_iterations == 0
         learn(client, [{"text": "a", "label": True}, {"text": "b", "label": False}])
@@ -137,7 +138,7 @@ def test_what_the_command_refuses(tmp_path):
 @pytest.mark.parametrize("features", [TextFeatures(), MailFeatures()], ids=["texts", "mails"])
 def test_what_any_web_page_can_send_without_asking_is_refused(features, kind):
     """A browser sends these types to any address (a form, or fetch without CORS); others it asks for first."""
-    service = Service(TextClassifier(features), active_learning=ActiveLearning(10))
+    service = LiveLearner(TextClassifier(features), active_learning=ActiveLearning(10))
     app = create_app(service)
     with testclient.TestClient(app) as client:
         paths = [each.path for each in app.routes if "POST" in (each.methods or {"POST"})]
@@ -154,7 +155,7 @@ def test_what_any_web_page_can_send_without_asking_is_refused(features, kind):
 
 
 def test_foreign_names_are_refused():
-    app = create_app(Service(TextClassifier()), ("localhost", "127.0.0.1"))
+    app = create_app(LiveLearner(TextClassifier()), ("localhost", "127.0.0.1"))
     with testclient.TestClient(app, base_url="http://localhost") as client:
         predict(client, {"text": "a"})
         ok(client.post("/predict", json={"text": "a"}, headers={"host": "127.0.0.1:8000"}))
@@ -187,7 +188,7 @@ def test_a_proxy_may_pass_the_name_on_that_it_has_and_a_token_stands_in_a_file(s
     "given", [None, "", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "é"]
 )
 def test_a_wrong_token(given):
-    with serving(Service(TextClassifier(), token="secret")) as client:
+    with serving(LiveLearner(TextClassifier(), token="secret")) as client:
         headers = {} if given is None else {"authorization": given.encode()}
         for method, path in (
             *(("POST", path) for path in ("/learn", "/predict", "/describe", "/explain", "/teach", "/take-back")),
@@ -209,8 +210,8 @@ def test_a_fault_of_ours_tells_strangers_nothing(monkeypatch, capsys):
     def fail(*_):
         raise RuntimeError("private words")
 
-    with serving(Service(TextClassifier()), raise_server_exceptions=False) as client:
-        monkeypatch.setattr("stream_pegasos.service.work.predict_block", fail)
+    with serving(LiveLearner(TextClassifier()), raise_server_exceptions=False) as client:
+        monkeypatch.setattr("stream_pegasos.operation.live_learner.predict_block", fail)
         response = client.post("/predict", json={"text": "a"})
         refused(response, 500, "internal error")
         assert "private" not in response.text

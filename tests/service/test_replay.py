@@ -14,7 +14,7 @@ from serving import asking, refused, send, serving
 
 from stream_pegasos import AdaptiveClassifier, Category, Number, TextClassifier, TextFeatures, Time
 from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 
 FIELDS = ("text", "size", "tags", "at")
 
@@ -92,11 +92,11 @@ def test_replay_is_the_identity(which):
     def check(requests, window):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
-            service = Service(make(), Checkpoints(path), id_window=window)
+            service = LiveLearner(make(), Checkpoints(path), id_window=window)
             asyncio.run(send_all(service, requests))
             vectors = VECTORS if make is of_vectors else None
             model, progress = Checkpoints(path).resume(vectors) or (make(), None)
-            again = Service(model, Checkpoints(path), progress, id_window=window)
+            again = LiveLearner(model, Checkpoints(path), progress, id_window=window)
             for each in service, again:
                 each.monitor.n_failed = 0  # which no journal keeps
             before, after = state_of(service), state_of(again)
@@ -109,7 +109,7 @@ def test_replay_is_the_identity(which):
 @pytest.mark.parametrize("content", ["Infinity", "NaN", "-1e400", "[[1, NaN]]", '{"a": Infinity}', "[" * 60 + "]" * 60])
 @pytest.mark.parametrize("field", ["size", "tags"])
 def test_what_json_cannot_give_back_is_refused(field, content):
-    service = Service(of_fields())
+    service = LiveLearner(of_fields())
     with serving(service) as client:
         for path in ("/predict", "/learn", "/explain"):
             body = f'{{"text": "a", "label": "spam", "{field}": {content}}}'
@@ -118,6 +118,6 @@ def test_what_json_cannot_give_back_is_refused(field, content):
 
 
 def test_a_description_is_a_message_of_fields():
-    service = Service(of_fields())
+    service = LiveLearner(of_fields())
     with serving(service) as client:
         assert send(client, "/describe", {"spam": "free prize", "ham": None}).json()["n_learned"] == 4

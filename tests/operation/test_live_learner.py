@@ -1,6 +1,6 @@
 from stream_pegasos import TextClassifier
 from stream_pegasos.evaluation.chunks import predict_learn
-from stream_pegasos.service import Service
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.streams import synthetic
 
@@ -18,7 +18,7 @@ def test_what_is_shown_is_read_under_the_lock():
             assert monitor.lock.locked() or name in ("features", "parts"), name  # which never change
             return getattr(self._value, name)
 
-    service = Service(TextClassifier())
+    service = LiveLearner(TextClassifier())
     monitor = service.monitor
     for block in predict_learn(monitor.model, list(synthetic(100, seed=4))):
         monitor.learned(list(block.examples), block)

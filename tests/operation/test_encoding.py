@@ -8,8 +8,8 @@ from running import bits
 from serving import asking, learn, ok, predict, refused, send, serving
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier, TextFeatures
-from stream_pegasos.service import Service
-from stream_pegasos.service.encoding import Encoding
+from stream_pegasos.operation.encoding import Encoding
+from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import label_of
 
 
@@ -29,7 +29,7 @@ class Slow:
 
 def test_others_are_answered_while_a_text_is_encoded():
     encoder = Slow()
-    service = Service(TextClassifier(TextFeatures(vectors=encoder)))
+    service = LiveLearner(TextClassifier(TextFeatures(vectors=encoder)))
     encoder.calls.clear()
 
     async def ask():
@@ -63,7 +63,7 @@ def test_a_text_that_cannot_be_encoded_is_refused_alone():
     def encode(texts):
         return [[1.0 / ("wrong" not in text), len(text)] for text in texts]
 
-    with serving(Service(TextClassifier(TextFeatures(vectors=encode)))) as client:
+    with serving(LiveLearner(TextClassifier(TextFeatures(vectors=encode)))) as client:
         refused(send(client, "/learn", {"text": "wrong", "label": 1}), 422, "the encoder failed")
         learn(client, {"text": "right", "label": 1})
         refused(send(client, "/predict", {"text": "wrong"}), 422, "the encoder failed")
@@ -73,7 +73,7 @@ def test_a_text_that_cannot_be_encoded_is_refused_alone():
 def test_labels_are_described():
     descriptions = {"lost_card": None, "refund": ["money back", "Refund"], "7": None, "8": "eight"}
     for make, n in (TextClassifier, 8), (lambda: TextClassifier(classifier=MultiLabelClassifier()), 4):
-        alone, service = make(), Service(make())
+        alone, service = make(), LiveLearner(make())
         with pytest.warns(UserWarning, match="left out: 7"):
             alone.describe({label_of(name): texts for name, texts in descriptions.items()})
         with serving(service) as client:
@@ -85,7 +85,7 @@ def test_labels_are_described():
 
 
 def test_only_labels_that_may_be_learned_are_described():
-    with serving(Service(TextClassifier(), labels=["spam", "ham"])) as client:
+    with serving(LiveLearner(TextClassifier(), labels=["spam", "ham"])) as client:
         refused(send(client, "/describe", {"refund": None}), 422, "'refund' is none of")
         ok(send(client, "/describe", {"spam": "win a prize"}))
 

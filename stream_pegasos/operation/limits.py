@@ -1,4 +1,4 @@
-"""Limits of the service."""
+"""The limits of whatever comes from outside."""
 
 from __future__ import annotations
 

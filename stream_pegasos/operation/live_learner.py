@@ -12,7 +12,6 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from stream_pegasos import __version__
 from stream_pegasos.evaluation.chunks import encode_ahead, predict_block
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import Message, message_of, size_of
@@ -22,23 +21,23 @@ from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.operation.answers import answers_of, shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.encoding import Encoding
 from stream_pegasos.operation.explaining import explained
 from stream_pegasos.operation.journal import Entry, Journal
+from stream_pegasos.operation.label_checks import LabelChecks
 from stream_pegasos.operation.learned_ids import KNOWN, Id, is_same
 from stream_pegasos.operation.learning import Learning
+from stream_pegasos.operation.limits import Limits
+from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, MicroBatching, give_way, slices
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
-from stream_pegasos.service.encoding import Encoding
-from stream_pegasos.service.label_checks import LabelChecks
-from stream_pegasos.service.limits import Limits
-from stream_pegasos.service.micro_batching import A_MESSAGE, SLICE, MicroBatching, give_way, slices
 
 
 class EndingError(Exception):
     """Nothing is learned any more."""
 
 
-class Service:
+class LiveLearner:
     """A text model that predicts and learns, with its monitor, its checkpoints, its journal and its limits.
 
     Parameters
@@ -240,7 +239,7 @@ class Service:
         OSError
             If the journal cannot be written.
         EndingError
-            If the service is ending; nothing is learned then.
+            If it is ending; nothing is learned then.
         RuntimeError
             If learning failed on the way; `learned_ids` tells how far it came.
         """
@@ -408,7 +407,7 @@ class Service:
         with self._lock:
             described = {**self.monitor.describe(), "classes": list(self.model.classes)}
         parameters = {name: made_with(part) for name, part in self.model.parts.items()}
-        return {**described, "parameters": parameters, "version": __version__}
+        return {**described, "parameters": parameters}
 
     def health(self) -> str:
         """Which of checkpoints and journal fail, or "ok" if neither does."""
