@@ -72,7 +72,7 @@ def main() -> None:
         labels.touch()
         begin, new = [sys.executable, "-m", "stream_pegasos"], str(Path(folder, "new"))
         command = [*begin, "run", "--output", "none"]
-        command += ["--checkpoint", str(Path(folder, "model")), "--checkpoint-seconds", "1"]
+        command += ["--checkpoint", str(Path(folder, "model")), "--checkpoint-every", "1s"]
         command += ["--label-topic", str(labels), "--label-window", "1000"]
         subprocess.run([*begin, "train", "--max-features", str(options.max_features), "--save", new], check=True)
         command += ["--load", new]

@@ -101,12 +101,12 @@ def file_itself(path: Path | str) -> object:
 
 def check_plot(path: Path | None) -> None:
     """Fail before the work begins if matplotlib is missing or cannot write such a file."""
-    if path is None:
+    if path is None or path.suffix.lower() == ".csv":
         return
     from stream_pegasos.evaluation.plot import FILE_TYPES
 
     if path.suffix and path.suffix.lower() not in FILE_TYPES:
-        raise click.BadParameter(f"{path} is none of {', '.join(FILE_TYPES)}", param_hint="--plot")
+        raise click.BadParameter(f"{path} is none of {', '.join(FILE_TYPES)}, .csv", param_hint="--plot")
 
 
 @contextmanager

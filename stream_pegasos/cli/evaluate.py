@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 class ResultOptions:
     """What is written of an evaluation, beside the summary."""
 
-    curve: Path | None = options.result_field("--curve CSV", "Write the curve of the metrics here.", shown="nowhere")
     plot: Path | None = options.result_field(
         "--plot FILE",
-        "Draw the curve here, a .png, .svg or .pdf; needs matplotlib.",
+        "Draw the curve here, a .png, .svg or .pdf, which needs matplotlib; or write its numbers, to a .csv.",
         brief="Draw accuracy over the stream: .png, .svg or .pdf.",
         shown="nowhere",
     )
@@ -43,7 +42,7 @@ class ResultOptions:
 
     def check(self, *inputs: Path | str | None, save: Path | None = None) -> None:
         """Fail before the work begins if something cannot be written."""
-        check_outputs(self.curve, self.plot, self.predictions, save=save, inputs=inputs)
+        check_outputs(self.plot, self.predictions, save=save, inputs=inputs)
         check_plot(self.plot)
 
     def predictions_output(self) -> Output | None:
@@ -161,9 +160,7 @@ def report(
         if save:
             end.callback(save_model, next(iter(model.values())) if isinstance(model, dict) else model, save)
         if results.plot:
-            end.callback(_save_plot, evaluation, results.plot)
-        if results.curve:
-            end.callback(_save_curve, first, results.curve)
+            end.callback(_save_curve, evaluation, first, results.plot)
         if output is not None:
             end.callback(answers.write)
         notes = [source.bad_lines()]
@@ -179,14 +176,14 @@ def _headline(row: Any) -> str:
     return f"{spelled(name)} {row[1]:.4f}, newest 1,000 {getattr(row, f'window_{name}'):.4f}"
 
 
-def _save_curve(evaluation: "Evaluation", path: Path) -> None:
+def _save_curve(evaluation: "Evaluation | Comparison", first: "Evaluation", path: Path) -> None:
+    """Draw the curves of all models, or write the numbers of the first one."""
+    if path.suffix.lower() != ".csv":
+        with writing(path):
+            evaluation.plot(path)
+        return
     with writing(path), open(path, "w", newline="") as out:
         writer = csv.writer(out)
-        writer.writerow(evaluation.score.row_type._fields)
-        for row in evaluation.curve:
+        writer.writerow(first.score.row_type._fields)
+        for row in first.curve:
             writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)
-
-
-def _save_plot(evaluation: "Evaluation | Comparison", path: Path) -> None:
-    with writing(path):
-        evaluation.plot(path)

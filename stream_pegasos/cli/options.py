@@ -15,6 +15,8 @@ from stream_pegasos.cli.command import argument, number, shared
 if TYPE_CHECKING:
     from stream_pegasos.features.base import Features
 
+NEVER = 1_000_000_000  # messages, or seconds
+
 stream_field = functools.partial(shared, group="Stream")
 model_field = functools.partial(shared, group="Model")
 service_field = functools.partial(shared, group="Service")
@@ -295,6 +297,12 @@ vectors_field = functools.partial(
 model_argument = functools.partial(argument, "MODEL", "A model that --save wrote.")
 
 
+def _messages_or_seconds(text: str) -> tuple[int, float]:
+    if text.endswith("s"):
+        return NEVER, number(float, 0.1, NEVER)(text[:-1])
+    return int(number(int, 1, NEVER)(text)), float(NEVER)
+
+
 @dataclass(frozen=True)
 class CheckpointOptions:
     """Where a run keeps what it knows, and how often."""
@@ -305,12 +313,22 @@ class CheckpointOptions:
         brief="Keep model and progress here; go on from there.",
         shown="nothing is kept",
     )
-    every: int = result_field(
-        "--checkpoint-every N", "Write it after so many messages.", type=number(int, 1), default=10_000
+    when: tuple[int, float] | None = result_field(
+        "--checkpoint-every N",
+        "Write it after so many messages, as 1000, or after so many seconds, as 60s.",
+        type=_messages_or_seconds,
+        shown="10000 messages or 10 seconds, whichever comes first",
     )
-    seconds: float = result_field(
-        "--checkpoint-seconds S", "Write it after so many seconds.", type=number(float, 0.1), default=10.0
-    )
+
+    @property
+    def every(self) -> int:
+        """After how many messages it is written."""
+        return 10_000 if self.when is None else self.when[0]
+
+    @property
+    def seconds(self) -> float:
+        """After how many seconds it is written."""
+        return 10.0 if self.when is None else self.when[1]
 
 
 def n_threads() -> int:

@@ -183,7 +183,7 @@ def test_a_held_out_file_with_the_figures_of_scikit_learn(ok, learned, held_out,
     write_jsonl("held.jsonl", held_out)
     ok(f"train learned.jsonl --save m {options}")
     before, model = Path("m").read_bytes(), load("m")
-    out = ok("test m held.jsonl --predictions p.jsonl --curve c.csv")
+    out = ok("test m held.jsonl --predictions p.jsonl --plot c.csv")
     rows = rows_of("p.jsonl")
     truths, predicted = [row["truth"] for row in rows], [row["label"] for row in rows]
     assert truths == [label for _, label in held_out] and Path("m").read_bytes() == before

@@ -27,7 +27,8 @@ def test_evaluate_needs_no_file(main):
 
 
 def test_evaluate_writes_what_it_is_told_to(ok, here):
-    out = ok("evaluate mail.jsonl --curve c.csv --plot p.png --save m")
+    out = ok("evaluate mail.jsonl --plot c.csv --save m")
+    assert figures(ok("evaluate mail.jsonl --plot p.png")) == figures(out)
     with open("c.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["n"]) for row in rows] == list(range(50, 601, 50))

@@ -28,7 +28,7 @@ def test_evaluate_several_classes(main, delay):
     examples = [(f"{text} {labels[i % 4]}", labels[i % 4]) for i, (text, _) in enumerate(stream)]
     examples = [examples[0], examples[1], *examples]
     write_jsonl("four.jsonl", examples)
-    code, out, err = main(f"evaluate four.jsonl --curve c.csv --plot p.png --save m --delay {delay}")
+    code, out, err = main(f"evaluate four.jsonl --plot c.csv --save m --delay {delay}")
     evaluation = prequential(examples, TextClassifier(), delay=delay)
     assert (code, err) == (0, "") and same(out, evaluation)
     assert "4 classes" in out and {*load("m").classes} == {*labels}

@@ -23,7 +23,8 @@ def test_what_is_not_given_is_left_to_the_model(ok, here):
     expected = {**default.features._get_params(), "analyzer": "char", "ngram_range": (3, 3)}
     assert load("m").features._get_params() == expected
     assert load("m").classifier._get_params() == default.classifier._get_params()
-    ok("train mail.jsonl --save m --l2 1e-3")
+    ok("train mail.jsonl --save m --l2 1e-3 --balanced")
+    assert load("m").classifier.class_weight == "balanced"
     assert isinstance(load("m").classifier, PegasosClassifier)
 
 
@@ -83,7 +84,9 @@ def test_features_print_what_the_command_takes(ok, features):
         ("explain m --top 1.5", "'1.5' is not a whole number of at least 1"),
         ("evaluate --limit -3", "'-3' is not a whole number of at least 0"),
         ("serve --port 65536", "'65536' is not a whole number from 0 to 65535"),
-        ("run --checkpoint-seconds nan", "'nan' is not a number of at least 0.1"),
+        ("run --checkpoint-every nans", "'nan' is not a number from 0.1 to 1000000000"),
+        ("run --checkpoint-every 0", "'0' is not a whole number from 1 to 1000000000"),
+        ("run --checkpoint-every s", "'' is not a number from 0.1"),
         ("evaluate --half-life x", "'x' is not a number"),
         ("evaluate --drift-detector Adwin", "which are ADWIN, DDM, "),
     ],

@@ -16,7 +16,6 @@ from stream_pegasos.streams.opening import is_same_stream
 WRITERS = (
     "train messages.jsonl --save link.jsonl",
     "evaluate messages.jsonl --save link.jsonl",
-    "evaluate messages.jsonl --curve link.jsonl",
     "evaluate messages.jsonl --plot link.svg",
     "evaluate messages.jsonl --predictions link.jsonl",
     "test m messages.jsonl --predictions link.jsonl",
@@ -32,7 +31,7 @@ WRITERS = (
     "serve --token-file messages.jsonl --checkpoint link.jsonl",
     "predict model.jsonl mail.jsonl --output link.jsonl",
     "test model.jsonl mail.jsonl --predictions link.jsonl",
-    "evaluate mail.jsonl --save model.jsonl --curve link.jsonl",
+    "evaluate mail.jsonl --save model.jsonl --predictions link.jsonl",
     "run mail.jsonl --no-follow --load model.jsonl --output link.jsonl",
     "run mail.jsonl --no-follow --checkpoint model.jsonl --save link.jsonl",
     "run mail.jsonl --no-follow --save model.jsonl --output link.jsonl",

@@ -256,7 +256,7 @@ def test_a_journal_that_fails_is_told(tmp_path, monkeypatch, sync, owner, name):
 def test_without_a_checkpoint_the_model_is_asked_for_with_which_it_began(serve, tmp_path):
     model, path = tmp_path / "fields.st", tmp_path / "model"
     TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body")).save(model)
-    served = serve("--load", model, "--checkpoint", path, "--checkpoint-seconds", 1_000)
+    served = serve("--load", model, "--checkpoint", path, "--checkpoint-every", "1000s")
     learn(served.client, {"subject": "lunch", "label": "ham"})
     served.end(signal.SIGKILL)
     other = shutil.copy(model, tmp_path / "other.st")
@@ -272,7 +272,7 @@ def test_without_a_checkpoint_the_model_is_asked_for_with_which_it_began(serve, 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_command_goes_on_after_any_end(serve, number, tmp_path):
     path = tmp_path / "model"
-    served = serve("--checkpoint", path, "--checkpoint-every", 50, "--checkpoint-seconds", 1_000)
+    served = serve("--checkpoint", path, "--checkpoint-every", 50)
     learn(served.client, KNOWN[:100])
     wait(path.exists)
     for message in KNOWN[100:110]:
@@ -317,7 +317,7 @@ def test_a_request_is_never_learned_in_part():
 
 
 def test_sigterm_finishes_the_request_at_work_and_refuses_the_others(serve, tmp_path):
-    served = serve("--checkpoint", tmp_path / "model", "--checkpoint-seconds", 1_000)
+    served = serve("--checkpoint", tmp_path / "model", "--checkpoint-every", "1000s")
     n, answers = 300, []
     large = [{"text": f"{i} " + "word " * 200, "label": i % 20} for i in range(n)]
 
@@ -339,7 +339,7 @@ def test_sigterm_finishes_the_request_at_work_and_refuses_the_others(serve, tmp_
 
 def test_a_second_interrupt_leaves_out_nothing(serve, tmp_path):
     """It comes while the end still waits for half a request, after which nothing more is let in."""
-    served = serve("--checkpoint", tmp_path / "model", "--checkpoint-seconds", 1_000)
+    served = serve("--checkpoint", tmp_path / "model", "--checkpoint-every", "1000s")
     learn(served.client, KNOWN[:3])
     address = "127.0.0.1", served.port
 
@@ -367,7 +367,7 @@ def test_a_sender_goes_on_where_a_killed_service_was(serve, tmp_path):
     """Each message of its stream is learned once, in its order."""
     stream, checkpoint, rows = tmp_path / "stream.jsonl", tmp_path / "model", [*synthetic(n=1_000, seed=8)]
     stream.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
-    options = ["--checkpoint", checkpoint, "--checkpoint-every", 100, "--checkpoint-seconds", 1_000]
+    options = ["--checkpoint", checkpoint, "--checkpoint-every", 100]
     served = serve(*options)
     script = Path(__file__).parents[2] / "examples" / "send_stream.py"
     command = [sys.executable, script, stream, "--url", served.url, "--batch", "7", "--pause", "0.01"]
