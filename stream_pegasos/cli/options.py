@@ -38,7 +38,7 @@ class StreamOptions:
     )
     label_field: str | None = stream_field(
         "--label-field NAME",
-        "The field with the label, named in the same way; in mail a header, which is taken out of the mail.",
+        "The field with the label, named in the same way; in mail a header, which is removed from the mail.",
         brief="Field of the label [default: label]",
         shown="that of the model, or label",
     )
@@ -46,16 +46,16 @@ class StreamOptions:
         "--id-field NAME", "The field with the id of a message, named in the same way; answers have it.", default="id"
     )
     delimiter: str | None = stream_field(
-        "--delimiter CHAR", r"The separator of fields in csv and tsv, as ; or \t.", shown=", or tab"
+        "--delimiter CHAR", r"The separator of fields in csv and tsv, such as ; or \t.", shown=", or tab"
     )
     columns: str | None = stream_field(
         "--columns A,B,…",
-        "Names of the columns, where csv and tsv have no header, as text,label; _ for a column to skip.",
+        "Names of the columns if csv or tsv has no header, such as text,label; _ skips a column.",
         shown="the header",
     )
     encoding: str = stream_field(
         "--encoding NAME",
-        "The encoding of the text, as latin-1 or gb18030; a byte order mark shows utf-16.",
+        "The encoding of the text, such as latin-1 or gb18030; a byte order mark shows utf-16.",
         default="utf-8",
     )
     labels: str | None = stream_field(
@@ -103,7 +103,7 @@ class ModelOptions:
         "adaptive, or pegasos as published.",
         shown="adaptive, unless an option of pegasos is given",
     )
-    ordered: bool | None = model_field("--ordered", "The labels are integers that have an order, as stars.", brief=True)
+    ordered: bool | None = model_field("--ordered", "The labels are integers with an order, such as stars.", brief=True)
     multi_label: bool | None = model_field(
         "--multi-label",
         "A message may have several labels, given as a JSON list.",
@@ -122,7 +122,7 @@ class ModelOptions:
     )
     drift_detector: str | None = model_field(
         "--drift-detector NAME",
-        "adaptive: one of River's detectors, as HDDMW. A loaded or resumed model begins it anew.",
+        "adaptive: one of River's detectors, such as HDDMW. It starts afresh when a model is loaded or resumed.",
     )
     l2: float | None = model_field("--l2 λ", "pegasos: regularisation, above 0.", shown="0.0001")
     t0: float | None = model_field("--t0 T", "pegasos: steps that count as taken, for a gentle start.", shown="0")
@@ -131,7 +131,7 @@ class ModelOptions:
         "--pos-label LABEL",
         "The positive label, for --threshold and --max-false-positive-rate. They need it unless "
         "labels are true and false, 0 and 1, or -1 and 1.",
-        shown="1, or true; with labels of other kinds, the second one that comes",
+        shown="1, or true; for other labels, the second one that comes",
     )
     ngram_range: str | None = model_field("--ngrams N[,M]", "Lengths of n-grams: 1, or 1,2.", shown="1,2")
     n_features: int | None = model_field("--n-features N", "Number of hashed features.", shown="1073741824")
@@ -139,7 +139,7 @@ class ModelOptions:
     binary: bool | None = model_field("--binary/--no-binary", "Count presence, not occurrences.", shown="binary")
     mask_digits: bool | None = model_field(
         "--mask-digits/--no-mask-digits",
-        "Read every digit as 0, or none; both: words of up to 4 digits stand as they are, too.",
+        "Read every digit as 0, or none; both: words of up to 4 digits are kept unchanged, too.",
         shown="both",
     )
     prefix_length: int | None = model_field(
@@ -160,14 +160,14 @@ class ModelOptions:
         shown="route",
     )
     category_field: str | None = model_field(
-        "--category-field A,B,…", "Fields with one of several values, as a sender, or with a list of them."
+        "--category-field A,B,…", "Fields with one of several values, such as a sender, or with a list of them."
     )
-    number_field: str | None = model_field("--number-field A,B,…", "Fields with a number, as a size.")
-    time_field: str | None = model_field("--time-field A,B,…", "Fields with a time, of which hour and weekday count.")
+    number_field: str | None = model_field("--number-field A,B,…", "Fields with a number, such as a size.")
+    time_field: str | None = model_field("--time-field A,B,…", "Fields with a time; its hour and weekday count.")
     vectors: str | None = model_field(
         "--vectors NAME_OR_PATH",
         "Vectors of words: wordllama, a folder of model2vec, a text file .vec; or of whole texts: use, a "
-        "folder of sentence-transformers. Of a loaded model, where its own are now.",
+        "folder of sentence-transformers. For a loaded model, where its own are now.",
     )
 
     def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
@@ -269,7 +269,7 @@ save_field = functools.partial(
 )
 must_save_field = functools.partial(save_field, required=True, shown="none, it must be given")
 force_field = functools.partial(
-    result_field, "--force", "Write the model also over a file that is there and is no model.", default=False
+    result_field, "--force", "Overwrite an existing file even if it is not a model.", default=False
 )
 load_field = functools.partial(
     model_field, "--load MODEL", "Continue with this saved model.", brief=True, shown="a new one"
@@ -300,10 +300,10 @@ class CheckpointOptions:
         shown="nothing is kept",
     )
     every: int = result_field(
-        "--checkpoint-every N", "Write it after so many messages.", type=number(int, 1), default=10_000
+        "--checkpoint-every N", "Write it after this many messages.", type=number(int, 1), default=10_000
     )
     seconds: float = result_field(
-        "--checkpoint-seconds S", "Write it after so many seconds.", type=number(float, 0.1), default=10.0
+        "--checkpoint-seconds S", "Write it after this many seconds.", type=number(float, 0.1), default=10.0
     )
 
 

@@ -231,7 +231,7 @@ def test_fields_of_each_kind_are_options(main, ok, fails, here):
     assert main(f"evaluate fields.jsonl {options} --strict")[2] == ""
     records[0]["queue"] = 7
     write_records("fields.jsonl", records)
-    assert "the field queue is none that the model reads" in main("predict m fields.jsonl --strict")[2]
+    assert "the model does not read the field queue" in main("predict m fields.jsonl --strict")[2]
     records[0]["size"] = "large"
     write_records("fields.jsonl", records)
     code, out, err = main("explain m fields.jsonl")

@@ -78,7 +78,7 @@ def test_a_model_of_mails(ok, fails, here, mails):
     assert not load("other").features.route and load("m").features.route
     assert "--route/--no-route: it is for mails" in fails("train mail.jsonl --no-route --save x", code=2)
     ok("train mail.jsonl --save texts")
-    assert "texts is no model of mails" in fails(f"explain texts --mail '{mail}'")
+    assert "texts is not a model of mails" in fails(f"explain texts --mail '{mail}'")
 
 
 def test_wrong_usage(main, fails, here, mails):
