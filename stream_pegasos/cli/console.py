@@ -73,7 +73,7 @@ def check_outputs(
             if any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in folders):
                 raise Failure(f"cannot write {path}: it is in a folder that the command reads")
             if not path.absolute().parent.is_dir():
-                raise Failure(f"cannot write {path}: {path.parent} is no directory")
+                raise Failure(f"cannot write {path}: {path.parent} is not a directory")
             if path.is_dir():
                 raise Failure(f"cannot write {path}: it is a directory")
             taken |= {file} - {None}
@@ -81,7 +81,7 @@ def check_outputs(
         from stream_pegasos.learners.files import begins_as_model
 
         if not begins_as_model(save):
-            raise Failure(f"cannot write {save}: it is there, and no model; name another file, or remove it")
+            raise Failure(f"cannot write {save}: it exists and is not a model; name another file, or remove it")
     if save:
         from stream_pegasos.common.file_lock import FileLock
 

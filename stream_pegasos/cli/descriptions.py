@@ -44,7 +44,7 @@ class DescriptionOptions:
         if not descriptions:
             return
         if not takes_text(model):
-            raise Failure("labels are described by texts, and the model learns from features, not of texts")
+            raise Failure("descriptions are texts, but the model learns from features")
         try:
             lessons = model.lessons_of(descriptions)
             model.learn_many(lessons.X, lessons.y, lessons.w)

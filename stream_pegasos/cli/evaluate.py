@@ -37,7 +37,7 @@ class ResultOptions:
         shown="nowhere",
     )
     report: bool = options.result_field(
-        "--report", "Print all classes, the worst F1 first, and all pairs that were confused.", default=False
+        "--report", "Print all classes, worst F1 first, and all confused pairs.", default=False
     )
 
     def check(self, *inputs: Path | str | None, save: Path | None = None) -> None:
@@ -79,7 +79,7 @@ def evaluate(given: EvaluateOptions) -> None:
     """Predict each message of a stream, then learn it; print how good it was.
 
     Every prediction is made before its label is learned, so the metrics are
-    those of live use. New classes are learned when they first come. If the
+    those of live use. New classes are learned when they first appear. If the
     first message has a list of labels, each message may have several. Lines
     that cannot be read or learned are reported and skipped; --predictions
     writes their error. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C

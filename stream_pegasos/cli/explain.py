@@ -25,11 +25,11 @@ from stream_pegasos.engine.pure.tokens import BEGIN, END
 class ExplainOptions:
     model: Path = model_argument()
     stream_file: str | None = argument(
-        "STREAM", "Messages, as those that it learned: their words are the names of features.", default=None
+        "STREAM", "Messages like those that it learned; their words name the features.", default=None
     )
     text: str | None = result_field(
         "--text TEXT",
-        "Explain the prediction for this text instead; of a model of several fields it is a JSON object with them.",
+        "Explain the prediction for this text instead; for a model of several fields, a JSON object with them.",
         brief=True,
     )
     mail: Path | None = result_field(
@@ -51,12 +51,12 @@ def explain(given: ExplainOptions) -> None:
     """Print the features that weigh most for each label, or why a text is predicted as it is.
 
     The explanation of a text compares the predicted class with the next one;
-    --label explains one class. Words that overlap are one phrase, beside which
-    stands the share of each word.
+    --label explains one class. Overlapping words are one phrase, with the
+    share of each word beside it.
 
     A text model stores hashed features, which have no names, unless it was
-    trained with --names or is what serve keeps. Otherwise the words of STREAM,
-    such as the stream that it learned, name them. Where several words share a
+    trained with --names or kept by serve. Otherwise the words of STREAM,
+    such as the stream that it learned, name them. If several words share a
     feature, the most frequent one names it. A 0 stands for any digit.
 
     \b
@@ -71,7 +71,7 @@ def explain(given: ExplainOptions) -> None:
         return
     if given.stream_file or None not in (given.text, given.mail):
         raise click.BadParameter(
-            "explain a text, or a mail, or name the weights of the model by a STREAM: one of these",
+            "give only one of a text, a mail, and a STREAM that names the weights of the model",
             param_hint="--text" if given.mail is None else "--mail",
         )
     learner = load_model(given.model, None, given.vectors)
@@ -87,7 +87,7 @@ def _explain_weights(given: ExplainOptions) -> None:
     learner = load_model(given.model, asked, given.vectors)
     source = Input(asked, learner, unlabelled=True) if asked else None
     if "weights" not in learner.capabilities:
-        raise Failure(f"{given.model} has a kernel, and no weights that explain it")
+        raise Failure(f"{given.model} has a kernel, so no weights explain it")
     chosen = None if given.label is None else chosen_label(learner, given.label, "--label")
     hashed = takes_text(learner)
     names = _names(learner.features, source) if hashed and source else None
@@ -168,7 +168,7 @@ def _mail(learner: Any, file: Path | None, path: Path) -> Any:
     from stream_pegasos.features.message import Fields
 
     if not takes_text(learner) or learner.features.mail_field is None:
-        raise Failure(f"{path} is no model of mails")
+        raise Failure(f"{path} is not a model of mails")
     mail = (sys.stdin.buffer.read() if file in (None, Path("-")) else file.read_bytes()).decode("latin-1")
     return mail if learner.features.takes_text else Fields({learner.features.mail_field: mail})
 

@@ -13,17 +13,17 @@ from stream_pegasos.common.display import printable
 @dataclass(frozen=True)
 class ForgetClassOptions:
     model: Path = model_argument()
-    label: str = argument("LABEL", "The label of the class, such as one that a typo brought.")
+    label: str = argument("LABEL", "The label of the class, such as a typo.")
     save: Path = must_save_field(help="Write the model here; MODEL itself is fine.")
     vectors: str | None = vectors_field()
 
 
 @command(ForgetClassOptions)
 def forget_class(given: ForgetClassOptions) -> None:
-    """Remove a class from a model, such as one that a typo brought.
+    """Remove a class from a model, such as a typo.
 
     The class is not predicted any more; if its label comes again, it is new.
-    What its messages taught the other classes stays. A checkpoint keeps its
+    The other classes keep what its messages taught them. A checkpoint keeps its
     position in the stream, and run or serve go on from it; stop them first.
     --labels keeps such labels out.
 

@@ -28,7 +28,7 @@ class HostingOptions:
     host: str = service_field("--host ADDRESS", "Where to listen.", default="127.0.0.1", brief=True)
     port: int = service_field(
         "--port N",
-        "Where to listen; 0 for any port that is free.",
+        "Where to listen; 0 for any free port.",
         type=number(int, 0, 65535),
         default=8000,
         brief=True,
@@ -40,7 +40,7 @@ class HostingOptions:
     )
     allowed_host: tuple[str, ...] = service_field(
         "--allowed-host NAME",
-        "Requests may come under this host name, as from a proxy that passes Host on. Give it once for each name.",
+        "Accept requests for this host name, as from a proxy that passes Host on; may be given several times.",
         default=(),
         shown="those of this machine; with another --host any",
     )
@@ -70,7 +70,7 @@ class HostingOptions:
         for name in allowed:
             if not re.fullmatch(r"(\*\.)?[\w.-]+|\[[0-9a-fA-F:]+\]", name):
                 raise click.BadParameter(
-                    f"{name!r} is no name of a host, as mail.example.org or *.example.org; it has no port",
+                    f"{name!r} is not a host name without a port, such as mail.example.org or *.example.org",
                     param_hint="--allowed-host",
                 )
         local = is_loopback(host)
@@ -120,4 +120,4 @@ def serve_page(
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-        raise Failure(f"port {port} of {host} is in use; name another one by --port, 0 for any that is free") from None
+        raise Failure(f"port {port} of {host} is in use; choose another by --port, or 0 for any free one") from None

@@ -43,13 +43,13 @@ class ServerOptions:
     )
     password_command: str | None = service_field(
         "--password-command COMMAND",
-        "A command that prints the password; it is run for each connection, as 'pass show mail'.",
+        "A command that prints the password: it runs for each connection, as in 'pass show mail'.",
         brief=True,
     )
     oauth2: bool = service_field("--oauth2", "The password is a token of OAuth 2 (XOAUTH2).", default=False)
     tls: str = service_field(
         "--tls WHEN",
-        "always; starttls, to begin in plain text and turn to TLS; never, to a server on this machine alone.",
+        "always; starttls, to begin in plain text and switch to TLS; never, only for a server on this machine.",
         type=click.Choice(["always", "starttls", "never"]),
         default="always",
     )
@@ -58,7 +58,7 @@ class ServerOptions:
     )
     timeout: float = service_field(
         "--timeout SECONDS",
-        "How long the server may say nothing before the connection is made anew.",
+        "Reconnect if the server is silent for this long.",
         type=number(float, 0.1, 3600),
         default=60.0,
     )
@@ -72,7 +72,7 @@ class ServerOptions:
             raise click.BadParameter("there are no certificates without TLS", param_hint="--ca-file")
         if is_plain and not is_loopback(self.host):
             raise click.BadParameter(
-                "never is for 127.0.0.1, as the password would be read on the way", param_hint="--tls"
+                "the password could be read on the way; never is only for 127.0.0.1", param_hint="--tls"
             )
         try:
             context = None if is_plain else ssl.create_default_context(cafile=self.ca_file)
@@ -134,7 +134,7 @@ class FolderOptions:
 
     junk: str | None = mail_field(
         "--junk FOLDER",
-        "Where spam is; it is made if there is none of this name.",
+        "The folder of spam; it is made if it does not exist.",
         brief=True,
         shown="the one that the server marks as such",
     )
@@ -146,8 +146,8 @@ class FolderOptions:
     )
     spam: tuple[str, ...] = mail_field(
         "--spam FOLDER",
-        "First learn the mails that stand in this folder as spam; may be given several times. Those of --spam and "
-        "--ham are learned in order of arrival, and once, however often the command is started.",
+        "First learn the mails in this folder as spam; may be given several times. Those of --spam and "
+        "--ham are learned in order of arrival, and only once, however often the command starts.",
         brief="First learn the mails in this folder as spam.",
         default=(),
     )
@@ -159,9 +159,7 @@ class FolderOptions:
         default="move",
         brief="move or flag spam [default: move]",
     )
-    backlog: bool = mail_field(
-        "--backlog", "Look also at the mails that stand in the inbox at the start.", default=False
-    )
+    backlog: bool = mail_field("--backlog", "Also check the mails already in the inbox at the start.", default=False)
     dry_run: bool = mail_field(
         "--dry-run", "Print what would be done; change nothing, neither there nor here.", default=False, brief=True
     )
@@ -178,7 +176,9 @@ class FolderOptions:
 
         junk = self.junk or box.find_junk()
         if junk is None:
-            raise Failure("the server marks no folder as that of spam; name one by --junk, which is made if need be")
+            raise Failure(
+                "the server marks no folder as that of spam; name one by --junk; it is made if it does not exist"
+            )
         if junk in (NEW_MAILS, *self.ham_folder) or NEW_MAILS in self.ham_folder:
             raise Failure(f"inbox, Junk and --ham-folder must be different folders; Junk is {junk}")
         for name in (NEW_MAILS, *self.ham_folder, *self.training_folders()):
@@ -192,9 +192,9 @@ class ImapOptions:
     server: ServerOptions = bundled()
     path: Path = mail_field(
         "--model MODEL",
-        "The model, which learns on, and what is remembered of the mailbox, in one file; a new one if there is none.",
+        "The file of the model, which keeps learning, and of the mailbox's state; it need not exist.",
         required=True,
-        brief="The model, which learns on; it need not exist.",
+        brief="The model, which learns; it need not exist.",
     )
     folders: FolderOptions = bundled()
     once: bool = mail_field("--once", "Look once, then end.", default=False, brief=True)
@@ -203,7 +203,7 @@ class ImapOptions:
     )
     poll: float = mail_field(
         "--poll SECONDS",
-        "How often to look at folders of which the server tells no news by itself.",
+        "How often to check folders for which the server sends no news.",
         type=number(float, 0.1, 1500),
         default=60.0,
     )
@@ -229,12 +229,11 @@ def imap(given: ImapOptions) -> None:
     that stay where they are teach nothing.
 
     Nothing is called spam before the model has learned enough mails of both
-    kinds: see --spam and --ham. Mails that stand in the inbox at the first
-    start are left alone. No mail is marked as read, and none is deleted.
+    kinds: see --spam and --ham. Mails already in the inbox at the first start
+    are left alone. No mail is marked as read, and none is deleted.
 
-    MODEL also holds what was done and learned, so that whatever ends the
-    command, each mail is learned once. A mailbox needs a MODEL of its own, and
-    a process of its own.
+    MODEL also records what was done and learned. So each mail is learned once,
+    however the command ends. Each mailbox needs its own MODEL and process.
 
     \b
     Examples:

@@ -268,7 +268,7 @@ class Input:
     def _report_unread_field(self, name: str) -> None:
         if name not in self._unread and len(self._unread) < MOST_UNREAD:
             self._unread.add(name)
-            note(f"the field {printable(name)} is none that the model reads")
+            note(f"the model does not read the field {printable(name)}")
 
     def _look_for_mail(self, x: Any) -> None:
         """Say once if the first texts look like whole mails, and are not read as such."""
@@ -280,7 +280,7 @@ class Input:
         if self._n_looked_at < MOST_LOOKED_AT or self._n_mails + 1 < MOST_LOOKED_AT:
             return
         if not self.stream.is_mail and takes_text(self.model) and self.model.features.mail_field is None:
-            note("the texts look like whole mails, headers and all; --mail has them read as mails")
+            note("the texts look like whole mails, headers and all; --mail reads them as mails")
 
     def _report_lines_of_text(self) -> None:
         note(f"{self.name} begins with neither {{ nor [ and is read as lines of text; --format says otherwise")

@@ -41,7 +41,7 @@ def label(given: LabelOptions) -> None:
     """Ask on the page of serve for the labels of a file; write them down as they come.
 
     Ctrl-C ends it; the same command goes on from LABELS, which it learns first.
-    10,000 messages wait at most; none is blank or of over 20,000 characters.
+    At most 10,000 messages wait, none blank or of over 20,000 characters.
 
     Labels in FILE are not used. To go on, --load the model with which you began,
     not what --save wrote, which has already learned LABELS.
@@ -86,7 +86,7 @@ def label(given: LabelOptions) -> None:
         if n := sum(not is_asked(x) for x in labels.origins):
             note(f"{n:,} message{'s' * (n != 1)} not asked for: blank, or longer than 20,000 characters")
         if not len(waiting):
-            raise Failure(f"{source.name} has no message to be labelled" + " any more" * bool(labels.n))
+            raise Failure(f"{source.name} has no message to label" + " any more" * bool(labels.n))
         serve_page(service, hosts, given.hosting, "label on")
         note(f"{output} has {labels.n:,} label{'s' * (labels.n != 1)}")
     if given.save is not None:
@@ -120,7 +120,9 @@ class Labels:
         note(f"labels go to {self.path}")
         labelled = [*before]
         if end and not before.n_good:
-            raise Failure(f"{self.path} is there, and no line of it is JSON with a text and a label; it stays as it is")
+            raise Failure(
+                f"{self.path} exists, but none of its lines is JSON with a text and a label; it stays as it is"
+            )
         self._file.seek(max(0, end - 1))
         if self._file.read() not in (b"", b"\n"):
             self._file.write(b"\n")

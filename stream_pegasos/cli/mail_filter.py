@@ -46,7 +46,7 @@ class MailFilterOptions:
     )
     header_prefix: str = mail_field(
         "--header-prefix NAME",
-        "What the names of the headers begin with; X-Pegasos, where SpamAssassin comes next, which removes X-Spam. "
+        "How the header names begin; use X-Pegasos if SpamAssassin comes next, which removes X-Spam. "
         "Headers that begin with either are not learned.",
         default="X-Spam",
     )
@@ -60,7 +60,7 @@ def mail_filter(given: MailFilterOptions) -> None:
     The mail comes on standard input and goes to standard output, with the
     headers X-Spam-Flag, X-Spam-Status and X-Spam-Level before its own. Every
     other byte stays as it was, so that signatures hold. Nothing is learned.
-    Whatever fails, the mail passes through, and standard error says why.
+    If anything fails, the mail passes through, and standard error says why.
 
     No mail is called spam beyond the model's limit of false positives, or
     before the model has learned 100 mails.
@@ -81,7 +81,7 @@ def mail_filter(given: MailFilterOptions) -> None:
         if given.model is None:
             raise Failure("give the model by --model")
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", given.header_prefix):
-            raise Failure(f"{given.header_prefix!r} is no name of a header")
+            raise Failure(f"{given.header_prefix!r} is not a header name")
         outcome, lines = _by_model(mail, given.model, given.thresholds)
         lines = re.sub(rb"^X-Spam\b", given.header_prefix.encode(), lines, flags=re.MULTILINE)
     except Exception as error:  # whatever it is, the mail must arrive

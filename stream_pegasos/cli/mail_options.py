@@ -20,14 +20,14 @@ class VerdictOptions:
 
     spam_threshold: float = mail_field(
         "--spam-threshold P",
-        "From this probability of spam on, a mail is spam.",
+        "A mail is spam from this probability of spam.",
         type=number(float, 0, 1),
         default=0.9,
         brief=True,
     )
     ham_threshold: float = mail_field(
         "--ham-threshold P",
-        "Below this probability of spam, a mail is ham; between the two it is unsure.",
+        "A mail is ham below this probability of spam; between the two it is unsure.",
         type=number(float, 0, 1),
         default=0.1,
     )

@@ -50,7 +50,7 @@ def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> Any:
     rest, decision = options.without_decision()
     if replace(rest, vectors=None) != ModelOptions():
         raise click.BadParameter(
-            "a loaded model keeps its own options, but for --threshold and --max-false-positive-rate",
+            "a loaded model keeps its own options, except --threshold and --max-false-positive-rate",
             param_hint="--load",
         )
     model = model_to_continue(stream, load, options.vectors)
@@ -76,7 +76,7 @@ def model_to_continue(
 def tell_what_begins_anew(model: Any) -> None:
     learner = model.parts["classifier"]
     if getattr(getattr(learner, "classifier", learner), "drift_detector", None) is not None:
-        note("its drift detector begins anew, as what it was told is not saved")
+        note("its drift detector starts afresh, since its state is not saved")
 
 
 def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"], pos_label: str | None = None) -> None:

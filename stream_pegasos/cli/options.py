@@ -40,7 +40,7 @@ class StreamOptions:
     )
     label_field: str | None = stream_field(
         "--label-field NAME",
-        "The field with the label, named in the same way; in mail a header, which is taken out of the mail.",
+        "The field with the label, named in the same way; in mail a header, which is removed from the mail.",
         brief="Field of the label [default: label]",
         shown="that of the model, or label",
     )
@@ -48,16 +48,16 @@ class StreamOptions:
         "--id-field NAME", "The field with the id of a message, named in the same way; answers have it.", default="id"
     )
     delimiter: str | None = stream_field(
-        "--delimiter CHAR", r"The separator of fields in csv and tsv, as ; or \t.", shown=", or tab"
+        "--delimiter CHAR", r"The separator of fields in csv and tsv, such as ; or \t.", shown=", or tab"
     )
     columns: str | None = stream_field(
         "--columns A,B,…",
-        "Names of the columns, where csv and tsv have no header, as text,label; _ for a column to skip.",
+        "Names of the columns if csv or tsv has no header, such as text,label; _ skips a column.",
         shown="the header",
     )
     encoding: str = stream_field(
         "--encoding NAME",
-        "The encoding of the text, as latin-1 or gb18030; a byte order mark shows utf-16.",
+        "The encoding of the text, such as latin-1 or gb18030; a byte order mark shows utf-16.",
         default="utf-8",
     )
     labels: str | None = stream_field(
@@ -105,7 +105,7 @@ class ModelOptions:
         "adaptive, or pegasos as published.",
         shown="adaptive, unless an option of pegasos is given",
     )
-    ordered: bool | None = model_field("--ordered", "The labels are integers that have an order, as stars.", brief=True)
+    ordered: bool | None = model_field("--ordered", "The labels are integers with an order, such as stars.", brief=True)
     multi_label: bool | None = model_field(
         "--multi-label",
         "A message may have several labels, given as a JSON list.",
@@ -124,7 +124,7 @@ class ModelOptions:
     )
     drift_detector: str | None = model_field(
         "--drift-detector NAME",
-        "adaptive: one of River's detectors, as HDDMW. A loaded or resumed model begins it anew.",
+        "adaptive: one of River's detectors, such as HDDMW. It starts afresh when a model is loaded or resumed.",
     )
     l2: float | None = model_field("--l2 λ", "pegasos: regularisation, above 0.", shown="0.0001")
     class_weight: bool | None = model_field("--balanced", "Weight the labels so that each counts the same in total.")
@@ -132,7 +132,7 @@ class ModelOptions:
         "--pos-label LABEL",
         "The positive label, for --threshold and --max-false-positive-rate. They need it unless "
         "labels are true and false, 0 and 1, or -1 and 1.",
-        shown="1, or true; with labels of other kinds, the second one that comes",
+        shown="1, or true; for other labels, the second one that comes",
     )
     max_features: int | None = model_field(
         "--max-features N", "Beyond N the least-used features are dropped first.", shown="no limit"
@@ -150,13 +150,13 @@ class ModelOptions:
     )
     other_fields: str | None = model_field(
         "--fields NAME:KIND,…",
-        "Fields beside the text, each with its kind: category for one of several values or a list of them, number, or "
-        "time, of which hour and weekday count; as size:number,sender:category,sent:time.",
+        "Fields beside the text, each with its kind: category (one of several values, or a list of them), number or "
+        "time (its hour and weekday count), as in size:number,sender:category,sent:time.",
     )
     vectors: str | None = model_field(
         "--vectors NAME_OR_PATH",
         "Vectors of words: wordllama, a folder of model2vec, a text file .vec; or of whole texts: use, a "
-        "folder of sentence-transformers. Of a loaded model, where its own are now.",
+        "folder of sentence-transformers. For a loaded model, where its own are now.",
     )
 
     def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
@@ -315,7 +315,7 @@ class CheckpointOptions:
     )
     when: tuple[int, float] | None = result_field(
         "--checkpoint-every N",
-        "Write it after so many messages, as 1000, or after so many seconds, as 60s.",
+        "Write it after this many messages, as in 1000, or seconds, as in 60s.",
         type=_messages_or_seconds,
         shown="10000 messages or 10 seconds, whichever comes first",
     )

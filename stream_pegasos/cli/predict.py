@@ -37,17 +37,16 @@ class PredictOptions:
 def predict(given: PredictOptions) -> None:
     """Answer each message: the predicted label, a tab and the probability of that label.
 
-    Line n answers message n of FILE. Blank lines are no messages, but for the
-    format text; at the end they are counted. A message that cannot be read has an
-    empty label and an empty probability. Labels in FILE are not used, but if the
-    model knows none of them, that is said. Several labels of a message are
+    Line n answers message n of FILE. Blank lines are not messages, except in
+    the format text; they are counted at the end. A message that cannot be read
+    has an empty label and probability. Labels in FILE are not used, but a note
+    says if the model knows none of them. Several labels of a message are
     separated by commas (or --label-separator), and so are their probabilities. A
     model that has learned nothing yet predicts an empty label with probability 0.5.
 
     With --output-format an answer has more columns: the id of its message (see
-    --id-field), the
-    probabilities of all labels (a JSON object), the margin, and the error if
-    there is one. The margin is that of the positive class; with more than two
+    --id-field), the probabilities of all labels (a JSON object), the margin,
+    and the error if there is one. The margin is that of the positive class; with more than two
     classes, how far the label is above the next best. tsv and csv have a
     header, and several labels are a JSON list. To answer each line as it comes,
     use run.

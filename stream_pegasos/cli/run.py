@@ -63,9 +63,9 @@ def run(given: RunOptions) -> None:
 
     The prediction is made before the label is learned. An answer is what
     predict prints: the label, a tab and its probability. Before anything is
-    learned it is an empty label and 0.5. For a message that cannot be read,
-    which is reported, both are empty. A topic or a stream gets the fields of
-    --output-format. An output file is written anew; a run that goes on from a
+    learned it is an empty label and 0.5. Both are empty for a message that
+    cannot be read, which is reported. A topic or a stream gets the fields of
+    --output-format. An output file is overwritten; a run that goes on from a
     checkpoint first cuts off the answers since that checkpoint, then appends,
     so each message is answered there exactly once. Topics, streams and
     standard output get the answers since the checkpoint again.
@@ -97,7 +97,7 @@ def run(given: RunOptions) -> None:
         source = Input(asked, learner, unlabelled=True, unreadable=True)
         before = progress or {}
         if "monitor" in before:
-            raise Failure(f"{given.kept.path} is what serve keeps; --load takes only the model")
+            raise Failure(f"{given.kept.path} is a checkpoint of serve; --load takes only the model")
         written: Output | None = None
         if given.sink == "none":
             send: Callable[[list[Answer]], None] = _discard

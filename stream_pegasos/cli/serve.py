@@ -22,8 +22,8 @@ class ServeOptions:
     kept: options.CheckpointOptions = bundled()
     sync: bool = options.result_field(
         "--sync",
-        "With --checkpoint, answer POST /learn only once no power cut can lose it. Without this, what "
-        "was answered survives a killed process alone.",
+        "With --checkpoint, answer POST /learn only once no power cut can lose it. Otherwise "
+        "answers survive only a killed process.",
         default=False,
     )
     load: Path | None = options.load_field()
@@ -36,7 +36,7 @@ class ServeOptions:
     )
     labels: str | None = options.service_field(
         "--labels A,B,…",
-        "The labels that alone may be learned. Others are refused; these are the buttons of the page.",
+        "The only labels that may be learned. Others are refused; these are the buttons of the page.",
         brief=True,
         shown="any label",
     )
@@ -49,25 +49,25 @@ class ServeOptions:
 def serve(given: ServeOptions) -> None:
     """Predict and learn over HTTP, and show it on a page.
 
-    MODEL is made by train --save, with whatever options it is to have; without
-    one a new model with the defaults begins.
+    Make MODEL by train --save, with any options; without one, a new model
+    begins with the defaults.
 
     POST /predict takes {"text": …} or a list of such messages. POST /learn
-    takes them with a "label"; for a model of several labels, with a list. A message is
-    learned once: the same "id" with the same label is not learned again. GET /
-    is the page, /openapi.json lists the rest. Messages sent to POST /predict
+    takes them with a "label"; for a model of several labels, with a list. A
+    message is learned once: the same "id" with the same label is not learned
+    again. GET / is the page, /openapi.json lists the rest. Messages sent to POST /predict
     appear on the page, where people can label them.
 
-    With --checkpoint, nothing that was answered is lost. A journal beside
-    MODEL has it, and after a kill it is learned again from there.
+    With --checkpoint, nothing that was answered is lost: after a kill it is
+    learned again from a journal beside MODEL.
 
-    Without --token-file whoever reaches the address may read and teach the
+    Without --token-file anyone who reaches the address may read and teach the
     model. So it listens on this machine only. To open it to other machines,
     give it a token and put a proxy with TLS in front of it.
 
-    With --spamd whoever calls SpamAssassin's spamd, as by spamc, finds this
-    service there; MODEL reads mails, as train --spam … --ham … makes one. A
-    new model reads them, too, and learns from what is reported (spamc -L).
+    With --spamd this service answers clients of SpamAssassin's spamd, such as
+    spamc. MODEL must read mails, as one from train --spam … --ham … does. A
+    new model reads them, too, and learns from reports (spamc -L).
 
     \b
     Examples:

@@ -28,9 +28,9 @@ class SpamdOptions:
 
     spamd: str | None = mail_field(
         "--spamd ADDRESS",
-        "Speak SpamAssassin's protocol, too, in place of its spamd: at 127.0.0.1:783, [::1]:783, 783 for this machine "
-        "alone, or a path, with a /, of a Unix socket; port 0 is any that is free.",
-        brief="Where to speak SpamAssassin's protocol, as 783.",
+        "Also speak SpamAssassin's protocol, in place of its spamd: at 127.0.0.1:783, [::1]:783, 783 for this machine "
+        "only, or the path, with a /, of a Unix socket; port 0 is any free one.",
+        brief="Where to speak SpamAssassin's protocol.",
         shown="nowhere",
     )
     spamd_teach: str | None = mail_field(
@@ -42,7 +42,7 @@ class SpamdOptions:
     )
     user_models: Path | None = mail_field(
         "--user-models FOLDER",
-        "With --spamd: whoever has a folder of his name in this one has a model of his own there, begun as a copy of "
+        "With --spamd: a user with a folder of his name in this one has his own model there, begun as a copy of "
         "MODEL when he first teaches. Others ask MODEL, and teach nothing.",
         shown="one model for all",
     )
@@ -81,7 +81,7 @@ def spamd_beside(
 
     if options.user_models is not None:
         if options.user_models.exists() and not options.user_models.is_dir():
-            raise Failure(f"--user-models: {options.user_models} is no folder")
+            raise Failure(f"--user-models: {options.user_models} is not a folder")
         options.user_models.mkdir(mode=0o700, exist_ok=True)
     checkpoints = partial(Checkpoints, every=kept.every, seconds=kept.seconds, on_event=note)
 

@@ -23,7 +23,7 @@ from stream_pegasos.cli.stream import Stream, labelled_stream
 @dataclass(frozen=True)
 class TrainOptions:
     file: str | None = argument(
-        "FILE", "The stream, - for standard input; without it the model is made and taught nothing.", default=None
+        "FILE", "The stream, - for standard input; without it the model is made but learns nothing.", default=None
     )
     mails: options.MailOptions = bundled()
     save: Path = options.must_save_field()
@@ -41,9 +41,9 @@ def train(given: TrainOptions) -> None:
     Lines that cannot be read or learned are reported and skipped. Ctrl-C
     ends the training and saves the model.
 
-    Without FILE the model is saved as it is made: run, serve and label go on
-    with it. With --load it is the loaded one, with its progress if it is a
-    checkpoint, and the threshold or the limit that is asked for.
+    Without FILE the new model is saved at once, for run, serve and label to
+    go on with. With --load the loaded model is saved, with its progress if it
+    is a checkpoint, and with the given threshold or limit.
 
     \b
     Examples:

@@ -45,7 +45,7 @@ class TuneOptions:
     model: options.ModelOptions = bundled(without=NOT_TUNED)
     metric: str | None = options.result_field(
         "--metric NAME",
-        "What to optimise: a metric that evaluate prints, as macro-f1, log-loss or, of two classes, roc-auc.",
+        "What to optimise: a metric that evaluate prints, such as macro-f1, log-loss or, for two classes, roc-auc.",
         brief=True,
         shown="the first that evaluate prints",
     )
@@ -58,7 +58,7 @@ def tune(given: TuneOptions) -> None:
 
     A dozen models predict and then learn each message side by side, in one
     pass. After 1,000 messages the worse half is dropped, and again each time
-    the number of messages has doubled. Options that you give hold for all
+    the number of messages has doubled. Options that you give apply to all
     models. The defaults stay to the end, and win unless another model is
     better by more than three standard errors. A model is judged, by --metric,
     on the newer half of its messages. --save writes the model that won.

@@ -76,7 +76,7 @@ def test_a_model_of_mails(ok, fails, here, mails):
     ok(f"train {mails} --features '{{\"route\": false}}' --save other")
     assert not load("other").features.route and load("m").features.route
     ok("train mail.jsonl --save texts")
-    assert "texts is no model of mails" in fails(f"explain texts --mail '{mail}'")
+    assert "texts is not a model of mails" in fails(f"explain texts --mail '{mail}'")
 
 
 def test_wrong_usage(main, fails, here, mails):

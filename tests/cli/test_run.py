@@ -90,7 +90,7 @@ def test_half_a_line_is_learned_once_it_is_whole(here, main):
 def test_a_run_says_that_its_drift_detector_begins_anew(main, ok, more):
     ok(f"train {more} --drift-detector ADWIN --save new")
     for again in (f"{CHECKPOINT} --load new", CHECKPOINT, "train mail.jsonl --load m --save m2"):
-        assert "its drift detector begins anew" in main(again)[2]
+        assert "its drift detector starts afresh" in main(again)[2]
 
 
 def test_run_begins_with_a_model_that_was_taught_nothing(ok, fails):
@@ -138,7 +138,7 @@ def test_serve_and_run_keep_checkpoints_apart(here, ok, fails):
     message = f"m belongs to {here / 'mail.jsonl'}, which run reads; --load takes only the model"
     assert message in fails("serve --port 0 --checkpoint m")
     TextClassifier().snapshot({"monitor": {}}).write(here / "web")
-    assert "web is what serve keeps; --load takes only the model" in fails("run mail.jsonl --checkpoint web")
+    assert "web is a checkpoint of serve; --load takes only the model" in fails("run mail.jsonl --checkpoint web")
     assert "web: this is no state of a Monitor ('score')" in fails("serve --checkpoint web")
 
 

@@ -52,7 +52,7 @@ def test_a_large_mail_passes_as_it_comes(model):
         (["--model", "nowhere"], "nowhere"),
         (["--model", "mail"], "mail"),
         ([], "give the model by --model"),
-        (["--model", "nowhere", "--header-prefix", "X Y"], "no name of a header"),
+        (["--model", "nowhere", "--header-prefix", "X Y"], "is not a header name"),
         (["--model", "nowhere", "--ham-threshold", "0.99"], "nowhere"),
     ],
 )

@@ -128,7 +128,7 @@ def test_the_command_serves_a_saved_model_and_fixes_the_labels(serve, tmp_path):
     refused(send(served.client, "/learn", wrong), 422, "none of 'spam', 'ham'")
     assert ok(served.client.get("/asked"))["labels"] == ["spam", "ham"]
     again = subprocess.run([*COMMAND, "--port", str(served.port)], capture_output=True, text=True, timeout=120)
-    message = f"port {served.port} of 127.0.0.1 is in use; name another one by --port"
+    message = f"port {served.port} of 127.0.0.1 is in use; choose another by --port"
     assert again.returncode == 1 and message in again.stderr
 
 
