@@ -64,7 +64,7 @@ def test_an_evaluation_begins_with_it(stream):
         ('{"a": 3}', [], "'a' is 3"),
         ('{"a": ', [], "labels"),
         ("a\t b", ["--ordered"], "label 'a'"),
-        ("a\tb", ["--format", "vw"], "not of texts"),
+        ("a\tb", ["--format", "vw"], "learns from features"),
     ],
 )
 def test_what_is_refused(content, options, match, stream, tmp_path):

@@ -252,4 +252,4 @@ def test_fields_that_are_new_without_end_are_named_up_to_a_number(main, monkeypa
     TextClassifier(TextFeatures(on="text") + TextFeatures(on="more")).save("m")
     write_records("new.jsonl", [{"text": "win", f"new {i}": i} for i in range(9)])
     _, _, err = main("predict m new.jsonl --strict")
-    assert [line.split()[4] for line in err.splitlines()] == [*"01234"]
+    assert [line.split()[-1] for line in err.splitlines()] == [*"01234"]

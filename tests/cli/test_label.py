@@ -121,13 +121,13 @@ def test_ctrl_c_while_it_waits_for_messages(here):
         ("x.jsonl --load m --save m", "learned twice", 1),
         ("x.jsonl --output x.jsonl", "the command reads it", 1),
         ("x.vw", "nobody can read", 1),
-        ("empty.jsonl", "no message to be labelled", 1),
+        ("empty.jsonl", "no message to label", 1),
         ("long.jsonl", "2 messages not asked for: blank, or longer than 20,000 characters", 1),
         ("missing.jsonl", "missing.jsonl", 1),
         ("x.jsonl --load fields", "a field cannot be called 'id' here", 1),
         ("x.jsonl --load threshold --output labels.jsonl", "labels.jsonl: is label 'ham' the positive one?", 1),
         ("x.jsonl --output notes.csv", "labels are written as JSON lines", 1),
-        ("x.jsonl --output notes", "no line of it is JSON with a text and a label", 1),
+        ("x.jsonl --output notes", "none of its lines is JSON with a text and a label", 1),
     ],
 )
 def test_what_cannot_be_is_refused(fails, here, arguments, word, code):
