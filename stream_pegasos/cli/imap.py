@@ -43,7 +43,7 @@ class ServerOptions:
     )
     password_command: str | None = service_field(
         "--password-command COMMAND",
-        "A command that prints the password: it runs for each connection, as in 'pass show mail'.",
+        "A command that prints the password: 'pass show mail', say. It runs for each connection.",
         brief=True,
     )
     oauth2: bool = service_field("--oauth2", "The password is a token of OAuth 2 (XOAUTH2).", default=False)
@@ -194,7 +194,7 @@ class ImapOptions:
         "--model MODEL",
         "The file of the model, which keeps learning, and of the mailbox's state; it need not exist.",
         required=True,
-        brief="The model, which learns; it need not exist.",
+        brief="The model that learns; it need not exist.",
     )
     folders: FolderOptions = bundled()
     once: bool = mail_field("--once", "Look once, then end.", default=False, brief=True)

@@ -20,7 +20,7 @@ class VerdictOptions:
 
     spam_threshold: float = mail_field(
         "--spam-threshold P",
-        "A mail is spam from this probability of spam.",
+        "A mail is spam from this probability.",
         type=number(float, 0, 1),
         default=0.9,
         brief=True,

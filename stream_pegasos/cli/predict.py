@@ -46,10 +46,10 @@ def predict(given: PredictOptions) -> None:
 
     With --output-format an answer has more columns: the id of its message (see
     --id-field), the probabilities of all labels (a JSON object), the margin,
-    and the error if there is one. The margin is that of the positive class; with more than two
-    classes, how far the label is above the next best. tsv and csv have a
-    header, and several labels are a JSON list. To answer each line as it comes,
-    use run.
+    and the error if there is one. The margin is that of the positive class;
+    with more than two classes, how far the label is above the next best. tsv
+    and csv have a header, and several labels are a JSON list. To answer each
+    line as it comes, use run.
 
     \b
     Examples:

@@ -55,8 +55,8 @@ def serve(given: ServeOptions) -> None:
     POST /predict takes {"text": …} or a list of such messages. POST /learn
     takes them with a "label"; for a model of several labels, with a list. A
     message is learned once: the same "id" with the same label is not learned
-    again. GET / is the page, /openapi.json lists the rest. Messages sent to POST /predict
-    appear on the page, where people can label them.
+    again. GET / is the page, /openapi.json lists the rest. Messages sent to
+    POST /predict appear on the page, where people can label them.
 
     With --checkpoint, nothing that was answered is lost: after a kill it is
     learned again from a journal beside MODEL.
