@@ -87,13 +87,16 @@ def encoded_ahead(
             encoding.result()
         return chunk
 
-    with ThreadPoolExecutor(AHEAD) as pool:
+    pool = ThreadPoolExecutor(AHEAD)
+    try:
         for chunk in _until_failure(chunks):
             waiting.append((chunk, None if isinstance(chunk, BaseException) else pool.submit(encode, chunk)))
             if len(waiting) > AHEAD:
                 yield first()
         while waiting:
             yield first()
+    finally:  # whoever stops does not wait for answers that nobody needs
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _until_failure(chunks: Iterable[list[Labelled]]) -> Iterator[list[Labelled] | BaseException]:
