@@ -170,7 +170,7 @@ def report(
 
 def _headline(row: Any) -> str:
     """The figure to look at first, and that of the newest messages."""
-    from stream_pegasos.evaluation.tallies import spelled
+    from stream_pegasos.evaluation.metrics import spelled
 
     name = row._fields[1]
     return f"{spelled(name)} {row[1]:.4f}, newest 1,000 {getattr(row, f'window_{name}'):.4f}"
@@ -184,6 +184,6 @@ def _save_curve(evaluation: "Evaluation | Comparison", first: "Evaluation", path
         return
     with writing(path), open(path, "w", newline="") as out:
         writer = csv.writer(out)
-        writer.writerow(first.score.row_type._fields)
+        writer.writerow(first.score.row()._fields)
         for row in first.curve:
             writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)

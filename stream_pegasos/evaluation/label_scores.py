@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.tallies import LABELS, Bools, Floats, PredictedExamples, Score, newest, ratio
+from stream_pegasos.evaluation.metrics import LABELS
+from stream_pegasos.evaluation.tallies import Bools, Floats, PredictedExamples, Score, newest, ratio
 
-__all__ = ["LabelOutcomes", "LabelScore", "LabelScoreRow", "labels_that_hold"]
+__all__ = ["LabelOutcomes", "LabelScore", "labels_that_hold"]
 
 MOST_PAIRS_OF_ONE = 100  # pairs of a missed label and a wrong one, counted for one example
 
@@ -48,20 +49,6 @@ class LabelOutcomes(PredictedExamples):
             n_unknown[row] = len(labels) - len(there)
         n_unknown += (holds & ~(probabilities > 0.0)).sum(axis=1)
         return cls(truths, predicted, probabilities, holds, n_unknown)
-
-
-class LabelScoreRow(NamedTuple):
-    """The scores of several labels after the first `n` examples, a row of the prequential curve."""
-
-    n: int
-    micro_f1: float
-    macro_f1: float
-    exact_matches: float
-    hamming_loss: float
-    log_loss: float
-    calibration_error: float
-    window_micro_f1: float
-    seconds: float
 
 
 class LabelScore(Score):
@@ -101,7 +88,6 @@ class LabelScore(Score):
     """
 
     kind = LABELS
-    row_type = LabelScoreRow
 
     n_sums = 2  # examples with all labels right; decisions that the log loss counts
     n_columns = 3  # whether all labels are right; twice the number of right ones; the number predicted and true

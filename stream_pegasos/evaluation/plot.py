@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.common.display import one_line, shortened, text_of
 from stream_pegasos.common.extras import missing
-from stream_pegasos.evaluation.label_scores import LabelScoreRow
-from stream_pegasos.evaluation.scores import OrderedScoreRow, ScoreRow
-from stream_pegasos.evaluation.tallies import LABELS, Score, spelled
+from stream_pegasos.evaluation.metrics import LABELS, drawn, spelled
+from stream_pegasos.evaluation.tallies import Score
 
 try:
     from matplotlib.figure import Figure
@@ -98,12 +97,6 @@ def draw_comparison(comparison: Mapping[str, Any], to: Any = None) -> Any:
     return None
 
 
-# What is drawn of each type of row, those that are known; the first one thicker.
-LINES = {
-    ScoreRow: ("accuracy", "window_accuracy", "macro_f1", "roc_auc"),
-    OrderedScoreRow: ("accuracy", "window_accuracy", "quadratic_kappa"),
-    LabelScoreRow: ("micro_f1", "window_micro_f1", "macro_f1", "exact_matches"),
-}
 MAIN, SECOND = "#1f5fa8", "#e08214"
 COLOURS = (MAIN, SECOND, "#4d9a52", "#8a5fa8")
 MOST_CLASSES = 20
@@ -117,7 +110,7 @@ def draw_curve(
     """Draw how good predictions were against the number of examples on axes of matplotlib; see `draw`."""
     last_row = curve[-1] if curve else None
     lines = []
-    for name in LINES[type(last_row)] if curve else ():
+    for name in drawn(last_row) if curve else ():
         called = f"newest {window:,}" if name.startswith("window_") else spelled(name)
         lines.append((called, curve, [getattr(row, name) for row in curve]))
     _draw_lines(axes, lines)

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stream_pegasos.evaluation.label_scores import LabelOutcomes
+from stream_pegasos.evaluation.metrics import LABELS
 from stream_pegasos.evaluation.scores import Outcomes, kind_of
-from stream_pegasos.evaluation.tallies import LABELS, Floats
+from stream_pegasos.evaluation.tallies import Floats
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stream_pegasos.common.display import printable, shortened
-from stream_pegasos.evaluation.tallies import ClassRow, OtherRow, Score, spelled
+from stream_pegasos.evaluation.metrics import spelled
+from stream_pegasos.evaluation.tallies import ClassRow, OtherRow, Score
 
 __all__ = ["as_html", "as_text", "headline", "tables_of", "tables_of_comparison"]
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.evaluation.metrics import spelled
 from stream_pegasos.evaluation.report import as_html, as_text, headline, tables_of, tables_of_comparison
-from stream_pegasos.evaluation.tallies import Score, spelled
+from stream_pegasos.evaluation.tallies import Score
 
 __all__ = ["Comparison", "Evaluation", "Pair"]
 

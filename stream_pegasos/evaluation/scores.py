@@ -6,38 +6,24 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from stream_pegasos.evaluation.label_scores import LabelScore
+from stream_pegasos.evaluation.metrics import CLASSES, LABELS, ORDERED
 from stream_pegasos.evaluation.ranking import Pair, PositiveScore
-from stream_pegasos.evaluation.tallies import (
-    CLASSES,
-    LABELS,
-    ORDERED,
-    Floats,
-    Integers,
-    PredictedExamples,
-    Reliability,
-    Score,
-    newest,
-    ratio,
-)
+from stream_pegasos.evaluation.tallies import Floats, Integers, PredictedExamples, Reliability, Score, newest, ratio
 from stream_pegasos.learners.label_meaning import Label
 
 __all__ = [
     "OrderedScore",
-    "OrderedScoreRow",
     "Outcomes",
     "PrequentialScore",
-    "ScoreRow",
     "kind_of",
     "new_score",
     "score_of_state",
 ]
-
-OF_POSITIVE = ("f1", "roc_auc")  # metrics that only a positive class has
 
 
 @dataclass
@@ -80,38 +66,6 @@ class Outcomes(PredictedExamples):
             n_known = ((padded[unknown] > 0.0) & there).sum(axis=1)
             of_truth[unknown] = 1.0 / (np.maximum(n_known, 1) + 1)
         return cls(truths, predicted, of_truth, of_predicted)
-
-
-class ScoreRow(NamedTuple):
-    """The scores after the first `n` examples, a row of the prequential curve; `nan` where a figure is undefined."""
-
-    n: int
-    accuracy: float
-    balanced_accuracy: float
-    macro_f1: float
-    micro_f1: float
-    f1: float
-    roc_auc: float
-    log_loss: float
-    calibration_error: float
-    window_accuracy: float
-    seconds: float
-
-
-class OrderedScoreRow(NamedTuple):
-    """The scores of ordered classes after the first `n` examples."""
-
-    n: int
-    accuracy: float
-    mean_absolute_error: float
-    quadratic_kappa: float
-    balanced_accuracy: float
-    macro_f1: float
-    micro_f1: float
-    log_loss: float
-    calibration_error: float
-    window_accuracy: float
-    seconds: float
 
 
 class PrequentialScore(Score):
@@ -159,7 +113,6 @@ class PrequentialScore(Score):
     """
 
     kind = CLASSES
-    row_type: Any = ScoreRow
 
     def __init__(self, window: int = 1_000, exact: bool = True) -> None:
         super().__init__(window)
@@ -226,12 +179,9 @@ class PrequentialScore(Score):
     def calibration_error(self) -> float:
         return self._shown_reliability.error
 
-    def metrics(self) -> dict[str, float]:
-        """All metrics by name, without those of the positive class if there is none."""
-        metrics = super().metrics()
-        if self._positive is not None:
-            return {**metrics, "window_roc_auc": self.window_roc_auc}
-        return {name: metrics[name] for name in metrics if name not in OF_POSITIVE}
+    @property
+    def has_positive(self) -> bool:
+        return self._positive is not None
 
     def get_state(self) -> dict[str, Any]:
         """All that has been counted, as JSON values; not with `exact`, as long as there is a positive class."""
@@ -270,7 +220,6 @@ class OrderedScore(PrequentialScore):
     """
 
     kind = ORDERED
-    row_type = OrderedScoreRow
     # Over the predictions made: their number; the sums of |error|, error²; of truths and their squares; of predictions
     # and theirs. Labels are taken from the first one on, as squares of large ones would cancel.
     n_sums = 7

@@ -13,18 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.evaluation.metrics import ROWS, metrics_of
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.predictions import joined
 
-# The kinds of scores and of models, by what these predict: one of several classes, one of ordered classes, or several
-# labels.
-CLASSES, ORDERED, LABELS = "classes", "ordered", "several labels"
-
 __all__ = [
-    "CLASSES",
-    "LABELS",
-    "ORDERED",
     "ClassRow",
     "ConfusedRow",
     "OtherRow",
@@ -34,7 +28,6 @@ __all__ = [
     "Tally",
     "newest",
     "ratio",
-    "spelled",
 ]
 
 Floats = NDArray[np.float64]
@@ -133,7 +126,6 @@ class Score(ABC):
     """
 
     kind: str
-    row_type: Any  # a named tuple: n, metrics, seconds
     n_sums = 0
     n_columns = 1  # kept for each of the newest examples; the first says whether it was right
 
@@ -151,6 +143,11 @@ class Score(ABC):
     @property
     def n_answered(self) -> int:
         return self.n - self.n_unanswered
+
+    @property
+    def has_positive(self) -> bool:
+        """Whether one of two classes is the positive one."""
+        return False
 
     @property
     @abstractmethod
@@ -191,11 +188,16 @@ class Score(ABC):
 
     def metrics(self) -> dict[str, float]:
         """All metrics by name, the first of them the one to look at first."""
-        return {name: getattr(self, name) for name in self.row_type._fields[1:-1]}
+        return {
+            metric.name: getattr(self, metric.name)
+            for metric in metrics_of(self.kind)
+            if self.has_positive or not metric.of_positive
+        }
 
     def row(self, seconds: float = math.nan) -> Any:
         """A row of a curve: the present metrics, as a named tuple that begins with `n` and ends with `seconds`."""
-        return self.row_type(self.n, *(getattr(self, name) for name in self.row_type._fields[1:-1]), seconds)
+        kind = ROWS[self.kind]
+        return kind(self.n, *(getattr(self, name) for name in kind._fields[1:-1]), seconds)
 
     def of_classes(self, limit: int | None = None) -> list[ClassRow]:
         """How well each class was predicted, the commonest first."""
@@ -408,12 +410,6 @@ class Reliability:
     def mirror(self) -> None:
         """Count the opposite events instead, whose probabilities are one minus these."""
         self.sums = self.sums[::-1] * [1, -1, -1] + self.sums[::-1, :1] * [0, 1, 1]
-
-
-def spelled(figure: str) -> str:
-    """The name of a figure as people read it."""
-    name = figure.removeprefix("window_").replace("_", " ")
-    return name.replace("f1", "F1").replace("roc auc", "ROC AUC").replace("hamming", "Hamming")
 
 
 def ratio(part: float, whole: float) -> float:

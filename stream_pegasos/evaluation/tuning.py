@@ -85,7 +85,7 @@ class Tuning:
 
 def metric_of(model: Any, name: str | None = None) -> str:
     """The metric of `evaluate` with this name, or its first one for such a model; if there is none a ValueError."""
-    names = [each for each in new_score(model).row_type._fields[1:-1] if not each.startswith("window_")]
+    names = [each for each in new_score(model).row()._fields[1:-1] if not each.startswith("window_")]
     if name is not None and name not in names:
         raise ValueError(f"{name!r} is none of {', '.join(names)}")
     return name or str(names[0])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stream_pegasos.evaluation.chunks import predict_block
+from stream_pegasos.evaluation.metrics import LABELS, ORDERED
 from stream_pegasos.evaluation.scores import kind_of
-from stream_pegasos.evaluation.tallies import LABELS, ORDERED
 from stream_pegasos.features.message import Message
 from stream_pegasos.learners.explanations import phrases, pieces
 from stream_pegasos.operation.answers import answers_of, label_named, shown

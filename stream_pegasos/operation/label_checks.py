@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stream_pegasos.evaluation.tallies import LABELS
+from stream_pegasos.evaluation.metrics import LABELS
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.operation.monitor import Monitor
 

@@ -16,9 +16,10 @@ from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
+from stream_pegasos.evaluation.metrics import LABELS, ORDERED, over_time
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock, Prediction
 from stream_pegasos.evaluation.scores import new_score, score_of_state
-from stream_pegasos.evaluation.tallies import CLASSES, LABELS, ORDERED, ClassRow
+from stream_pegasos.evaluation.tallies import ClassRow
 from stream_pegasos.features.message import Message, shown_message
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.operation.answers import label_named, shown
@@ -34,13 +35,6 @@ SHARE_FOR_NAMES, MOST_FOR_NAMES, FOR_NAMES_AT_ONCE = 0.02, 1.0, 0.01
 MOST_CLASSES = 20
 MOST_CONFUSED = 12
 MOST_LABELS = 10  # shown of a message
-
-# The metrics of the curve by kind of score: those of all messages, then those of the window.
-OVER_TIME = {
-    CLASSES: ("accuracy", "macro_f1", "roc_auc", "window_accuracy", "window_roc_auc"),
-    ORDERED: ("accuracy", "mean_absolute_error", "window_accuracy"),
-    LABELS: ("micro_f1", "macro_f1", "window_micro_f1"),
-}
 
 
 class Monitor:
@@ -89,7 +83,7 @@ class Monitor:
         self.score: Any = new_score(model, window, exact=False)
         self.n_predictions = 0
         self.n_failed = 0
-        self._curve = Curve(10)  # rows of the number of messages and the metrics of `OVER_TIME`
+        self._curve = Curve(10)  # rows of the number of messages and the metrics over time
         self._drifts: list[int] = []
         self._n_drifts = model.n_drifts
         self._newest: deque[dict[str, Any]] = deque(maxlen=NEWEST)
@@ -166,7 +160,7 @@ class Monitor:
             "window": {"size": score.window, "n": min(score.n_answered, score.window), **window},
             "curve": {
                 name: [_known(point[i]) for point in points if point[0]]
-                for i, name in enumerate(("n", *OVER_TIME[self.kind]))
+                for i, name in enumerate(("n", *over_time(self.kind)))
             },
             "drifts": self._drifts,
             "reliability": [[int(n), _known(p), _known(share)] for n, p, share in score.reliability.tolist()],
@@ -220,7 +214,7 @@ class Monitor:
         """
         try:
             score = score_of_state(state["score"], self.model, self.score.window)
-            points = np.array(state["curve"], float).reshape(-1, 1 + len(OVER_TIME[self.kind]))
+            points = np.array(state["curve"], float).reshape(-1, 1 + len(over_time(self.kind)))
             check_integer("length of the curve", len(points), 0, MOST_ROWS - 1)
             check_integer("step", state["step"], 1, 1 << 53)
             self._curve = Curve(state["step"])
@@ -234,7 +228,7 @@ class Monitor:
             raise ValueError(f"this is no state of a Monitor ({error})") from None
 
     def _curve_point(self) -> list[float]:
-        return [self.score.n, *(getattr(self.score, name) for name in OVER_TIME[self.kind])]
+        return [self.score.n, *(getattr(self.score, name) for name in over_time(self.kind))]
 
     def _show(self, messages: list[tuple[Message, Any]], block: PredictedBlock, number: int | None) -> None:
         """Remember the last messages of a block, the last of which has this `number`."""

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from stream_pegasos.evaluation.chunks import predict_block
-from stream_pegasos.evaluation.tallies import ORDERED
+from stream_pegasos.evaluation.metrics import ORDERED
 from stream_pegasos.features.message import size_of
 from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
 from stream_pegasos.operation.label_checks import each_label

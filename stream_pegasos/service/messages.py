@@ -17,7 +17,7 @@ from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from stream_pegasos.evaluation.tallies import LABELS
+from stream_pegasos.evaluation.metrics import LABELS
 from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.mail_text.features import Mail, bytes_of

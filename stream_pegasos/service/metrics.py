@@ -9,7 +9,7 @@ from typing import Any, Literal
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from stream_pegasos.evaluation.tallies import spelled
+from stream_pegasos.evaluation.metrics import spelled
 from stream_pegasos.operation.answers import shown
 from stream_pegasos.operation.live_learner import LiveLearner
 

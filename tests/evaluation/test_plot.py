@@ -7,7 +7,8 @@ import pytest
 from outcomes import of_classes, of_two
 
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
-from stream_pegasos.evaluation.scores import OrderedScore, PrequentialScore, ScoreRow
+from stream_pegasos.evaluation.metrics import ScoreRow
+from stream_pegasos.evaluation.scores import OrderedScore, PrequentialScore
 
 pytest.importorskip("matplotlib")
 

@@ -11,9 +11,10 @@ from river import metrics as river_metrics
 
 from stream_pegasos import OrdinalClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.chunks import ExampleError, chunks, learn, predict_learn
-from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore, LabelScoreRow
+from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
+from stream_pegasos.evaluation.metrics import LabelScoreRow, ScoreRow
 from stream_pegasos.evaluation.prequential import prequential
-from stream_pegasos.evaluation.scores import Outcomes, ScoreRow, new_score
+from stream_pegasos.evaluation.scores import Outcomes, new_score
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.streams import synthetic
 

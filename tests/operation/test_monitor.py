@@ -9,6 +9,7 @@ from river import drift
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, engine
 from stream_pegasos.evaluation.chunks import predict_block, predict_learn
+from stream_pegasos.evaluation.metrics import over_time
 from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.evaluation.prequential import prequential
 from stream_pegasos.learners import feature_names
@@ -134,7 +135,7 @@ def test_metrics_are_those_of_evaluate(case, size):
         "n": len(stream),
         **{
             name: (seen["window"] if name.startswith("window_") else seen).get(name.removeprefix("window_"))
-            for name in monitor_module.OVER_TIME[seen["kind"]]
+            for name in over_time(seen["kind"])
         },
     }
     others = expected.of_classes(20)
