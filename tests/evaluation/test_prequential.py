@@ -246,6 +246,16 @@ def test_learn_finds_the_example_that_is_refused():
     assert model.n_iterations == 2
 
 
+def test_without_learning_a_label_of_another_kind_is_refused_alone():
+    model = TextClassifier(classifier=OrdinalClassifier())
+    model.learn_many(["bad", "good"], [1, 5])
+    refused = []
+    examples = [("bad", 1), ("good", "five"), ("good", 5)]
+    on_refused = lambda example, reason: refused.append(example[1])  # noqa: E731
+    evaluation = prequential(examples, model, learn=False, on_refused=on_refused)
+    assert (evaluation.score.n, refused, model.n_learned) == (2, ["five"], 2)
+
+
 def test_learn_takes_weights():
     model, reference = TextClassifier(), TextClassifier()
     stream = [(x, y, 0.5 + len(x) % 2) for x, y in synthetic(n=100)]

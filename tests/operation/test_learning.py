@@ -4,6 +4,7 @@ import pytest
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.features.message import message_of
+from stream_pegasos.operation.learned_ids import LearnedIds
 from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.monitor import Monitor
 from tests.contract import bits
@@ -45,6 +46,19 @@ def test_one_step_is_not_taken_where_nobody_knows_towards_what():
     learning = Learning(Monitor(TextClassifier()))
     learning.learn([("a", "x"), ("b", "y"), ("c", "z")], [1, 2, 3])
     assert learning.unlearn("a", 1) == "unknown" and learning.model.n_learned == 3
+
+
+@pytest.mark.parametrize(
+    ("ids", "digests"),
+    [('{"a": 1}', "[1]"), ('["a", null]', "[1, 2]"), ('["a"]', '["1"]'), ('["a"]', "[1, 2]"), ("[", "[]")],
+)
+def test_ids_that_are_no_list_are_refused(ids, digests):
+    known = LearnedIds()
+    known.add(["old"], ["spam"])
+    assert known.are_new(["old", "other", None]) == [False, True, True]
+    with pytest.raises(ValueError, match="no list of ids"):
+        known.set_state(ids, digests)
+    assert known.ids() == ["old"]
 
 
 def test_a_correction_that_is_refused_changes_nothing():
