@@ -193,9 +193,7 @@ class ReliabilityDiagram {
 const diagram = new ReliabilityDiagram(byId("calibration-plot"));
 
 function showReliability(tenths) {
-  const empty = tenths.every(([n]) => !n);
-  byId("calibration").hidden = empty;
-  byId("no-calibration").hidden = !empty;
+  showEither("calibration", "no-calibration", tenths.some(([n]) => n));
   diagram.tenths = tenths;
   diagram.draw();
   const body = byId("reliability");

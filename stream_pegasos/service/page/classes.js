@@ -30,8 +30,7 @@ function showClasses({ n, model, classes, others, confused }) {
   const most = Math.max(...classes.map(({ share }) => share));
   const keyOf = (row) => row.label ?? null;
   update(byId("classes"), rows, keyOf, "class-template", (row, item) => showClass(row, item, most));
-  byId("classes-table").hidden = !n;
-  byId("no-classes").hidden = n > 0;
+  showEither("classes-table", "no-classes", n > 0);
 
   // About as tall as the classes beside them.
   const pairs = confused.slice(0, Math.max(LEAST_PAIRS, Math.round(0.6 * rows.length)));
@@ -42,7 +41,7 @@ function showClasses({ n, model, classes, others, confused }) {
     write(predicted, name(pair.predicted));
     item.title = `${name(pair.truth)} as ${name(pair.predicted)}`;
     write(item.lastElementChild, known(pair.share) ? `${count(pair.n)} · ${percent(pair.share)}` : count(pair.n));
-    item.style.setProperty("--share", pair.n / largest || 0);
+    setShare(item, pair.n / largest);
   });
   byId("no-pairs").hidden = pairs.length > 0;
 
@@ -64,15 +63,15 @@ function showClass(row, item, most) {
   setClass(rest, item.label === undefined ? "muted" : "");
   if (!plain) {
     button.onclick = () => pick(item.label, true);
-    button.setAttribute("aria-pressed", String(picked !== null && sameLabel(picked.label, item.label)));
+    button.setAttribute("aria-pressed", picked !== null && sameLabel(picked.label, item.label));
   }
   const [, messages, ...measures] = row.cells;
   write(messages, count(item.n));
-  messages.style.setProperty("--share", item.label === undefined ? 0 : item.share / most || 0);
+  setShare(messages, item.label === undefined ? 0 : item.share / most);
   messages.title = known(item.share) ? `${percent(item.share)} of all messages` : "";
   [item.precision, item.recall, item.f1].forEach((value, i) => {
-    write(measures[i], known(value) ? value.toFixed(3) : "–");
-    measures[i].style.setProperty("--share", value ?? 0);
+    write(measures[i], score(value, 3));
+    setShare(measures[i], value);
   });
 }
 
@@ -86,7 +85,7 @@ function pick(label, byReader) {
   picked = { label, due: 0, byReader };
   picker.value = name(label);
   for (const button of document.querySelectorAll("#classes button")) {
-    button.setAttribute("aria-pressed", String(button.textContent === name(label)));
+    button.setAttribute("aria-pressed", button.textContent === name(label));
   }
   askForWords();
   if (byReader) byId("words-title").scrollIntoView({ block: "nearest" });
@@ -95,12 +94,8 @@ function pick(label, byReader) {
 async function askForWords() {
   const mine = picked;
   mine.due = Date.now() + FRESH_WORDS;
-  try {
-    const response = await ask(`words?label=${encodeURIComponent(JSON.stringify(mine.label))}`);
-    if (response.ok && mine === picked) showWords(await response.json());
-  } catch {
-    // The figures, which are asked for more often, tell that the service is gone.
-  }
+  const words = await askQuietly(`words?label=${encodeURIComponent(JSON.stringify(mine.label))}`);
+  if (words && mine === picked) showWords(words);
 }
 
 /** The words for and against the label that is picked; of ordered ones for higher and lower labels. */
@@ -117,7 +112,7 @@ function showBars(id, words) {
   update(byId(id), words, ([ngram]) => ngram, "word-template", (item, [ngram, weight]) => {
     write(item.children[0], word(ngram));
     write(item.children[1], signed(weight));
-    item.style.setProperty("--share", Math.abs(weight) / largest || 0);
+    setShare(item, Math.abs(weight) / largest);
   });
 }
 
@@ -129,27 +124,18 @@ let search = 0; // only the newest one may be answered
 
 async function offer(text) {
   const mine = ++search;
-  let found;
-  try {
-    const response = await ask(`classes?limit=${MOST_CHOICES}&search=${encodeURIComponent(text)}`);
-    if (!response.ok) return;
-    found = await response.json();
-  } catch {
-    return;
-  }
-  if (mine !== search) return;
-  choices.replaceChildren();
-  found.classes.forEach(({ label, n }, i) => {
-    const item = byId("choice-template").content.firstElementChild.cloneNode(true);
+  const found = await askQuietly(`classes?limit=${MOST_CHOICES}&search=${encodeURIComponent(text)}`);
+  if (!found || mine !== search) return;
+  choices.scrollTop = 0;
+  update(choices, found.classes, ({ label }) => label, "choice-template", (item, { label, n }, i) => {
     item.id = `choice-${i}`;
     write(item.children[0], name(label));
     write(item.children[1], count(n));
-    item.addEventListener("pointerdown", (event) => {
-      event.preventDefault(); // so that the focus stays
-      choose(label);
-    });
     item.choose = () => choose(label);
-    choices.append(item);
+    item.onpointerdown = (event) => {
+      event.preventDefault(); // so that the focus stays
+      item.choose();
+    };
   });
   const [shown, all] = [found.classes.length, found.n];
   const rest = shown < all ? `${shown} of ${count(all)}; type to find others.` : "";
@@ -174,7 +160,7 @@ function choose(label) {
 }
 
 function mark(item) {
-  for (const each of choices.children) each.setAttribute("aria-selected", String(each === item));
+  for (const each of choices.children) each.setAttribute("aria-selected", each === item);
   if (!item) return picker.removeAttribute("aria-activedescendant");
   picker.setAttribute("aria-activedescendant", item.id);
   item.scrollIntoView({ block: "nearest" });

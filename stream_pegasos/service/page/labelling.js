@@ -16,7 +16,15 @@ let hasFocused = false;
 const mine = []; // the numbers of the messages that were labelled here
 const chosen = new Map(); // of messages that may have several labels: those chosen so far, as JSON
 
-const place = () => asked.findIndex(({ number }) => number === selected);
+const placeOf = (number) => asked.findIndex((message) => message.number === number);
+const place = () => placeOf(selected);
+const chosenOf = (number) => [...(chosen.get(number) ?? [])].map((json) => JSON.parse(json));
+const focusList = () => byId("asked").focus({ preventScroll: true });
+
+/** Choose the message at a place, or the last one where there are fewer. */
+function selectAt(at) {
+  selected = asked[Math.min(Math.max(at, 0), asked.length - 1)]?.number ?? null;
+}
 
 // Asking and telling --------------------------------------------------------------------------------------------------
 
@@ -26,13 +34,7 @@ async function refreshAsked() {
   const query = new URLSearchParams({ limit: MOST_ASKED });
   if (first) query.set("first", first);
   if (reading !== null) query.set("also", reading);
-  let data = null;
-  try {
-    const response = await ask(`asked?${query}`);
-    if (response.ok) data = await response.json();
-  } catch {
-    return; // the figures tell of it
-  }
+  const data = await askQuietly(`asked?${query}`);
   if (data && at === turn) showAsked(data, reading);
 }
 
@@ -47,12 +49,12 @@ async function tell(path, body) {
 
 /** Give a message its label, or pass it over with null. */
 async function give(number, label) {
-  const at = asked.findIndex((message) => message.number === number);
+  const at = placeOf(number);
   if (at < 0) return;
   const [message] = asked.splice(at, 1);
-  if (selected === number) selected = asked[Math.min(at, asked.length - 1)]?.number ?? null;
+  if (selected === number) selectAt(at);
   showList();
-  byId("asked").focus({ preventScroll: true });
+  focusList();
   const status = await tell("teach", { number, label });
   if (status === 200 && label !== null) mine.push(number);
   if (status === 200 || status === GONE) {
@@ -68,8 +70,7 @@ async function takeBack(number) {
   const status = await tell("take-back", { number });
   if ((status === 200 || status === GONE) && mine.includes(number)) mine.splice(mine.indexOf(number), 1);
   await refreshAsked();
-  if (status !== 200) return;
-  if (asked.some((message) => message.number === number)) select(number);
+  if (status === 200 && placeOf(number) >= 0) select(number);
 }
 
 // Showing -------------------------------------------------------------------------------------------------------------
@@ -85,9 +86,9 @@ function showAsked(data, reading) {
   const fresh = data.messages.find(({ number }) => number === selected) ?? kept;
   if (fresh) asked.splice(Math.min(at, asked.length), 0, fresh);
   asked.length = Math.min(asked.length, MOST_ASKED);
-  if (place() < 0) selected = asked[Math.min(Math.max(at, 0), asked.length - 1)]?.number ?? null;
+  if (place() < 0) selectAt(at);
 
-  const held = `The newest 5 labels can be taken back, each for ${short.format(data.seconds)} s; then they are learned. `;
+  const held = `each for ${short.format(data.seconds)} s; then they are learned. `;
   write(
     byId("labelling-line"),
     `${plural(data.n_waiting, "message")} ${data.n_waiting === 1 ? "waits" : "wait"} for a label, ` +
@@ -95,7 +96,7 @@ function showAsked(data, reading) {
   );
   write(
     byId("labelling-about"),
-    (data.seconds ? held : "Labels are learned at once. ") +
+    (data.seconds ? `The newest 5 labels can be taken back, ${held}` : "Labels are learned at once. ") +
       "Accuracy over messages that the model is unsure of is lower than over all messages.",
   );
   if (data.of_file) {
@@ -103,7 +104,7 @@ function showAsked(data, reading) {
     if (byId("main").firstElementChild !== byId("labelling")) byId("main").prepend(byId("labelling"));
   }
   for (const button of document.querySelectorAll(".orders button")) {
-    button.setAttribute("aria-pressed", String(button.dataset.first === data.first));
+    button.setAttribute("aria-pressed", button.dataset.first === data.first);
   }
   byId("label-form").hidden = areFixed || !asked.length;
   write(byId("new-label-name"), labels.length ? "Another label" : "Type the first label");
@@ -115,20 +116,15 @@ function showAsked(data, reading) {
   const several = kind === LABELS ? "Enter gives the chosen ones, or none. " : "";
   write(
     byId("keys"),
-    `Keys: digits for labels, ${several}${areFixed ? "" : "N for another, "}J and K or the arrows to move, S to skip, U to take back.`,
+    `Keys: digits for labels, ${several}${areFixed ? "" : "N for another, "}` +
+      "J and K or the arrows to move, S to skip, U to take back.",
   );
-  const options = labels.map((label) => {
-    const option = document.createElement("option");
-    option.value = name(label);
-    return option;
+  update(byId("labels"), labels, (label) => label, "option-template", (option, label) => {
+    if (option.value !== name(label)) option.value = name(label);
   });
-  if (byId("labels").dataset.key !== JSON.stringify(labels)) {
-    byId("labels").dataset.key = JSON.stringify(labels);
-    byId("labels").replaceChildren(...options);
-  }
   showList();
   showGiven(data.given);
-  if (data.of_file && !hasFocused && asked.length) byId("asked").focus({ preventScroll: true });
+  if (data.of_file && !hasFocused && asked.length) focusList();
   hasFocused = true;
 }
 
@@ -140,7 +136,7 @@ function showList() {
 function offered({ number, probabilities }) {
   let some = labels;
   if (!areFixed && some.length > MOST_BUTTONS) some = probabilities.slice(0, 9).map(([label]) => label);
-  for (const each of [...(chosen.get(number) ?? [])].map((text) => JSON.parse(text))) {
+  for (const each of chosenOf(number)) {
     if (!some.some((label) => sameLabel(label, each))) some = [...some, each];
   }
   const areDigits = some.every((label) => Number.isInteger(label) && label >= 0 && label <= 9);
@@ -153,15 +149,15 @@ function showMessageAsked(item, message) {
   if (isSelected) item.setAttribute("aria-current", "true");
   else item.removeAttribute("aria-current");
   write(item.querySelector("bdi"), text);
-  const said = known(label) ? [label].flat() : [];
-  const chance = known(probability) ? [probability].flat() : [];
-  const parts = said.map((each, i) => `${name(each)} ${known(chance[i]) ? chance[i].toFixed(2) : ""}`);
+  const chance = listed(probability);
+  const parts = listed(label).map((each, i) => `${name(each)} ${known(chance[i]) ? chance[i].toFixed(2) : ""}`);
   const none = kind === LABELS && probabilities.length ? "no label holds" : "nothing known yet";
   write(item.querySelector(".said"), parts.length ? `The model says ${parts.join(", ")}` : `The model says: ${none}`);
   item.querySelector(".said").hidden = probabilities.length > 0 && kind !== LABELS; // the buttons say it
   const chances = new Map(probabilities.map(([each, value]) => [JSON.stringify(each), value]));
   const all = offered(message);
-  const isShort = !isSelected && labels.length > MOST_BUTTONS && !chosen.get(number)?.size;
+  const n = chosen.get(number)?.size ?? 0;
+  const isShort = !isSelected && labels.length > MOST_BUTTONS && !n;
   const best = [...chances.keys()].slice(0, FEW_BUTTONS);
   const buttons = isShort ? all.filter(([each]) => best.includes(JSON.stringify(each))) : all;
   update(item.querySelector(".labels"), buttons, ([each]) => each, "label-template", (button, [each, key]) => {
@@ -170,21 +166,13 @@ function showMessageAsked(item, message) {
     button.children[0].hidden = !isSelected || !key;
     write(button.children[1], name(each));
     write(button.children[2], chances.has(json) ? chances.get(json).toFixed(2) : "");
-    if (kind === LABELS) button.setAttribute("aria-pressed", String(chosen.get(number)?.has(json) ?? false));
+    if (kind === LABELS) button.setAttribute("aria-pressed", chosen.get(number)?.has(json) ?? false);
     button.onclick = () => chooseLabel(number, each);
   });
-  let done = item.querySelector(".give-chosen");
-  if (kind === LABELS && !done) {
-    done = document.createElement("button");
-    done.type = "button";
-    done.className = "give-chosen";
-    item.querySelector(".skip-message").before(done);
-  }
-  if (done) {
-    const n = chosen.get(number)?.size ?? 0;
-    write(done, n ? `Give ${plural(n, "label")}` : "None holds");
-    done.onclick = () => giveChosen(number);
-  }
+  const done = item.querySelector(".give-chosen");
+  done.hidden = kind !== LABELS;
+  write(done, n ? `Give ${plural(n, "label")}` : "None holds");
+  done.onclick = () => give(number, chosenOf(number));
   item.querySelector(".skip-message").onclick = () => give(number, null);
   item.onclick = (event) => {
     if (!event.target.closest("button")) select(number);
@@ -219,10 +207,6 @@ function chooseLabel(number, label) {
   select(number);
 }
 
-function giveChosen(number) {
-  give(number, [...(chosen.get(number) ?? [])].map((text) => JSON.parse(text)));
-}
-
 function move(by) {
   const to = asked[Math.max(0, Math.min(asked.length - 1, place() + by))];
   if (to) select(to.number);
@@ -238,7 +222,7 @@ function press(key) {
   else if (key === "u" && mine.length) takeBack(mine.at(-1));
   else if (key === "s" && message) give(selected, null);
   else if (key === "n" && message && !areFixed) byId("new-label").focus();
-  else if (key === "Enter" && message && kind === LABELS) giveChosen(selected);
+  else if (key === "Enter" && message && kind === LABELS) give(selected, chosenOf(selected));
   else return false;
   return true;
 }
@@ -260,7 +244,7 @@ byId("label-form").addEventListener("submit", (event) => {
   if (!text || place() < 0) return;
   byId("new-label").value = "";
   chooseLabel(selected, text);
-  byId("asked").focus({ preventScroll: true });
+  focusList();
 });
 
 for (const button of document.querySelectorAll(".orders button")) {

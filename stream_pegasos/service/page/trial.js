@@ -1,6 +1,7 @@
 // Trying a text: what is predicted of it, and why.
 "use strict";
 
+const FIRST_CONTRIBUTIONS = 12;
 const MOST_CHANCES = 5;
 
 let trial = 0; // only the newest question may be answered
@@ -48,7 +49,7 @@ byId("more").addEventListener("click", () => expand(byId("more").getAttribute("a
 
 function expand(all) {
   const n = byId("contributions").children.length;
-  byId("more").setAttribute("aria-expanded", String(all));
+  byId("more").setAttribute("aria-expanded", all);
   byId("more").hidden = n <= FIRST_CONTRIBUTIONS;
   write(byId("more"), all ? "Show fewer" : `Show all ${n}`);
   [...byId("contributions").children].forEach((item, i) => {
@@ -67,7 +68,7 @@ function showAnswer(answer) {
     const shares = words[contributions.findIndex(([other]) => other === ngram)];
     item.title = shares.length > 1 ? shares.map(([each, share]) => `${each} ${signed(share)}`).join(", ") : "";
     write(item.children[0], word(ngram));
-    item.style.setProperty("--share", Math.abs(size) / largest || 0);
+    setShare(item, Math.abs(size) / largest);
     write(item.children[2], signed(size));
   });
   expand(false);
@@ -83,11 +84,9 @@ function showMarked({ pieces, explained, against }) {
   const shown = pieces.flatMap(([field, found], i) => {
     const parts = found.map(([text, size]) => {
       if (!size) return text;
-      const mark = document.createElement("mark");
-      mark.textContent = text;
-      mark.className = size < 0 ? "against" : "for";
+      const mark = make("mark", text, size < 0 ? "against" : "for");
       mark.title = `${signed(size)} ${sides[Number(size < 0)]}`;
-      mark.style.setProperty("--share", Math.abs(size) / largest);
+      setShare(mark, Math.abs(size) / largest);
       return mark;
     });
     return [field ? `${i ? "\n" : ""}${field}: ` : "", ...parts];
@@ -96,16 +95,15 @@ function showMarked({ pieces, explained, against }) {
 }
 
 function showVerdict({ label, probability, contributions, withheld = [] }) {
-  const said = known(label) ? [label].flat() : [];
-  const names = document.createElement("span");
+  const said = listed(label);
+  const names = make("span", "");
   writeLabels(names, said.map(name));
-  const rest = document.createElement("span");
-  rest.className = "muted";
-  if (kind === LABELS) rest.textContent = said.length ? plural(said.length, "label") : "No label holds.";
-  else rest.textContent = said.length ? `probability ${probability.toFixed(4)}` : "No label: nothing, or not enough, is learned yet.";
-  if (withheld.length) rest.textContent += `. The limit of false positives withholds ${withheld.map(name).join(", ")}.`;
-  if (said.length && !contributions.length) rest.textContent += ". Nothing in this text is known to the model.";
-  byId("verdict").replaceChildren(...(said.length ? [names, " "] : []), rest);
+  let rest = "No label: nothing, or not enough, is learned yet.";
+  if (kind === LABELS) rest = said.length ? plural(said.length, "label") : "No label holds.";
+  else if (said.length) rest = `probability ${probability.toFixed(4)}`;
+  if (withheld.length) rest += `. The limit of false positives withholds ${withheld.map(name).join(", ")}.`;
+  if (said.length && !contributions.length) rest += ". Nothing in this text is known to the model.";
+  byId("verdict").replaceChildren(...(said.length ? [names, " "] : []), make("span", rest, "muted"));
 }
 
 /** The labels that come first, each a button that asks what speaks for it; and what the bars below are about. */
@@ -118,10 +116,10 @@ function showChances({ label: said, probabilities, explained, against }) {
     write(button.children[0], name(label));
     button.title = `What speaks for ${name(label)}`;
     write(button.children[1], `${holds ? "✓ " : ""}${chance.toFixed(3)}`);
-    item.style.setProperty("--share", chance);
+    setShare(item, chance);
     button.disabled = kind === ORDERED;
-    const isMeant = [kind === ORDERED ? said : explained, against].some((other) => known(other) && sameLabel(other, label));
-    button.setAttribute("aria-pressed", String(isMeant));
+    const meant = [kind === ORDERED ? said : explained, against].filter(known);
+    button.setAttribute("aria-pressed", meant.some((other) => sameLabel(other, label)));
     button.onclick = () => explain({ ...message(tried), label });
   });
   if (kind === ORDERED) {

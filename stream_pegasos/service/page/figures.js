@@ -1,0 +1,103 @@
+// The figures, the curves they are drawn from, and what is said of the model.
+"use strict";
+
+const CLASSES = "classes";
+const ORDERED = "ordered";
+const LABELS = "several labels";
+
+// By name in the answer: the title, and what is good where that is not plain.
+const FIGURES = {
+  accuracy: ["Accuracy", ""],
+  roc_auc: ["ROC AUC", ""],
+  log_loss: ["Log loss", "lower is better"],
+  calibration_error: ["Calibration error", "lower is better"],
+  macro_f1: ["Macro F1", "mean over the classes"],
+  micro_f1: ["Micro F1", ""],
+  mean_absolute_error: ["Mean absolute error", "lower is better"],
+  quadratic_kappa: ["Quadratic kappa", "1 is best"],
+  exact_matches: ["Exact matches", "all labels right"],
+  hamming_loss: ["Hamming loss", "lower is better"],
+};
+// Those that are shown of each kind of model, if they are there.
+const SHOWN = {
+  [CLASSES]: ["accuracy", "macro_f1", "roc_auc", "log_loss", "calibration_error"],
+  [ORDERED]: ["accuracy", "mean_absolute_error", "quadratic_kappa", "calibration_error"],
+  [LABELS]: ["micro_f1", "macro_f1", "exact_matches", "hamming_loss"],
+};
+let kind = CLASSES;
+let curve = { n: 0, rows: [], drifts: [], window: 0 };
+
+function showFigures(data) {
+  const figures = SHOWN[kind].filter((figure) => figure in data);
+  document.querySelectorAll(".figure").forEach((tile, i) => {
+    const figure = figures[i];
+    tile.hidden = !figure;
+    if (!figure) return;
+    const [title, about] = FIGURES[figure];
+    const recent = data.window[figure];
+    write(tile.children[0], title);
+    tile.children[1].id = figure;
+    tile.children[2].id = `window_${figure}`;
+    write(tile.children[1], score(data[figure]));
+    write(tile.children[2], known(recent) ? `newest ${count(data.window.n)}: ${score(recent)}` : about);
+  });
+}
+
+/** The figures over time, each with that of the newest messages where there is one. */
+function showCurve({ n, curve: columns, drifts, window: newest }) {
+  const rows = columns.n.map((_, i) => Object.fromEntries(Object.keys(columns).map((key) => [key, columns[key][i]])));
+  curve = { n, rows, drifts, window: newest.size };
+  const figures = Object.keys(columns).filter((key) => key in FIGURES);
+  charts.forEach((chart, i) => chart.setFigure(figures[i]));
+  drawCharts();
+}
+
+function show(data) {
+  const { model } = data;
+  kind = data.kind;
+  document.body.dataset.kind = kind;
+  byId("nothing").hidden = data.n > 0;
+
+  write(byId("model-line"), `${model.kind}, ${plural(data.n, "message")} learned`);
+  write(byId("uptime"), `up ${duration(data.uptime_seconds)}`);
+  showFigures(data);
+  write(byId("n"), count(data.n));
+  write(byId("n_unanswered"), data.n_unanswered ? `${count(data.n_unanswered)} had no answer yet` : "");
+  write(byId("n_predictions"), plural(data.n_predictions, "prediction"));
+  const rate = data.docs_per_second;
+  const isSlow = known(rate) && rate > 0 && rate < 1;
+  const speed = isSlow ? 60 * rate : rate;
+  write(byId("docs_per_second"), known(speed) && speed < 100 ? short.format(speed) : count(speed));
+  write(byId("speed-unit"), isSlow ? "messages/min" : "messages/s");
+  write(byId("n_failed"), data.n_failed ? `${plural(data.n_failed, "request")} failed` : "no request failed");
+
+  const drifts = data.drifts;
+  const last = drifts.length ? `, the last one at message ${count(drifts.at(-1))}` : "";
+  write(byId("drifts"), drifts.length ? `${plural(drifts.length, "drift alarm")}${last}.` : "No drift alarm.");
+  setClass(byId("drifts"), drifts.length ? "alarms" : "");
+  showCurve(data);
+  showClasses(data);
+  const meant = known(model.positive) ? name(model.positive) : "the predicted label";
+  const said = kind === LABELS ? "a label held" : `${meant} was true`;
+  write(byId("calibrated"), `How often ${said}, against the probability predicted for it.`);
+  showReliability(data.reliability);
+  showModel(model, data.checkpoint);
+  showNewest(data.newest);
+}
+
+function showModel(model, checkpoint) {
+  const most = known(model.max_features) ? `, at most ${count(model.max_features)}` : "";
+  write(byId("kind"), model.kind);
+  write(byId("classifier"), model.classifier);
+  write(byId("n_iterations"), count(model.n_iterations));
+  write(byId("n_features"), count(model.n_features) + most);
+  const positive = known(model.positive) ? ", the positive one " : "";
+  const how = { [ORDERED]: ", in order", [LABELS]: ", any number at a time" }[kind] ?? positive;
+  write(byId("n_classes"), count(model.n_classes) + how);
+  write(byId("positive"), positive && name(model.positive));
+  const { path = "none is kept", seconds_ago: ago, error } = checkpoint ?? {};
+  const saved = known(ago) ? `${duration(ago)} ago` : "not yet";
+  write(byId("checkpoint"), path);
+  write(byId("saved"), checkpoint ? saved : "what is learned ends with the service");
+  setNotice("checkpoint-notice", error ? `The checkpoint ${path} cannot be written: ${error}. Learning goes on.` : "");
+}
