@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, Vocabulary
-from stream_pegasos.engine.pure.adaptive_state import from_two_classes as adaptive_from_two_classes
-from stream_pegasos.engine.pure.pegasos import from_two_classes as pegasos_from_two_classes
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.class_weights import ClassWeights
 from stream_pegasos.learners.inspection import Inspectable
@@ -64,10 +62,9 @@ class Forgetful(Inspectable):
 
     def grow(self, n_known: int) -> None:
         """Give each of the classes that are known a column of its own, where two share one."""
-        learner = grown(self._learner)
+        self._learner.grow()
         for number in range(1, n_known - 1, -1):
-            learner = without_column(learner, number)
-        self._learner = learner
+            self._learner = without_column(self._learner, number)
 
     def forget_names(self) -> None:
         """Forget the names of no feature, and number the others anew."""
@@ -105,14 +102,6 @@ class Forgetful(Inspectable):
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         """The importance of each feature in a state; the least important are forgotten first."""
         raise NotImplementedError
-
-
-def grown(learner: Learner) -> Learner:
-    """A learner of any number of classes, made from a learner of two."""
-    several: Learner = type(learner)(*learner.arguments[:-1], reduction="ovr")  # type: ignore[call-arg]
-    state = learner.get_state()
-    several.set_state((pegasos_from_two_classes if "scale" in state else adaptive_from_two_classes)(state))
-    return several
 
 
 def most_important(

@@ -124,7 +124,6 @@ class LearnsRows(Mergeable):
         labels, targets = targets_many(self._labels, y)
         weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
         before, counts_before, n_before = self._labels, self._class_weights.counts, self.n_learned
-        learner = self._learner
         try:
             found = self._learn_targets(encoder, rows, labels, targets, weights)
             self._labels, self._class_weights.counts = labels, counts
@@ -133,8 +132,6 @@ class LearnsRows(Mergeable):
             learned = [labels.of_target(target) for target in those[: self.n_learned - n_before].tolist()]
             self._labels, self._class_weights.counts = before.with_labels(learned), counts_before
             self._class_weights.counts = self._class_weights.counts_with(learned)
-            if self._learner.several and not learner.several and len(self._labels.known) < 3:  # no third class came
-                self._learner = learner
             self.forget_least()
             raise
         if self._labels is not before:
@@ -179,16 +176,8 @@ class LearnsRows(Mergeable):
         """
         parts = [] if found is None else found
         done, n = 0, len(targets)
-        n_of_two = n if len(labels.known) < 3 else self._n_of_two(targets, weights)
-        if n_of_two < n:
-            encoder.check(rows)  # whatever is wrong has to show before the first is learned
-        end = n_of_two  # first all at once, since all are to be checked before any is learned
+        end = n  # first all at once, since all are to be checked before any is learned
         while not parts or done < n:
-            is_third = done == n_of_two < n
-            if is_third:
-                of_two = self._learner.predict_learn_many(encoder, some_rows(rows, done, done + 1))
-                self.grow(2)
-                n_of_two = end = n
             these, block = some_rows(rows, done, end), slice(done, end)
             block_weights = None if weights is None else weights[block]
             self._learner.predict_learn_many(encoder, these, targets[block], block_weights, parts)
@@ -196,16 +185,9 @@ class LearnsRows(Mergeable):
             self.forget_least()
             if encoder.is_crowded(self._learner.n_held):
                 self.forget_names()
-            if is_third:
-                parts[-1][0][0, :2], parts[-1][1][0] = of_two
             done += len(parts[-1][0])
-            end = min(done + READ_AGAIN, n_of_two if done < n_of_two else n)
+            end = min(done + READ_AGAIN, n)
         return scores_of(parts).without_those_to_come(self._n_before_two(labels, targets, weights))
-
-    def _n_of_two(self, targets: Floats, weights: Floats | None) -> int:
-        """How many examples come before the first of a third class, for which a column of two has no place."""
-        is_third = targets > 1.0 if weights is None else (targets > 1.0) & (weights > 0.0)
-        return len(targets) if self._learner.several or not is_third.any() else int(is_third.argmax())
 
 
 def _checked_weights(rows: Any, y: Any, w: float | Iterable[float]) -> float | list[float]:

@@ -155,6 +155,7 @@ class Mergeable(Stateful):
         arguments: Any = self._learner.arguments
         if "evidence" in before:
             *_, smoothing, half_life, _, _, reduction = arguments
+            reduction = "ovr" if reduction == "two" and OF_CLASSES in before else reduction
             order = getattr(self._labels, "order", np.zeros(0, np.int64))
             state = merged_adaptive(before, after, half_life, smoothing, reduction, numbers, order)
         else:

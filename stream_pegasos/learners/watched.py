@@ -76,7 +76,7 @@ class WatchedClassifier(Classifier):
             found = found._replace(decided=self._decided(labels, found))
             weight = None if weights is None else weights[this]
             is_told = i >= second and (weight is None or bool(weight[0]))
-            n_drifts, n_before, state, learner = self._drift.n_drifts, self.n_learned, None, self._learner
+            n_drifts, n_before, state = self._drift.n_drifts, self.n_learned, None
             learning_limits = False
             before = self._copied_decisions() if is_told else self._decisions
             try:
@@ -98,9 +98,8 @@ class WatchedClassifier(Classifier):
                     self._drift.n_drifts = n_drifts
                     if learning_limits:
                         self._decisions = before
-                    self._learner = learner
                     if state is not None:
-                        learner.set_state(state)
+                        self._learner.set_state(state)
                 raise
             parts.append(found)
         # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.

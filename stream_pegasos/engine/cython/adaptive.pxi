@@ -18,22 +18,20 @@ cdef class AdaptiveLearner(ColumnLearner):
         self.arguments = (
             learning_rate, bool(hinge), largest_margin, smoothing, half_life, intercept_scaling, max_features, reduction
         )
-        self.declaration = adaptive_state.declared(reduction)
         self._learning_rate, self._hinge, self._largest_margin = learning_rate, hinge, largest_margin
         self._smoothing = smoothing
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
         self._reduction = adaptive_state.REDUCTIONS.index(reduction)
         self._problem_scaling = 1.0 if self._reduction == ORDINAL else intercept_scaling
         self._max_features = max_features
-        self._evidence, self._meets_unknown, self.several = 1.0, True, self._reduction != TWO
+        self._evidence, self._meets_unknown = 1.0, True
         self._order = np.zeros(0, np.int64)
         self._set_starts, self._set_numbers = np.zeros(1, np.int64), np.zeros(0, np.int64)
         make_no_columns(&self._columns)
-        self._table.record_size = sizeof(sp_columns) if self.several else sizeof(sp_feature)
+        self._table.record_size = sizeof(sp_columns)  # which is that of sp_feature, too
         if make_for(&self._table, 0) < 0 or self._make_room(4) < 0:
             raise MemoryError
-        if not self.several:
-            self._n_problems, self._n_classes, self._met_order[1] = 1, 2, 1
+        self._set_reduction(self._reduction)
 
     def __dealloc__(self):
         free(self._above)
@@ -43,6 +41,10 @@ cdef class AdaptiveLearner(ColumnLearner):
 
     def __sizeof__(self):
         return object.__sizeof__(self) + size_of(&self._table) + self._columns.room * SP_PIECE * sizeof(float)
+
+    @property
+    def declaration(self):
+        return adaptive_state.declared(adaptive_state.REDUCTIONS[self._reduction])
 
     def items(self):
         wait_for(self._guard, self._guard)
@@ -139,6 +141,9 @@ cdef class AdaptiveLearner(ColumnLearner):
         wait_for(self._guard, self._guard)
         self._age, self._evidence, self.n_iterations = 0, state["evidence"], state["n_iterations"]
         self._set_calibration(state)
+        *_, made_with = self.arguments
+        grown = made_with == "two" and driver.CONFIDENCE[0].name in state
+        self._set_reduction(OF_RULE_OVR if grown else adaptive_state.REDUCTIONS.index(made_with))
         if not self.several:
             self._set_column(state)
             self._set_dense(state)
@@ -153,7 +158,6 @@ cdef class AdaptiveLearner(ColumnLearner):
         self._n_classes, self._n_problems = len(state["class_counts"]), len(state["intercepts"])
         if self._make_room(self._n_classes) < 0:
             raise MemoryError
-        memset(self._odds, 0, (self._width + SP_LANES) * sizeof(double))  # those of more classes than there are now, too
         for i in range(self._n_classes):
             self._class_counts[i] = state["class_counts"][i]
             if self._reduction == ORDINAL:
@@ -171,6 +175,54 @@ cdef class AdaptiveLearner(ColumnLearner):
         twin._table, twin._columns, twin._prior = self._table, self._columns, self._prior
         twin._smoothing, twin._problem_scaling = self._smoothing, self._problem_scaling
         return twin._with_problems(self)
+
+    cdef void _set_reduction(self, int reduction) noexcept nogil:
+        self._reduction, self.several, self._prior = reduction, reduction != TWO, 0.0
+        memset(self._odds, 0, (self._width + SP_LANES) * sizeof(double))  # those of more classes than there are now, too
+        if not self.several:
+            self._n_problems, self._n_classes, self._met_order[0], self._met_order[1] = 1, 2, 0, 1
+
+    cdef int _grow(self, Row* e) noexcept nogil:
+        cdef Py_ssize_t i, c, place, n_new = 0 if e == NULL else e.n
+        cdef Py_ssize_t n_pieces = self._table.n * SIZES[size_of_all(2)]
+        cdef BinaryProblem problem = self._problems[0]
+        cdef sp_feature known
+        cdef sp_columns* feature
+        cdef sp_dense* block = &self._dense
+        make_no_columns(&self._columns)
+        if (
+            make_room_until(&self._columns, n_pieces + (n_new + 1) * (SIZES[size_of_all(3)] + PIECES_OF_LINE)) < 0
+            or make_room(&self._table, n_new) < 0
+            or self._make_room(3) < 0
+            or sp_reserve(&self._above, &self._above_capacity, n_new, sizeof(double)) < 0
+            or sp_reserve(&self._below, &self._below_capacity, n_new, sizeof(double)) < 0
+            or block.d and sp_reserve_rows(block, 3, 3) < 0
+        ):
+            return NO_MEMORY
+        for i in range(1, self._table.n + 1):
+            known, feature = self._feature_at(i)[0], &self._features()[i]
+            sp_weaken(&known, self._age, 1.0)
+            feature[0] = sp_columns(
+                known.hash, 0, sp_single(min(fabs(known.log_ratio - self._prior), LARGEST_LOG_RATIO)),
+                sp_single(<double> known.positives + known.negatives), self._age, 0, 0, 0, 0,
+            )
+            lay_out(&self._columns, feature, 2, 2)
+            for c in range(2):
+                place = add_column(&self._columns, feature, c)
+                sp_weights(self._columns.numbers, feature)[place] = known.weight if c else -known.weight
+                sp_squares(self._columns.numbers, feature)[place] = known.squares
+                sp_counts(self._columns.numbers, feature)[place] = known.positives if c else known.negatives
+        self._problems[0] = BinaryProblem(-problem.intercept, problem.squares, 0.0, 0.0)
+        self._problems[1] = BinaryProblem(problem.intercept, problem.squares, 0.0, 0.0)
+        self._n_problems, self._n_examples = 2, self._class_counts[0] + self._class_counts[1]
+        if block.d:
+            block.n_rows = block.n_classes = 2  # for the third one there is room
+            for i in range(block.d):
+                block.weights[block.d + i], block.weights[i] = block.weights[i], -block.weights[i]
+            self._slope = max(block.joint[0], LEAST_SLOPE)
+        self._halve_slope()
+        self._set_reduction(OF_RULE_OVR)
+        return 0
 
     cdef inline sp_columns* _features(self) noexcept nogil:
         return <sp_columns*> self._table.records

@@ -62,8 +62,7 @@ cdef class Learner:
     """The driver. A rule is a subclass: `_meet` finds the margins of an example, and `_learn` takes in the one met."""
 
     cdef readonly tuple arguments
-    cdef readonly object declaration
-    cdef readonly bint several
+    cdef readonly bint several  # whether each class has a column; two may share one, whose mirror is class 0
     cdef double _slope, _calibration_squares
     cdef double _confidence_intercept, _confidence_slope
     cdef double _confidence_intercept_squares, _confidence_slope_squares
@@ -85,9 +84,16 @@ cdef class Learner:
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
         return 1
 
-    cdef Py_ssize_t _n_columns_for(self, y) except -1:
-        """How many columns there are once these classes are met."""
-        return self._n_columns()
+    cdef Py_ssize_t _n_classes_for(self, y) except -1:
+        """How many classes there are once these are learned."""
+        cdef Py_ssize_t n_classes = self._n_columns() if self.several else 2
+        return n_classes if y is None or not len(y) else max(n_classes, <Py_ssize_t> int(y.max()) + 1)
+
+    cdef int _grow(self, Row* e) noexcept nogil:
+        """Give two classes that share a column one each; nothing is done without memory for that, and for learning e, of a
+        third class, if there is one.
+        """
+        return NO_CLASS
 
     cdef Py_ssize_t _n_features(self) noexcept nogil:
         return 0
@@ -114,7 +120,7 @@ cdef class Learner:
         self._confidence_slope = of._confidence_slope
         return self
 
-    cdef int _begin_many(self, Encoder encoder) except -1:
+    cdef int _begin_many(self, Encoder encoder, Py_ssize_t n_classes) except -1:
         return 0
 
     cdef int _end_many(self) noexcept nogil:
@@ -122,6 +128,11 @@ cdef class Learner:
 
     def flush(self):
         pass
+
+    def grow(self):
+        wait_for(self._guard, self._guard)
+        if not self.several:
+            check_status(self._grow(NULL))
 
     # What drives it.
 
@@ -181,14 +192,19 @@ cdef class Learner:
     cdef inline int _learn_met(
         self, Encoder encoder, Row* e, double probability, double y, double weight
     ) except RAISED nogil:
-        """Learn an example of class y; one column is that of class 1, whose mirror is class 0. One of weight 0 changes nothing."""
+        """Learn an example of class y; one of weight 0 changes nothing."""
+        cdef int status
         if weight == 0.0:
             return 0
-        if self.several:
-            return self._learn(encoder, e, probability, y, weight)
-        if y != 0.0 and y != 1.0:
-            return NO_CLASS
-        return self._learn(encoder, e, probability, 1.0 if y == 1.0 else -1.0, weight)
+        if not self.several and y != 2.0:
+            return self._learn(encoder, e, probability, 2.0 * y - 1.0, weight) if y == 0.0 or y == 1.0 else NO_CLASS
+        if not self.several:
+            status = self._grow(e)
+            if status == 0:
+                status = self._meet(e)
+            if status < 0:
+                return status
+        return self._learn(encoder, e, probability, y, weight)
 
     @cython.final
     cdef int _meet_current(self, Encoder encoder, Py_ssize_t before) except -1:
@@ -226,7 +242,7 @@ cdef class Learner:
             end_loop(encoder._guard, self._guard)
 
     cdef _predict_learn_many(self, Encoder encoder, X, y, weights):
-        cdef Py_ssize_t i, n, n_done, n_columns
+        cdef Py_ssize_t i, n, n_done, n_classes
         cdef bint learning = y is not None, weighted = weights is not None
         cdef const double[::1] targets, example_weights
         cdef double[:, ::1] out_margins
@@ -239,13 +255,13 @@ cdef class Learner:
         if weighted:
             example_weights = weights
         n = n_done = encoder._load_many(X, learning or self._meets_unknown, self._meets_unknown)
-        n_columns = self._n_columns_for(y) if self.several else 2
-        margins, calibrated = np.empty((n, n_columns)), np.empty((n, 3))
+        n_classes = self._n_classes_for(y)
+        margins, calibrated = np.empty((n, n_classes)), np.empty((n, 3))
         out_margins, out_calibrated = margins, calibrated
         if not learning and encoder._has_helpers():
             ParallelPrediction(margins, calibrated)._predict(encoder, self)
             return margins, calibrated
-        self._begin_many(encoder)
+        self._begin_many(encoder, n_classes)
         try:
             encoder._start_helpers()
             with nogil:
@@ -256,7 +272,7 @@ cdef class Learner:
                     status = NO_MEMORY if e == NULL else self._meet(e)
                     if status < 0:
                         break
-                    probability = self._note(&out_margins[i, 0], n_columns, &out_calibrated[i, 0])
+                    probability = self._note(&out_margins[i, 0], n_classes, &out_calibrated[i, 0])
                     if learning:
                         status = self._learn_met(
                             encoder, e, probability, targets[i], example_weights[i] if weighted else 1.0
@@ -278,18 +294,18 @@ cdef class Learner:
         return margins[:n_done], calibrated[:n_done]
 
     @cython.final
-    cdef inline double _note(self, double* margins, Py_ssize_t n_columns, double* calibrated) noexcept nogil:
-        """Write down what is found of the current example, −∞ for columns to come; with one column also give the probability of
-        class 1.
+    cdef inline double _note(self, double* margins, Py_ssize_t n_classes, double* calibrated) noexcept nogil:
+        """Write down what is found of the current example, −∞ for classes to come; where two share a column, also give the
+        probability of class 1.
         """
-        cdef Py_ssize_t c
+        cdef Py_ssize_t c, n = self._n_columns() if self.several else 2
         self._note_calibration(calibrated)
+        for c in range(n, n_classes):
+            margins[c] = -INFINITY
         if not self.several:
             margins[0], margins[1] = 0.0 - self._margins[0], self._margins[0]
             return self._probability(self._margins[0])
-        memcpy(margins, self._margins, self._n_columns() * sizeof(double))
-        for c in range(self._n_columns(), n_columns):
-            margins[c] = -INFINITY
+        memcpy(margins, self._margins, n * sizeof(double))
         return 0.0
 
     @cython.final
@@ -300,7 +316,7 @@ cdef class Learner:
             found[0], found[1], found[2] = max(self._slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0
 
     cdef int _predict_block(
-        self, Block* block, double* margins, Py_ssize_t n_columns, double* calibrated
+        self, Block* block, double* margins, Py_ssize_t n_classes, double* calibrated
     ) noexcept nogil:
         cdef Py_ssize_t i, n = block.end - block.first
         cdef int status
@@ -308,7 +324,7 @@ cdef class Learner:
             status = self._meet(&block.rows[i])
             if status < 0:
                 return status
-            self._note(margins + i * n_columns, n_columns, calibrated + 3 * i)
+            self._note(margins + i * n_classes, n_classes, calibrated + 3 * i)
         return 0
 
     # Probabilities.
@@ -366,6 +382,13 @@ cdef class Learner:
             self._calibration_squares = CALIBRATION_MEMORY * self._calibration_squares + gradient * gradient
             slope = self._slope * (1.0 - CALIBRATION_RATE * gradient / sqrt(self._calibration_squares))
             self._slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
+
+    @cython.final
+    cdef inline void _halve_slope(self) noexcept nogil:
+        """As the margins of two classes are twice as far apart as their column says."""
+        self._slope = max(self._slope / 2.0, SMALLEST_SLOPE)
+        self._confidence_intercept, self._confidence_slope = 0.0, 1.0
+        self._confidence_intercept_squares = self._confidence_slope_squares = 0.0
 
     cdef dict _calibration(self):
         return {"slope": self._slope, "calibration_squares": self._calibration_squares}

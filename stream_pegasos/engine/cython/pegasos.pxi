@@ -41,7 +41,6 @@ cdef class PegasosLearner(Learner):
     ):
         step = (l2, batch_size, t0, bool(project), intercept_scaling)
         self.arguments = (*step, average_from, bool(average_by_t), max_features, reduction)
-        self.declaration = pegasos.declared(batch_size, average_from > 0, reduction)
         self._l2, self._t0, self._intercept_scaling = l2, t0, intercept_scaling
         self._batch_size, self._project = batch_size, project
         self._average_from, self._average_by_t = average_from, average_by_t
@@ -50,7 +49,7 @@ cdef class PegasosLearner(Learner):
         self.several = reduction != "two"
         self.weights = WeightDict(average_from > 0, 0 if self.several else 1)
         self._guard = self.weights._guard
-        if self._make_room() < 0:
+        if self._make_room(self.weights._width) < 0:
             raise MemoryError
 
     def __dealloc__(self):
@@ -62,15 +61,17 @@ cdef class PegasosLearner(Learner):
         return object.__sizeof__(self) + self._buffer_size * sizeof(Buffered)  # the weights count for themselves
 
     @property
+    def declaration(self):
+        return pegasos.declared(self._batch_size, self._average_from > 0, pegasos.REDUCTIONS[self._reduction])
+
+    @property
     def n_iterations(self):
-        if self.several:  # where a loop may bring a class
-            wait_for(self._guard, self._guard)
+        wait_for(self._guard, self._guard)  # as a loop may bring a class
         return max([self._steps[c].n_iterations for c in range(self.weights.n_columns)], default=0)
 
     @property
     def n_buffered(self):
-        if self.several:
-            wait_for(self._guard, self._guard)
+        wait_for(self._guard, self._guard)
         return max([self._steps[c].n_buffered for c in range(self.weights.n_columns)], default=0)
 
     @property
@@ -116,7 +117,9 @@ cdef class PegasosLearner(Learner):
         cdef Py_ssize_t c, i
         self.weights.set_state(state)
         self._set_calibration(state)
-        if self._make_room() < 0 or self._reserve_buffer(len(state["buffer_keys"])) < 0:
+        if "two" in self.arguments:
+            self._reduction, self.several = (OVR, True) if driver.CONFIDENCE[0].name in state else (TWO, False)
+        if self._make_room(self.weights._width) < 0 or self._reserve_buffer(len(state["buffer_keys"])) < 0:
             raise MemoryError
         for c in range(self.weights.n_columns):
             self._steps[c] = Steps(state["n_iterations"][c], state["n_buffered"][c], 0, False)
@@ -129,17 +132,12 @@ cdef class PegasosLearner(Learner):
         cdef PegasosLearner twin = PegasosLearner.__new__(PegasosLearner)
         twin.weights, twin._intercept_scaling = self.weights._twin(), self._intercept_scaling
         twin._average_from = self._average_from
-        if twin._make_room() < 0:
+        if twin._make_room(twin.weights._width) < 0:
             raise MemoryError
         return twin._as_twin(self)
 
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
         return self.weights.n_columns
-
-    cdef Py_ssize_t _n_columns_for(self, y) except -1:
-        if y is None or not len(y) or not self.several:
-            return self.weights.n_columns
-        return max(self.weights.n_columns, <Py_ssize_t> int(y.max()) + 1)
 
     cdef Py_ssize_t _n_features(self) noexcept nogil:
         cdef Py_ssize_t n = self.weights._table.n
@@ -148,9 +146,8 @@ cdef class PegasosLearner(Learner):
     cdef Py_ssize_t _n_held(self) noexcept nogil:
         return self.weights._table.n + self._buffer_size
 
-    cdef int _make_room(self) noexcept nogil:
-        """For as many columns as the weights have room for."""
-        cdef Py_ssize_t width = self.weights._width
+    cdef int _make_room(self, Py_ssize_t width) noexcept nogil:
+        """For as many columns."""
         cdef void* steps = realloc(self._steps, width * sizeof(Steps))
         cdef void* numbers
         if steps == NULL:
@@ -171,7 +168,9 @@ cdef class PegasosLearner(Learner):
 
     cdef int _add_column(self) noexcept nogil:
         cdef Py_ssize_t c = self.weights.n_columns
-        if self.weights._make_room_for_column() < 0 or (self.weights._width > self._width and self._make_room() < 0):
+        if self.weights._make_room_for_column() < 0:
+            return -1
+        if self.weights._width > self._width and self._make_room(self.weights._width) < 0:
             return -1
         self.weights._add_column()
         self._steps[c] = Steps(0, 0, 0, False)
@@ -179,11 +178,33 @@ cdef class PegasosLearner(Learner):
             self._steps[c] = Steps(self._steps[0].n_iterations, self._steps[0].n_buffered, 0, False)
         return 0
 
+    cdef int _grow(self, Row* e) noexcept nogil:
+        cdef Py_ssize_t i, n = self._buffer_size, n_new = 0 if e == NULL else e.n
+        cdef Buffered* buffered
+        if (
+            self._make_room(max(<Py_ssize_t> FEWEST_COLUMNS, self._width)) < 0
+            or self._reserve_buffer(2 * n + FEWEST_COLUMNS * n_new) < 0
+            or make_room(&self.weights._table, n_new) < 0
+            or self.weights._mirror() < 0
+        ):
+            return NO_MEMORY
+        buffered = self._buffered
+        for i in range(n):
+            buffered[n + i] = Buffered(buffered[i].hash, buffered[i].value, 1)
+            buffered[i].value = -buffered[i].value
+        self._buffer_size = 2 * n
+        self._steps[1] = self._steps[0]
+        self._halve_slope()
+        self._reduction, self.several = OVR, True
+        if e != NULL and self._intercept_scaling != 0.0:
+            e.n -= 1  # as `_meet` adds the intercept again
+        return 0
+
     # Scoring
 
-    cdef int _begin_many(self, Encoder encoder) except -1:
+    cdef int _begin_many(self, Encoder encoder, Py_ssize_t n_classes) except -1:
         """Where columns of a matrix come again and again, have the weights by column."""
-        if self.several or self._batch_size > 1 or self._max_features:
+        if self.several or n_classes > 2 or self._batch_size > 1 or self._max_features:
             return 0
         if isinstance(encoder, Rows) and (<Rows> encoder)._is_dense():
             if self.weights._spread_out((<Rows> encoder)._most + 1) < 0:

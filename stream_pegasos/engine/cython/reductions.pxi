@@ -148,12 +148,10 @@ cdef class ReductionLearner(Learner):
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
         return self._n_classes if self.several else 1
 
-    cdef Py_ssize_t _n_columns_for(self, y) except -1:
-        if y is None or not len(y):
-            return self._n_classes
-        if self._reduction == MULTILABEL:
+    cdef Py_ssize_t _n_classes_for(self, y) except -1:
+        if self._reduction == MULTILABEL and y is not None and len(y):
             return max(self._n_classes, <Py_ssize_t> int(np.max(self._set_numbers, initial=-1)) + 1)
-        return max(self._n_classes, <Py_ssize_t> int(y.max()) + 1)
+        return Learner._n_classes_for(self, y)
 
     @cython.final
     cdef inline Py_ssize_t _n_summed(self) noexcept nogil:

@@ -193,6 +193,20 @@ cdef class WeightDict:
         table[0], self._width = wider, width
         return 0
 
+    cdef int _mirror(self) noexcept nogil:
+        """Have a second column, that of now, and its opposite as the first; -1, and nothing done, without memory."""
+        cdef Py_ssize_t i, j
+        cdef double* numbers
+        if self._width < FEWEST_COLUMNS and self._widen(FEWEST_COLUMNS) < 0:
+            return -1
+        for i in range(1, self._table.n + 1):
+            for j in range(2 if self.average else 1):
+                numbers = numbers_at(&self._table, i) + j * self._width
+                numbers[1], numbers[0] = numbers[0], -numbers[0]
+        self._columns[1] = self._columns[0]
+        self.n_columns = 2
+        return 0
+
     cdef int _make_room_for_column(self) noexcept nogil:
         return self._widen(self._width + max(self._width >> 2, 1)) if self.n_columns == self._width else 0
 

@@ -34,11 +34,12 @@ from stream_pegasos.engine.pure.adaptive_state import (
     SHARE_OF_REST,
     Floats,
     declared,
+    from_two_classes,
     in_columns,
     with_class,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
-from stream_pegasos.engine.pure.driver import LARGEST_LESSON, ScoredExample, sigmoid
+from stream_pegasos.engine.pure.driver import CONFIDENCE, LARGEST_LESSON, ScoredExample, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.mistakes import Mistakes
 from stream_pegasos.engine.pure.scaled import ScaledLearner, logarithms, unevenness
@@ -63,12 +64,12 @@ class AdaptiveLearner(ScaledLearner):
     below `largest_margin`. Evidence halves over `half_life` examples, unless that is 0: instead of shrinking the old
     evidence, each example counts more than the one before.
 
-    The `reduction` says what y is, and which problems there are. "two": y is −1 or 1, in the only problem. "ovr": y is
-    the number of a class; each class is learned against all others. "multilabel": y is the number of a set among
-    `sets`, and each class in it holds; each class is learned by itself. "ordinal": y is the number of a class, and
-    `order` has all classes, known or to come. Between two neighbours there is a problem that separates those above from
-    those below (proportional odds, McCullagh 1980). All problems share the weights, which are in column 0, and the
-    margins are the logarithms of the classes' probabilities.
+    The `reduction` says what y is, and which problems there are. "two": y is −1 or 1, in the only problem, until a third
+    class comes; then it is "ovr". "ovr": y is the number of a class; each class is learned against all others.
+    "multilabel": y is the number of a set among `sets`, and each class in it holds; each class is learned by itself.
+    "ordinal": y is the number of a class, and `order` has all classes, known or to come. Between two neighbours there
+    is a problem that separates those above from those below (proportional odds, McCullagh 1980). All problems share the
+    weights, which are in column 0, and the margins are the logarithms of the classes' probabilities.
 
     The scale of a feature is `LEAST_SCALE` plus the absolute value of its log-count ratio, or 1 if `smoothing` is 0.
     The ratio compares the share of positive examples that have the feature with that of negative ones, each count with
@@ -97,25 +98,28 @@ class AdaptiveLearner(ScaledLearner):
 
     def __post_init__(self) -> None:
         super().__init__()
-        self.declaration = declared(self.reduction)
-        self.several, self._is_ordinal = self.reduction != "two", self.reduction == "ordinal"
-        self._shares_weights = self.reduction in OF_ONE_WEIGHT
+        self._set_reduction(self.reduction)
         self._n_iterations = 0
         self._growth = 2.0 ** (1.0 / self.half_life) if self.half_life else 1.0
         self._evidence = 1.0  # what an example counts that is learned now
         self._features: dict[int, Feature] = {}
         self._problem_scaling = 1.0 if self._is_ordinal else self.intercept_scaling
-        n = 0 if self.several else 2  # two classes have both columns from the first on
-        self._unknown = Feature(0.0, 0.0, np.arange(n), np.zeros((3, n)))
         # A column for each problem: intercept and offset, each with its sum of squared gradients.
         self._problems = np.zeros((len(OF_PROBLEM), 0 if self.several else 1))
-        self._class_counts = np.zeros(n)
-        self._met_order = [] if self.several else [0, 1]  # the classes met
+        self._class_counts = np.zeros(0 if self.several else 2)
         self._n_examples = 0.0  # as evidence
         self._prior = 0.0  # of two classes, the log-count ratio of all examples
         self._mistakes = Mistakes()
         self.order: NDArray[np.int64] = np.zeros(0, np.int64)
         self.sets: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(1, np.int64), np.zeros(0, np.int64))
+
+    def _set_reduction(self, reduction: str) -> None:
+        self._reduction, self.declaration = reduction, declared(reduction)
+        self.several, self._is_ordinal = reduction != "two", reduction == "ordinal"
+        self._shares_weights = reduction in OF_ONE_WEIGHT
+        n = 0 if self.several else 2  # two classes have both columns from the first on
+        self._unknown = Feature(0.0, 0.0, np.arange(n), np.zeros((3, n)))
+        self._met_order: list[int] = [*range(n)]  # the classes met, in order
 
     @property
     def n_iterations(self) -> int:
@@ -175,11 +179,10 @@ class AdaptiveLearner(ScaledLearner):
         if not self.several:
             (self._prior,) = self._log_ratios(np.zeros(1), self._class_counts[np.newaxis]).tolist()
 
-    def _n_columns_for(self, y: Floats | None) -> int:
-        if y is None or not len(y):
-            return self.n_columns
-        largest = self.sets[1].max(initial=-1) if self.reduction == "multilabel" else y.max()
-        return max(self.n_columns, int(largest) + 1)
+    def _n_classes_for(self, y: Floats | None) -> int:
+        if self._reduction == "multilabel" and y is not None and len(y):
+            return max(self.n_columns, int(self.sets[1].max(initial=-1)) + 1)
+        return super()._n_classes_for(y)
 
     def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         """Score an example; its `values` are the scaled values and the margins without offsets and vectors."""
@@ -232,7 +235,7 @@ class AdaptiveLearner(ScaledLearner):
         return bool(is_near.any())
 
     def _classes_of(self, y: float) -> list[int]:
-        if self.reduction != "multilabel":
+        if self._reduction != "multilabel":
             return [int(y if self.several else y > 0.0)]
         starts, numbers = self.sets
         return numbers[starts[int(y)] : starts[int(y) + 1]].tolist()  # type: ignore[no-any-return]
@@ -267,7 +270,7 @@ class AdaptiveLearner(ScaledLearner):
         first `n_known` problems were known before this example.
         """
         if self._dense is None and len(vector):
-            self._dense = DenseBlock.of(self.reduction, len(vector), len(self._class_counts))
+            self._dense = DenseBlock.of(self._reduction, len(vector), len(self._class_counts))
             if not self.several:
                 self.calibration.slope = 1.0  # from now on joint weights turn margins into log-odds
         if self._dense is None:
@@ -279,7 +282,7 @@ class AdaptiveLearner(ScaledLearner):
         of_vector = np.broadcast_to(dense.margins(x), of_features.shape)
         joined = dense.joined(of_features, of_vector)
         weight = min(weight, LARGEST_LESSON)
-        if len(of_features) == n_known or self.reduction == "multilabel":
+        if len(of_features) == n_known or self._reduction == "multilabel":
             dense.learn_joint(of_features[:n_known], of_vector[:n_known], holds[:n_known], weight)
         dense.learn(vector, x, of_features, holds, self._met_order, weight)
         return joined
@@ -297,14 +300,14 @@ class AdaptiveLearner(ScaledLearner):
             self._mistakes.learn(margin, y, weight)
             return
         _, _, offsets, squares = self._problems
-        if self.reduction == "ovr":
+        if self._reduction == "ovr":
             predicting = self._predicting(margins).tolist()
             probabilities = self.calibration.learn_class(predicting, classes[0], weight, margins.tolist(), joined)
         else:
             slope = self.calibration.slope
             probabilities = [sigmoid(slope * m + o) for m, o in zip(margins.tolist(), offsets.tolist(), strict=True)]
         errors = weight * (np.array(probabilities) - holds)
-        if self.reduction != "ovr":
+        if self._reduction != "ovr":
             self.calibration.descend(float((errors * margins).sum()))
         rate, first_squares = (
             (ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES) if self._is_ordinal else (OFFSET_RATE, OFFSET_SQUARES)
@@ -410,13 +413,17 @@ class AdaptiveLearner(ScaledLearner):
             **({"order": np.array(self._met_order, np.int64)} if self._is_ordinal else {}),
         }
 
+    def grow(self) -> None:
+        self.set_state(from_two_classes(self.get_state()))
+
     def set_state(self, state: State) -> None:
+        self._set_reduction("ovr" if self.reduction == "two" and CONFIDENCE[0].name in state else self.reduction)
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
         self.calibration.set_state(state)
         n_classes = len(state["class_counts"]) if self.several else 2
-        self._dense = DenseBlock.from_state(self.reduction, state, n_classes) if "vector_mean" in state else None
+        self._dense = DenseBlock.from_state(self._reduction, state, n_classes) if "vector_mean" in state else None
+        self._prior = 0.0 if self.several else state["intercept_log_ratio"]
         if not self.several:
-            self._prior = state["intercept_log_ratio"]
             self._mistakes.set_state(state)
             state = in_columns(state, np.array([1.0, 0.0]))
         ends = np.cumsum(state["n_taught"])[:-1]

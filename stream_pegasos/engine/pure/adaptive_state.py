@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,6 +163,7 @@ ORDERED: tuple[tuple[str, Callable[[State], bool]], ...] = (
 )
 
 
+@cache
 def declared(reduction: str) -> Declaration:
     """What the state of an `AdaptiveLearner` consists of."""
     if reduction == "two":

@@ -169,15 +169,15 @@ class Learner:
     """A rule and its driver. The rule is a subclass: it says what is kept for a feature, how an example is scored and
     how it is learned.
 
-    y is the number of a class, unless `reduction` says otherwise. A rule of one column is for two classes: the margin
-    is that of class 1, and its negative that of class 0.
+    y is the number of a class, unless `reduction` says otherwise. Two classes may share a column: its margin is that of
+    class 1, and its negative that of class 0. When a third class comes, each gets a column of its own.
     """
 
     kinds: ClassVar[dict[str, type[Learner]]] = {}  # all learners, by name
     meets_unknown: ClassVar[bool] = False  # whether unknown features count, so that a prediction numbers their names
     declaration: Declaration
     max_features: int  # 0 for no limit
-    several = False  # whether there are several columns; a rule of one column takes y as −1 or 1
+    several = False  # whether each class has a column; a rule of one column takes y as −1 or 1
 
     def __init_subclass__(cls, is_rule: bool = True) -> None:
         if is_rule:
@@ -251,6 +251,10 @@ class Learner:
     def set_state(self, state: State) -> None:
         raise NotImplementedError
 
+    def grow(self) -> None:
+        """Give two classes that share a column one each; all scores stay, to rounding."""
+        raise NotImplementedError
+
     # What drives it.
 
     @property
@@ -281,7 +285,7 @@ class Learner:
         """Learn one example, and return whether the encoder should forget names."""
         row = encoder.row(x, True)
         with self._alone():
-            self._learn_met(encoder, self._met(encoder, row), y, weight)
+            self._learn_met(encoder, row, self._met(encoder, row), y, weight)
         return encoder.is_crowded(self.n_held)
 
     def predict_learn_many(
@@ -296,7 +300,7 @@ class Learner:
         Without y nothing is learned. The call ends early after an example that exceeds `max_features` or
         crowds the encoder. What is returned is first added to `found`, so that an interruption does not lose it.
         """
-        n_columns = self._n_columns_for(y) if self.several else 2
+        n_classes = self._n_classes_for(y)
         margins: list[list[float]] = []
         calibrated: list[tuple[float, ...]] = []
         rows = encoder.rows(X, y is not None or self.meets_unknown)
@@ -305,17 +309,17 @@ class Learner:
                 met = self._met(encoder, row)
                 of_classes = self._of_classes(met)
                 calibrated.append(self.calibrated)
-                margins.append([*of_classes, *[-math.inf] * (n_columns - len(of_classes))])
+                margins.append([*of_classes, *[-math.inf] * (n_classes - len(of_classes))])
                 if y is None:
                     if self.meets_unknown:
                         encoder.forget_newest()
                     continue
-                self._learn_met(encoder, met, float(y[i]), 1.0 if weights is None else float(weights[i]))
+                self._learn_met(encoder, row, met, float(y[i]), 1.0 if weights is None else float(weights[i]))
                 if 0 < self.max_features < len(self) or encoder.is_crowded(self.n_held):
                     break
         n = len(margins)
         scores = (
-            np.array(margins, np.float64).reshape(n, n_columns),
+            np.array(margins, np.float64).reshape(n, n_classes),
             np.array(calibrated, np.float64).reshape(n, 3),
         )
         if found is not None:
@@ -331,18 +335,23 @@ class Learner:
                 encoder.forget_newest()
             raise
 
-    def _learn_met(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> None:
+    def _learn_met(self, encoder: Encoder, row: Row, met: ScoredExample, y: float, weight: float) -> None:
         """Learn an example; one of weight 0 changes nothing."""
         if weight and not self.several:
-            if y not in (0.0, 1.0):
+            if y not in (0.0, 1.0, 2.0):
                 raise IndexError("y is the number of no class")
-            y = 2.0 * y - 1.0
+            if y == 2.0:
+                self.grow()
+                met = self._met(encoder, row)
+            else:
+                y = 2.0 * y - 1.0
         if not (weight and self._learn(encoder, met, y, weight)) and self.meets_unknown:
             encoder.forget_newest()
 
-    def _n_columns_for(self, y: NDArray[np.float64] | None) -> int:
-        """How many columns there are once these classes are met."""
-        return self.n_columns
+    def _n_classes_for(self, y: NDArray[np.float64] | None) -> int:
+        """How many classes there are once these are learned."""
+        n_classes = self.n_columns if self.several else 2
+        return n_classes if y is None or not len(y) else max(n_classes, int(y.max()) + 1)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ OF_COLUMN = ("scale", "squares", "sums_scale", "sums_weight", "n_iterations", "n
 OF_BUFFER = ("buffer_keys", "buffer_columns", "buffer_values")
 
 
+@cache
 def declared(batch_size: int, average: bool, reduction: str) -> Declaration:
     """What the state of a `PegasosLearner` consists of."""
     joined = reduction == "crammer_singer"
@@ -88,7 +90,7 @@ class PegasosLearner(Learner):
     step, and weighs w_t by t if `average_by_t`.
 
     The `reduction` says whether an example is positive or negative in each column. "two": y is the sign in the
-    only column. "ovr": each class has a column, in which all others are negative; it begins with the first example of
+    only column, until a third class comes; then it is "ovr". "ovr": each class has a column, in which all others are negative; it begins with the first example of
     the class. "crammer_singer": each class has a column, too, but all columns form one vector, and the column of an
     example's class should beat the best other one by 1 (Crammer and Singer 2001).
     """
@@ -105,8 +107,7 @@ class PegasosLearner(Learner):
 
     def __post_init__(self) -> None:
         super().__init__()
-        self.declaration = declared(self.batch_size, self.average_from > 0, self.reduction)
-        self.several = self.reduction != "two"
+        self._set_several(self.reduction != "two")
         self._columns: list[Column] = []
         self._known: dict[int, None] = {}  # the features with a weight in some column
         if not self.several:
@@ -114,6 +115,11 @@ class PegasosLearner(Learner):
 
     def __len__(self) -> int:
         return len(self._known) - (INTERCEPT in self._known)
+
+    def _set_several(self, several: bool) -> None:
+        self.several = several
+        reduction = "ovr" if several and self.reduction == "two" else self.reduction
+        self.declaration = declared(self.batch_size, self.average_from > 0, reduction)
 
     @property
     def n_iterations(self) -> int:
@@ -157,11 +163,6 @@ class PegasosLearner(Learner):
 
     def flush(self) -> None:
         self.step([column for column in self._columns if column.n_buffered])
-
-    def _n_columns_for(self, y: NDArray[np.float64] | None) -> int:
-        if y is None or not len(y) or not self.several:
-            return self.n_columns
-        return max(self.n_columns, int(y.max()) + 1)
 
     def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         row = with_intercept(row, self.intercept_scaling)
@@ -242,6 +243,7 @@ class PegasosLearner(Learner):
         return {field.name: state[field.name] for field in self.declaration.fields}
 
     def set_state(self, state: State) -> None:
+        self._set_several(self.reduction != "two" or CONFIDENCE[0].name in state)
         keys = state["keys"].tolist()
         self._known = dict.fromkeys(keys)
         self._columns = [Column(self.average_from > 0) for _ in state["scale"]]
@@ -253,6 +255,9 @@ class PegasosLearner(Learner):
         for key, i, x in zip(*(state[name].tolist() for name in OF_BUFFER), strict=True):
             self._columns[i].buffer.append((key, x))
         self.calibration.set_state(state)
+
+    def grow(self) -> None:
+        self.set_state(from_two_classes(self.get_state()))
 
 
 def matrix(keys: list[int], columns: list[dict[int, float]]) -> NDArray[np.float64]:
