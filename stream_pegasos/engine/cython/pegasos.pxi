@@ -184,7 +184,7 @@ cdef class PegasosLearner(Learner):
         if (
             self._make_room(max(<Py_ssize_t> FEWEST_COLUMNS, self._width)) < 0
             or self._reserve_buffer(2 * n + FEWEST_COLUMNS * n_new) < 0
-            or make_room(&self.weights._table, n_new) < 0
+            or make_room(&self.weights._table, 2 * n + n_new) < 0
             or self.weights._mirror() < 0
         ):
             return NO_MEMORY
