@@ -45,13 +45,13 @@ def assert_near(found, expected, rel, abs, what=""):
     assert (near | (found == expected)).all(), (what, found, expected)
 
 
-def pairs(weights, column=0):
-    """The weights of a column, by key."""
+def pairs(weights, number=-1):
+    """The weights of a class, by key; of the last one if none is named."""
     keys, values = weights.items()
     assert keys.dtype == np.int64 and values.dtype == np.float64
-    assert values.shape == (len(keys), weights.n_columns)
+    assert values.shape == (len(keys), max(weights.n_columns, 1 if getattr(weights, "several", True) else 2))
     assert len(set(keys.tolist())) == len(keys)
-    return dict(zip(keys.tolist(), values[:, column].tolist(), strict=True))
+    return dict(zip(keys.tolist(), values[:, number].tolist(), strict=True))
 
 
 def same_state(*those):

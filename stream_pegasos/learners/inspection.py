@@ -46,17 +46,12 @@ class Inspectable(Saveable):
         return self._learner.n_iterations
 
     def _by_class(self, numbers: Floats) -> Floats:
-        """Rows with a number for each class, or for the positive one of two, given rows with one for each column."""
-        if not self._learner.several:
-            numbers = np.concatenate((-numbers, numbers), axis=1)
+        """Numbers of classes, a row each, as they are shown: of two in a pair, that of the positive one."""
         return self._labels.scores_many(numbers) + 0.0  # no −0
 
     def _intercepts(self) -> Any:
         (values,) = self._by_class(self._learner.intercept[np.newaxis]).tolist()
         return dict(zip(self.classes, values, strict=False)) if isinstance(values, list) else values
-
-    def _n_columns(self) -> int:
-        return len(self.classes) if self._learner.several else 1
 
     @property
     def n_iterations(self) -> int:
@@ -153,9 +148,7 @@ class Inspectable(Saveable):
             raise ValueError(f"{label!r} is none of the classes {self.classes}")
         labels = self._labels
         number = min(labels.positive, 1) if label is None else int(labels.targets[label])
-        if not self._learner.several:
-            return [(0, 2.0 * number - 1.0)]
-        if labels.pair and len(labels.known) == 2:
+        if labels.pair and len(self._learner.intercept) == 2:
             return [(number, 0.5), (1 - number, -0.5)]
         if label is not None:
             return [(number, 1.0)]

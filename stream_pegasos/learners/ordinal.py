@@ -198,9 +198,6 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         found: Floats = numbers[:, 0] + 0.0
         return found
 
-    def _n_columns(self) -> int:
-        return len(self.classes)
-
     def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
         if label is not None:
             raise ValueError(

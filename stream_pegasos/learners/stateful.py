@@ -54,15 +54,16 @@ class Stateful(Forgetful, base.Base):
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
-        if CONFIDENCE[0].name in state and not self._learner.several:
-            self.grow(0)
+        has_column_each = CONFIDENCE[0].name in state
+        if has_column_each:
+            self._learner.grow()
             self._labels = replace(self._labels, names_opposite=False)
         self._labels.set_state(values["labels"])
-        if len(self.classes) > 2 and not self._learner.several:
+        if len(self.classes) > 2 and not has_column_each:
             raise ValueError("more than two classes cannot share a column")
         if not self._class_weights.is_fixed:
             self._class_weights.set_state(values["label_counts"], self.classes)
-        self._learner.declaration.check(state, columns=self._n_columns())
+        self._learner.declaration.check(state, columns=len(self.classes) if has_column_each else 1)
         check_names(names, state)
         if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:
             raise ValueError(f"there are more features than max_features={self.max_features}")

@@ -64,7 +64,7 @@ def test_examples_that_weigh_nothing_are_no_steps(engine_in_test):
     learner.learn(vocabulary, {"a": 1.0}, 1.0, 0.0)
     assert (learner.n_iterations, len(learner)) == (0, 0)
     learner.learn(vocabulary, {}, 0.0, 1.0)
-    assert pairs(learner) == {} and learner.intercept == pytest.approx([-1 / math.sqrt(0.1)])
+    assert pairs(learner) == {} and learner.intercept == pytest.approx([1 / math.sqrt(0.1), -1 / math.sqrt(0.1)])
 
 
 @pytest.mark.parametrize("options", [(1, 0, False), (4, 30, True), (1, 30, False)], ids=str)
@@ -91,7 +91,7 @@ def test_a_column_against_the_rest_is_a_learner_of_two_classes(engine_in_test, o
     keys = together.items()[0]
     for column, learner in enumerate(alone):
         assert together.weights_of(keys)[:, column] == pytest.approx(
-            learner.weights_of(keys)[:, 0], rel=1e-9, abs=1e-12
+            learner.weights_of(keys)[:, 1], rel=1e-9, abs=1e-12
         )
         for name in ("n_iterations", "n_buffered", "squares"):
             expected = pytest.approx(learner.get_state()[name][0], rel=1e-9)

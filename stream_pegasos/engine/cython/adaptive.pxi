@@ -69,9 +69,10 @@ cdef class AdaptiveLearner(ColumnLearner):
                     column = column_at(&self._columns, feature, j)
                     if column < out.shape[1]:
                         out[i, column] = sp_weights(self._columns.numbers, feature)[j] * self._scale(feature.log_ratio)
-        return weights
+        return self._by_class(weights)
 
-    def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
+    def contributions(self, Encoder encoder not None, x, Py_ssize_t number=0):
+        cdef double sign = self._sign_of(&number)
         cdef Row* e = &self._current_example.example
         cdef Py_ssize_t i, j
         cdef const sp_columns* feature
@@ -81,10 +82,10 @@ cdef class AdaptiveLearner(ColumnLearner):
             key = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)
             if not self.several:
                 if self._positions[i]:
-                    found[key] = self._found[i].weight * (self._inverse_norm * self._values[i])
+                    found[key] = sign * self._found[i].weight * (self._inverse_norm * self._values[i])
                 continue
             feature = &self._features()[self._positions[i]]
-            j = place_of(&self._columns, feature, column)
+            j = place_of(&self._columns, feature, number)
             if j < feature.n and is_taught(&self._columns, feature, j):
                 weight = sp_weights(self._columns.numbers, feature)[j]
                 found[key] = weight * self._values[i]

@@ -145,8 +145,21 @@ cdef class Learner:
         wait_for(self._guard, self._guard)
         return self._n_held()
 
-    def of_vector(self, Encoder encoder not None, x, Py_ssize_t column=0):
+    def of_vector(self, Encoder encoder not None, x, Py_ssize_t number=0):
         return 1.0, np.zeros(0), 0.0
+
+    @cython.final
+    cdef _by_class(self, numbers):
+        """The numbers of classes, given those of columns in the last dimension."""
+        return numbers if self.several else np.concatenate((0.0 - numbers, numbers), axis=-1)
+
+    @cython.final
+    cdef double _sign_of(self, Py_ssize_t* number):
+        """The sign that a class has in its column, whose number takes the place of the one given."""
+        cdef double sign = 1.0 if self.several or number[0] else -1.0
+        if not self.several:
+            number[0] = 0
+        return sign
 
     @property
     def n_columns(self):

@@ -80,15 +80,16 @@ cdef class PegasosLearner(Learner):
 
     def items(self):
         keys, values = self.weights.items()
-        return keys[keys != weights.INTERCEPT], values[keys != weights.INTERCEPT]
+        return keys[keys != weights.INTERCEPT], self._by_class(values[keys != weights.INTERCEPT])
 
     def weights_of(self, keys):
-        return self.weights.weights_of(keys)
+        return self._by_class(self.weights.weights_of(keys))
 
-    def contributions(self, Encoder encoder not None, x, Py_ssize_t column=0):
+    def contributions(self, Encoder encoder not None, x, Py_ssize_t number=0):
+        cdef double sign = self._sign_of(&number)
         row = encoder.row(x, False)
         pairs = zip(row.keys, row.values, strict=True)
-        return {key: row.factor * value * self.weights.get(key, column) for key, value in pairs}
+        return {key: sign * row.factor * value * self.weights.get(key, number) for key, value in pairs}
 
     def flush(self):
         cdef Py_ssize_t c

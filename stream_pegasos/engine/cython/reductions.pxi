@@ -97,7 +97,7 @@ cdef class ReductionLearner(Learner):
     def intercept(self):
         cdef Py_ssize_t i
         wait_for(self._guard, self._guard)
-        return np.array([self._base() + self._intercept(i) for i in range(self._n_problems)], np.float64)
+        return self._by_class(np.array([self._base() + self._intercept(i) for i in range(self._n_problems)], np.float64))
 
     @cython.final
     cdef int _make_room(self, Py_ssize_t n) noexcept nogil:
@@ -329,7 +329,8 @@ cdef class ReductionLearner(Learner):
         for i in range(3):
             self._dense.information[i] *= share
 
-    def of_vector(self, Encoder encoder not None, x, Py_ssize_t column=0):
+    def of_vector(self, Encoder encoder not None, x, Py_ssize_t number=0):
+        cdef double sign = self._sign_of(&number)
         cdef sp_dense* block = &self._dense
         cdef const Row* e = &self._current_example.example
         if not block.d:
@@ -337,9 +338,9 @@ cdef class ReductionLearner(Learner):
         self.predict(encoder, x)
         mean, factors = array_of[double](block.mean, block.d), np.zeros(block.d)
         vector = array_of[float](e.vector, e.n_dimensions)
-        if vector.any() and column < block.n_rows:
-            factors = array_of[float](block.weights + column * block.d, block.d) / np.linalg.norm(vector - mean)
-            factors *= block.joint[1] / self._slope * (1.0 if self._reduction == OF_RULE_OVR else 2.0)
+        if vector.any() and number < block.n_rows:
+            factors = array_of[float](block.weights + number * block.d, block.d) / np.linalg.norm(vector - mean)
+            factors *= sign * block.joint[1] / self._slope * (1.0 if self._reduction == OF_RULE_OVR else 2.0)
         return block.joint[0] / self._slope, factors, -float(factors @ mean)
 
     @cython.final

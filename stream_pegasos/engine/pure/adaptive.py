@@ -131,8 +131,8 @@ class AdaptiveLearner(ScaledLearner):
 
     @property
     def intercept(self) -> Floats:
-        """What is added to the margin of each problem."""
-        return np.array(self._predicting(self._base + self._problem_scaling * self._problems[0]))
+        """What is added to the margin of each class or, where they are ordered, of each problem."""
+        return self._by_class(self._predicting(self._base + self._problem_scaling * self._problems[0]))
 
     @property
     def _base(self) -> float:
@@ -413,8 +413,9 @@ class AdaptiveLearner(ScaledLearner):
             **({"order": np.array(self._met_order, np.int64)} if self._is_ordinal else {}),
         }
 
-    def grow(self) -> None:
-        self.set_state(from_two_classes(self.get_state()))
+    @staticmethod
+    def _with_column_each(state: State) -> State:
+        return from_two_classes(state)
 
     def set_state(self, state: State) -> None:
         self._set_reduction("ovr" if self.reduction == "two" and CONFIDENCE[0].name in state else self.reduction)

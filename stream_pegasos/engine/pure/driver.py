@@ -213,21 +213,21 @@ class Learner:
         return len(self)
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Keys of features, and their weights, a row for each key."""
+        """Keys of features, and their weights, a row for each key and a column for each class."""
         raise NotImplementedError
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        """What the intercept adds to the margin of each column."""
+        """What the intercept adds to the margin of each class."""
         raise NotImplementedError
 
-    def contributions(self, encoder: Encoder, x: Any, column: int = 0) -> dict[int, float]:
-        """What each known feature of an example adds to the margin of a column."""
+    def contributions(self, encoder: Encoder, x: Any, number: int = 0) -> dict[int, float]:
+        """What each known feature of an example adds to the margin of a class."""
         raise NotImplementedError
 
-    def of_vector(self, encoder: Encoder, x: Any, column: int = 0) -> tuple[float, NDArray[np.float64], float]:
-        """How the predicting margin of a column is composed: a factor of the features' margin, a weight for each number
-        of the message's vector, and a constant.
+    def of_vector(self, encoder: Encoder, x: Any, number: int = 0) -> tuple[float, NDArray[np.float64], float]:
+        """How the predicting margin of a class is composed: a factor of the features' margin, a weight for each number of
+        the message's vector, and a constant.
         """
         return 1.0, NO_VECTOR, 0.0
 
@@ -251,11 +251,17 @@ class Learner:
     def set_state(self, state: State) -> None:
         raise NotImplementedError
 
-    def grow(self) -> None:
-        """Give two classes that share a column one each; all scores stay, to rounding."""
+    @staticmethod
+    def _with_column_each(state: State) -> State:
+        """The state in which two classes that shared a column have one each."""
         raise NotImplementedError
 
     # What drives it.
+
+    def grow(self) -> None:
+        """Give two classes that share a column one each; all scores stay, to rounding."""
+        if not self.several:
+            self.set_state(self._with_column_each(self.get_state()))
 
     @property
     def calibrated(self) -> tuple[float, float, float]:
@@ -280,6 +286,14 @@ class Learner:
 
     def _of_classes(self, met: ScoredExample) -> list[float]:
         return met.margins if self.several else [0.0 - met.margins[0], met.margins[0]]
+
+    def _by_class(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers of classes, given those of columns in the last dimension."""
+        return numbers if self.several else np.concatenate((0.0 - numbers, numbers), axis=-1)
+
+    def _column_of(self, number: int) -> tuple[int, float]:
+        """The column of a class, and the sign that it has there."""
+        return (number, 1.0) if self.several else (0, 1.0 if number else -1.0)
 
     def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
         """Learn one example, and return whether the encoder should forget names."""

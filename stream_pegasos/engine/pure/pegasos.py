@@ -139,7 +139,7 @@ class PegasosLearner(Learner):
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        return self.intercept_scaling * np.array([column.get(INTERCEPT) for column in self._columns])
+        return self._by_class(self.intercept_scaling * np.array([column.get(INTERCEPT) for column in self._columns]))
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Keys, and the weights that predict, with a row a key."""
@@ -148,12 +148,12 @@ class PegasosLearner(Learner):
 
     def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         rows = [[column.get(key) for column in self._columns] for key in keys.tolist()]
-        return np.array(rows, np.float64).reshape(len(keys), self.n_columns)
+        return self._by_class(np.array(rows, np.float64).reshape(len(keys), self.n_columns))
 
-    def contributions(self, encoder: Encoder, x: Any, column: int = 0) -> dict[int, float]:
-        row = encoder.row(x, False)
+    def contributions(self, encoder: Encoder, x: Any, number: int = 0) -> dict[int, float]:
+        row, (column, sign) = encoder.row(x, False), self._column_of(number)
         pairs = zip(row.keys, row.values, strict=True)
-        return {key: row.factor * value * self._columns[column].get(key) for key, value in pairs}
+        return {key: sign * row.factor * value * self._columns[column].get(key) for key, value in pairs}
 
     def add_column(self) -> None:
         column = Column(self.average_from > 0)
@@ -256,8 +256,9 @@ class PegasosLearner(Learner):
             self._columns[i].buffer.append((key, x))
         self.calibration.set_state(state)
 
-    def grow(self) -> None:
-        self.set_state(from_two_classes(self.get_state()))
+    @staticmethod
+    def _with_column_each(state: State) -> State:
+        return from_two_classes(state)
 
 
 def matrix(keys: list[int], columns: list[dict[int, float]]) -> NDArray[np.float64]:

@@ -33,20 +33,21 @@ class ScaledLearner(Learner, is_rule=False):
 
     def weights_of(self, keys: NDArray[np.int64]) -> Floats:
         scales, weights = self._scales_and_weights(keys.tolist())
-        return scales[:, np.newaxis] * weights
+        return self._by_class(scales[:, np.newaxis] * weights)
 
-    def contributions(self, encoder: Encoder, x: Any, column: int = 0) -> dict[int, float]:
-        row = encoder.row(x, True)
+    def contributions(self, encoder: Encoder, x: Any, number: int = 0) -> dict[int, float]:
+        row, (column, sign) = encoder.row(x, True), self._column_of(number)
         encoder.forget_newest()
         values, weights = self._values_and_weights(row)
-        products = (values * weights[:, column]).tolist() if column < weights.shape[1] else []
+        products = (sign * values * weights[:, column]).tolist() if column < weights.shape[1] else []
         return {key: product for key, product in zip(row.keys, products, strict=False) if key in self._features}
 
-    def of_vector(self, encoder: Encoder, x: Any, column: int = 0) -> tuple[float, Floats, float]:
+    def of_vector(self, encoder: Encoder, x: Any, number: int = 0) -> tuple[float, Floats, float]:
         if self._dense is None:
-            return super().of_vector(encoder, x, column)
-        vector = encoder.row(x, False).vector
-        return self._dense.attribution(vector, column, self.calibration.slope)
+            return super().of_vector(encoder, x, number)
+        vector, (column, sign) = encoder.row(x, False).vector, self._column_of(number)
+        share, factors, constant = self._dense.attribution(vector, column, self.calibration.slope)
+        return share, sign * factors, sign * constant
 
     def _scales_and_weights(self, keys: Sequence[int]) -> tuple[Floats, Floats]:
         """The scale of each feature, and its weights, a row for each feature."""
