@@ -3,12 +3,13 @@
 | what | file |
 |---|---|
 | the estimators | `adaptive`, `pegasos`, `multilabel`, `ordinal`, `kernel`; over texts `text` |
-| River's protocol, once; learning rows in turn, and what an interruption leaves | `classifier`, `learning` |
+| the face of all of them: River's protocol, inspection, files | `model` |
+| their base: learner, labels, scores, state; learning in turn, and what an interruption leaves | `classifier`, `learning` |
 | what a label is; numbers of labels, and which is the positive one | `label_meaning`, `labels` |
 | thresholds; limits of false positives; a drift detector | `decisions`, `false_positives`, `watched` and `drift` |
 | predictions and probabilities | `predictions`, `probabilities` |
 | explanations; names of features | `explanations`, `feature_names` |
 | weights of classes; descriptions of labels | `class_weights`, `descriptions` |
-| inspecting, forgetting, merging | `inspection`, `forgetting`, `merging` |
-| state and files, also of earlier versions | `stateful`, `files`, `loading`, `earlier` |
+| forgetting, merging | `forgetting`, `merging` |
+| files, also of earlier versions | `files`, `loading`, `earlier` |
 """

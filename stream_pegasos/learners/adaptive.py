@@ -298,7 +298,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     def _has_limits(self) -> bool:
         return any(decision.limit is not None for decision in self._decisions.of_label.values())
 
-    def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+    def decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
         labels, now = self._labels, dict(self._decisions.of_label)
         named = [label for given in (threshold, rate) if isinstance(given, Mapping) for label in given]
         is_for_one = now.keys() <= {None}

@@ -1,68 +1,41 @@
-"""What all classifiers have in common: River's protocol, and one interface to all that stands above them."""
+"""What a classifier over feature dicts is made of: a learner of the engine, the labels, and the names of features."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
-from river import base
+from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import check_integer
-from stream_pegasos.engine import Encoder, Learner, Lock, OneByOne, Rows, Vocabulary
-from stream_pegasos.features.frames import (
-    csr_arrays,
-    frame_like,
-    is_frame,
-    is_series,
-    list_of_examples,
-    series_like,
-    without_duplicates,
-)
+from stream_pegasos.common.packing import pack_parameters, unpack_parameters
+from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
+from stream_pegasos.engine.pure.driver import CONFIDENCE
+from stream_pegasos.engine.pure.encoders import check_names
+from stream_pegasos.engine.pure.weights import INTERCEPT
+from stream_pegasos.features.frames import csr_arrays, list_of_examples, without_duplicates
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
-from stream_pegasos.learners.decisions import PerLabel, none_if_empty
+from stream_pegasos.learners.decisions import PerLabel
+from stream_pegasos.learners.earlier import as_now
+from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
+from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label
-from stream_pegasos.learners.learning import LearnsRows
-from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, RawScores
+from stream_pegasos.learners.labels import Labels, Margins
+from stream_pegasos.learners.learning import Learning
+from stream_pegasos.learners.predictions import Predictions, RawScores
+from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["Classifier", "OfAnyKind"]
-
-# No machine has more processors.
-MOST_THREADS = 1 << 20
+__all__ = ["Classifier"]
 
 
-class Classifier(LearnsRows, OneByOne, base.Estimator):
-    """River's protocol around a learner of the engine.
-
-    An estimator is of one of River's kinds, sets up the learner and the labels, and overrides what is special to it.
-    Encoding is apart from the rest, so that a model around this one, such as the text model, may do it in its own way.
-
-    Attributes
-    ----------
-    capabilities
-        What the model can do, by name: "texts" (examples are texts), "weights" (features have weights), "explain"
-        (`contributions`; of a text `explain_one`), "several classes" (more than two), "ordered" (classes that are
-        integers, between which errors have a size), "several labels" (an example may have several).
-    lock
-        Whoever holds it finds the model between two steps.
+class Classifier(Learning):
+    """The base of estimators. Each is of one of River's kinds, sets up the learner and the labels, and overrides what
+    it does in its own way.
     """
 
-    capabilities: frozenset[str] = frozenset()
-    max_features: int | None = None
-    n_drifts: int = 0
+    _decisions: Any = None  # where it has any
     _linear = True  # whether two values in one column count as their sum
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        model = super().__new__(cls)
-        model.lock = Lock()
-        return model
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What a pickle or a copy is made of: all of it between the same two steps."""
-        with self.lock:
-            return copy.deepcopy(self.__dict__)
 
     def _set_up(
         self,
@@ -86,219 +59,125 @@ class Classifier(LearnsRows, OneByOne, base.Estimator):
         self._is_direct_with_weight = self._class_weights.is_fixed and not watched
         self._by_margin = by_margin
 
-    # One example at a time.
-
-    def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """The probability of each label. `predict_one` gives the label with the largest one, unless a threshold or a
-        limit of false positives decides otherwise. While only one label is known, `None` stands for those to come:
-        after n examples with the same label, the next one has it with probability (n + 1) / (n + 2), by Laplace's rule
-        of succession.
-
-        Parameters
-        ----------
-        x
-            The features, as for `learn_one`.
-        """
-        encoder, x = self.encode_one(x)
-        with self.lock:
-            return self._core.probabilities_of(self._core.margins_of(encoder, x))
-
-    def decision_function_one(self, x: Any) -> Any:
-        """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
-        the margins by class. With ordered classes: the logarithms of their probabilities or, where each pair of
-        neighbours has its SVM, the margins by pair.
-
-        Parameters
-        ----------
-        x
-            The features, as for `learn_one`.
-        """
-        encoder, x = self.encode_one(x)
-        with self.lock:
-            return self._core.score_of(self._core.margins_of(encoder, x))
-
-    # Many examples in one call.
-
-    def learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1) -> None:
-        """Learn from many examples in turn, as `learn_one` would; only faster.
-
-        Parameters
-        ----------
-        X
-            A sequence of feature dicts, a data frame with a column a feature, or a SciPy sparse matrix, whose columns
-            are the features 0, 1, 2, …; for a text model, texts.
-        y
-            As many labels.
-        w
-            The weight of all examples, or as many weights.
-        threads
-            How many threads may work on the call, at least 1. What is learned and predicted is the same for any number,
-            bit for bit. Only text models use more than one: if there are enough texts, the others turn texts into
-            features in advance. Dicts and matrices use one thread, and so does everything without the compiled engine.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `learn_one` does; also if there are not as many labels or weights as examples, or if `threads` is no
-            integer of at least 1. Nothing is learned then.
-        PartlyLearnedError
-            If a drift detector raises after some examples. It says how many were learned.
-        """
-        encoder, rows = self._encode_many(X, threads)
-        with self.lock:
-            self._core.learn_all(encoder, rows, y, w)
-            self._name_features(rows)
-
-    def predict_learn_many(
-        self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
-    ) -> Predictions:
-        """Prequential evaluation in one call: predict each example, then learn it.
-
-        The classes of the result are those known at the end; a class that was not yet known has a score of −inf.
-
-        Parameters
-        ----------
-        X, y, w, threads
-            As for `learn_many`, and raising as it does.
-        """
-        encoder, rows = self._encode_many(X, threads)
-        w = list(w) if isinstance(w, Iterable) else w
-        with self.lock:
-            core, n_before = self._core, self._core.n_learned
-            try:
-                found = core.learn_rows(encoder, rows, y, w)
-                self._name_features(rows)
-                return core.predictions_of(found, core.n_before_each(n_before, len(found.margins), w))
-            except PartlyLearnedError as error:
-                n_before_each = core.n_before_each(n_before, len(error.found.margins), w)
-                error.predictions = core.predictions_of(error.found, n_before_each)
-                raise
-
-    def predictions(self, X: Any, threads: int = 1) -> Predictions:
-        """All predictions for each example: label, probabilities and scores.
-
-        Parameters
-        ----------
-        X, threads
-            As for `learn_many`; here each thread predicts a share of the texts.
-        """
-        encoder, rows = self._encode_many(X, threads)
-        with self.lock:
-            return self._core.predictions_of(self._core.meet_rows(encoder, rows))
-
-    def predict_many(self, X: Any, threads: int = 1) -> Any:
-        """The label of each example, as an array; as a series for a data frame or a series.
-
-        Parameters
-        ----------
-        X, threads
-            As for `predictions`.
-        """
-        labels = self.predictions(X, threads).labels
-        return series_like(X, labels) if is_frame(X) or is_series(X) else labels
-
-    def predict_proba_many(self, X: Any, threads: int = 1) -> Any:
-        """The probabilities of each example, as an array with a column a label, in the order of `predict_proba_one`; as
-        a data frame for a data frame or a series.
-
-        Parameters
-        ----------
-        X, threads
-            As for `predictions`.
-        """
-        said = self.predictions(X, threads)
-        if is_frame(X) or is_series(X):
-            return frame_like(X, dict(zip(said.classes, said.probabilities.T, strict=True)))
-        return said.probabilities
-
-    def decision_function_many(self, X: Any, threads: int = 1) -> Any:
-        """What the decision on each example rests on, as an array with a row an example.
-
-        Parameters
-        ----------
-        X, threads
-            As for `predictions`.
-        """
-        return self.predictions(X, threads).scores
-
-    def flush(self) -> None:
-        """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
-        with self.lock:
-            self._core._learner.flush()
-            self._core.forget_least()
-
-    def set_decision(
-        self,
-        threshold: float | Mapping[Label, float] | None = None,
-        max_false_positive_rate: float | Mapping[Label, float] | None = None,
-        pos_label: Label | None = None,
-    ) -> None:
-        """Change which label is predicted, and nothing else. A saved model keeps the change.
-
-        Parameters
-        ----------
-        threshold, max_false_positive_rate
-            As those of an `AdaptiveClassifier`. What is `None` stays as it is. A rate of 1 is no limit. For another
-            rate the cut-off is chosen as it says there, from the examples that were learned. A model of more than two
-            classes must have learned with a limit for that; any limit will do. While the model only predicts, the
-            cut-off stays, and the rate holds for messages like those that it learned.
-        pos_label
-            The label that single numbers are for. With two classes it becomes the positive one, so margins change their
-            sign if it was the negative one. `None` keeps the present one; where an example may have several labels, it
-            stands for all.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the model has no thresholds, a number is not between 0 and 1, a label is not in `classes`, nothing says
-            which label is meant, or too little is known to choose a cut-off. The model is then as it was before.
-
-        Examples
-        --------
-
-        >>> from stream_pegasos import AdaptiveClassifier
-
-        >>> model = AdaptiveClassifier()
-        >>> model.learn_many([{"pills": 1}] * 30, ["ham", "spam", "spam"] * 10)
-        >>> model.predict_one({"pills": 1}), round(model.predict_proba_one({"pills": 1})["spam"], 2)
-        ('spam', 0.57)
-        >>> model.set_decision(threshold=0.9, pos_label="spam")
-        >>> model.predict_one({"pills": 1})
-        'ham'
-
-        """
-        if pos_label is not None:
-            pos_label = check_label(pos_label)
-        with self.lock:
-            self._core._decide(none_if_empty(threshold), none_if_empty(max_false_positive_rate), pos_label)
-
-    @property
-    def _core(self) -> Classifier:
-        return self
-
-    @property
-    def parts(self) -> dict[str, base.Base]:
-        """The estimators that the model consists of, by parameter."""
-        return {"classifier": self}
-
     # What encodes the examples.
 
     def encode_one(self, x: Any) -> tuple[Encoder, Any]:
-        """What encodes an example, and what it takes."""
         return self._vocabulary, x
 
     def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
-        """What encodes examples, and what it takes: a list, or the arrays of a CSR matrix."""
         if hasattr(X, "tocsr"):
             matrix = X.tocsr()
             rows, n_columns = csr_arrays(matrix), matrix.shape[-1]
             return Rows(n_columns), rows if self._linear else without_duplicates(rows, n_columns)
         return self._vocabulary, list_of_examples(X)
 
-    def _encode_many(self, X: Any, threads: int) -> tuple[Encoder, Any]:
-        check_integer("threads", threads, 1, MOST_THREADS)
-        encoder, rows = self.encode_many(X, int(threads))
-        return encoder.with_threads(int(threads)), rows
+    # What it knows.
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        return self._labels.classes
+
+    @property
+    def pair(self) -> tuple[Label | None, ...]:
+        return self._labels.pair
+
+    @property
+    def n_iterations(self) -> int:
+        return self._learner.n_iterations
+
+    @property
+    def n_features(self) -> int:
+        return len(self._learner)
+
+    @property
+    def weights(self) -> Any:
+        self._check_has("weights")
+        with self.lock:
+            keys, values = self._learner.items()
+            order = np.argsort(keys, kind="stable")
+            names, values = [self._vocabulary.name(key) for key in keys[order].tolist()], self._by_class(values[order])
+            classes = self.classes
+        if values.ndim == 1:
+            return dict(zip(names, values.tolist(), strict=True))
+        return {
+            of: {names[i]: float(values[i, column]) for i in np.flatnonzero(values[:, column]).tolist()}
+            for column, of in enumerate(classes)
+        }
+
+    @property
+    def intercept(self) -> Any:
+        self._check_has("intercept")
+        with self.lock:
+            return self._intercepts()
+
+    def weights_of(self, keys: NDArray[np.int64]) -> Floats:
+        self._check_has("weights")
+        with self.lock:
+            return self._by_class(self._learner.weights_of(keys)).reshape(len(keys), -1)
+
+    @property
+    def n_learned(self) -> int:
+        return self._learner.n_iterations
+
+    def flush(self) -> None:
+        with self.lock:
+            self._learner.flush()
+            self.forget_least()
+
+    def check_labels(self, y: Iterable[Any]) -> None:
+        self._labels.with_labels(y)
+
+    def _check_has(self, name: str) -> None:
+        if "weights" not in self.capabilities:
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+
+    def _by_class(self, numbers: Floats) -> Floats:
+        """Numbers of classes, a row each, as they are shown: of two in a pair, that of the positive one."""
+        return self._labels.scores_many(numbers) + 0.0  # no −0
+
+    def _intercepts(self) -> Any:
+        (values,) = self._by_class(self._learner.intercept[np.newaxis]).tolist()
+        return dict(zip(self.classes, values, strict=False)) if isinstance(values, list) else values
+
+    # Of an example.
+
+    def margins_of(self, encoder: Encoder, x: Any) -> Margins:
+        """The margins of the classes that are known."""
+        found, n_known = self._learner.margins(encoder, x), len(self._labels.known)
+        return found if n_known > 1 else found[:n_known]
+
+    def label_of(self, margins: Margins) -> Any:
+        return self._labels.label(margins)
+
+    def probabilities_of(self, margins: Margins) -> dict[Any, float]:
+        return self._labels.probabilities(margins, self._learner.calibrated, self.n_learned)
+
+    def score_of(self, margins: Margins) -> Any:
+        return self._labels.score(margins)
+
+    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
+        """What the features, the vector and the intercept of an example add to the margin; for models that can
+        "explain". With several classes, it is the margin of `label` or, without one, the distance of the predicted
+        class's margin above the next best.
+        """
+        with self.lock:
+            return explain(self._learner, encoder, x, self._explained(encoder, x, label))
+
+    def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
+        """The columns whose margins are explained."""
+        if label is not None and label not in self.classes:
+            raise ValueError(f"{label!r} is none of the classes {self.classes}")
+        labels = self._labels
+        number = min(labels.positive, 1) if label is None else int(labels.targets[label])
+        if labels.pair and len(self._learner.intercept) == 2:
+            return [(number, 0.5), (1 - number, -0.5)]
+        if label is not None:
+            return [(number, 1.0)]
+        margins = self.margins_of(encoder, x)
+        predicted = self.label_of(margins)
+        return [] if predicted is None else first_against_second(margins, int(labels.targets[predicted]))
+
+    # What raw scores say.
 
     def n_before_each(self, n_before: int, n: int, w: Any) -> Any:
         """How many examples were learned before each of n, which a call learned with weights w."""
@@ -320,10 +199,7 @@ class Classifier(LearnsRows, OneByOne, base.Estimator):
 
     # What an estimator may change.
 
-    def _name_features(self, rows: Any) -> None:
-        """Note what the features of learned rows stand for, if that is asked for."""
-
-    def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+    def decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
         """Take over another decision, where the model has any."""
         raise TypeError(
             f"{type(self).__name__} has no threshold and no limit of false positives; AdaptiveClassifier and "
@@ -334,13 +210,44 @@ class Classifier(LearnsRows, OneByOne, base.Estimator):
         """The labels that have a limit of false positives, and the threshold of each."""
         return {}
 
+    # The state as data: the learner's, the labels, their counts, and the names of features.
 
-if TYPE_CHECKING:
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        state = self._learner.get_state()
+        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
+        values = {"parameters": self._packed_parameters(), "labels": self._labels.get_state(), "learner": state}
+        if not self._class_weights.is_fixed:
+            values["label_counts"] = self._class_weights.get_state()
+        return arrays, self._vocabulary.names, values
 
-    class OfAnyKind(Classifier, base.MiniBatchClassifier):  # type: ignore[misc]
-        """A model that is of the kind of the one within, which River asks of its instances.
+    def _packed_parameters(self) -> dict[str, Any]:
+        return pack_parameters(self)
 
-        Type checkers, which know of classes alone, take it for a classifier, as most are.
-        """
-else:
-    OfAnyKind = Classifier
+    @classmethod
+    def _made_with(cls, parameters: dict[str, Any]) -> Self:
+        return cls(**parameters)
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        values, state = as_now(values, {**arrays, **values["learner"]})
+        model = cls._made_with(unpack_parameters(values["parameters"]))
+        model._take_state(state, names, values)
+        return model
+
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+        """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
+        has_column_each = CONFIDENCE[0].name in state
+        if has_column_each:
+            self._learner.grow()
+            self._labels = replace(self._labels, names_opposite=False)
+        self._labels.set_state(values["labels"])
+        if len(self.classes) > 2 and not has_column_each:
+            raise ValueError("more than two classes cannot share a column")
+        if not self._class_weights.is_fixed:
+            self._class_weights.set_state(values["label_counts"], self.classes)
+        self._learner.declaration.check(state, columns=len(self.classes) if has_column_each else 1)
+        check_names(names, state)
+        if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:
+            raise ValueError(f"there are more features than max_features={self.max_features}")
+        self._vocabulary = Vocabulary(names)
+        self._learner.set_state(state)

@@ -6,26 +6,33 @@ The header of such a file may not be large, so all that can grow is an array: th
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import math
 import os
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from types import MappingProxyType
-from typing import IO, Any, ClassVar, Self
+from typing import IO, Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from stream_pegasos.common.file_lock import locked
-from stream_pegasos.common.packing import NAME_OFFSETS, NAMES, look_up, pack, pack_names, unpack, unpack_names
-from stream_pegasos.features.vectors import VectorsError, VectorSource, WordVectors, unpacked, vector_source
+from stream_pegasos.common.packing import (
+    NAME_OFFSETS,
+    NAMES,
+    look_up,
+    pack,
+    pack_names,
+    unpack,
+    unpack_names,
+    unpack_parameters,
+)
+from stream_pegasos.features.base import Features, FeatureUnion
+from stream_pegasos.features.vectors import VectorsError, VectorSource, unpacked, vector_source
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 1
@@ -40,121 +47,22 @@ DTYPES = {name: np.dtype(dtype) for dtype, name in SAFETENSORS_DTYPES.items()}
 Arrays = Mapping[str, NDArray[Any]]
 
 
+KINDS: dict[str, Any] = {}  # the classes of models, by name
+
+
 class RemovedError(ValueError):
     """A file needs what an earlier version had."""
 
 
-class Saveable:
-    """Adds `save` and `load`. A subclass gives and takes its state as arrays, names of features and JSON values."""
-
-    kinds: ClassVar[dict[str, type[Saveable]]] = {}
-    vector_source: VectorSource | None = None  # which a file names, but does not have
-    field_names: Mapping[str, str] = MappingProxyType(
-        {}
-    )  # of the records that it was taught from, by options of `read`
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        Saveable.kinds[cls.__name__] = cls
-
-    @staticmethod
-    def kind_of(name: str) -> type[Saveable]:
-        """The class that a file names."""
-        if name == "OrdinalPairsClassifier":
-            raise RemovedError(
-                "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() anew, "
-                "or see examples/papers/duros_katzman.py"
-            )
-        look_up(name)
-        return Saveable.kinds[name]
-
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        raise NotImplementedError
-
-    @classmethod
-    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        """What `to_state` gave as a model; `find_vectors` among the values finds word vectors that a file names."""
-        raise NotImplementedError
-
-    def vectors_met(self) -> WordVectors:
-        """The word vectors in use, with the words alone that were met.
-
-        Raises
-        ------
-        ValueError
-            If there are no word vectors in use.
-        """
-        raise ValueError(f"{type(self).__name__} has no word vectors to be saved")
-
-    def save(self, path: str | os.PathLike[str], vectors: bool = False) -> None:
-        """Write the model to a file, its mini-batch buffer included; the file is there whole or not at all.
-
-        Only what a drift detector has been told is not written: in a loaded model the detector begins anew. Of word
-        vectors or an encoder the file has the name, and `load` finds them where they were.
-
-        Parameters
-        ----------
-        path
-            The file; one that exists is replaced at the end, in one step.
-        vectors
-            Whether to write the word vectors, too: those of the words that this model has met since it was made,
-            copied, merged or loaded, by the hashes of the words; of more than 98,304 words a thread, those met last. A
-            loaded model then needs no package and no file of vectors; words that were not met have no vector, and
-            whatever it saves has the same vectors.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is a function, which no file can hold without code, or there are no vectors to be written.
-        OSError
-            If the file cannot be written, as when the disk is full, or is in use, as a service keeps its model there;
-            what was there before is left as it was.
-        """
-        snapshot = self.snapshot()
-        with locked(path):
-            (dataclasses.replace(snapshot, vectors=self.vectors_met()) if vectors else snapshot).write(path)
-
-    def snapshot(self, progress: Any = None) -> Snapshot:
-        """A copy of the state as it is now, to be written while the model goes on learning.
-
-        Parameters
-        ----------
-        progress
-            What to write beside the model, such as the position in the stream: anything that `pack` takes, and that
-            does not change any more.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is a function, which no file can hold without code.
-        """
-        return Snapshot(type(self).__name__, *self.to_state(), progress, self.field_names, self.vector_source)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:
-        """Read a model from a file that `save` wrote.
-
-        Parameters
-        ----------
-        path
-            The file.
-        vectors
-            The word vectors or the encoder of the model, as for `TextFeatures`; `None` for what they were made of.
-
-        Raises
-        ------
-        ValueError
-            If the file is damaged, is no model, or holds a model of another class; or if the word vectors or
-            the encoder that it needs lack, or are others than they were.
-        OSError
-            If the file, or that of `vectors`, cannot be read.
-        TypeError, ImportError
-            If there can be no such `vectors`, or a package for these is missing.
-        """
-        model, _ = read_model(path, vectors)
-        if not issubclass(type(model), cls):  # isinstance sees the classifier in a text model, too
-            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
-        return model  # type: ignore[return-value]
+def kind_of(name: str) -> Any:
+    """The class of model that a file names."""
+    if name == "OrdinalPairsClassifier":
+        raise RemovedError(
+            "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() anew, "
+            "or see examples/papers/duros_katzman.py"
+        )
+    look_up(name)
+    return KINDS[name]
 
 
 @dataclass(frozen=True)
@@ -230,7 +138,7 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Saveable, Any]:
+def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, Any]:
     """The model in a file, and what `snapshot` was given beside it.
 
     Raises
@@ -261,7 +169,7 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Savea
         header = orjson.loads(metadata[FORMAT])
         version = header["format_version"]
         if version == FORMAT_VERSION:
-            kind = Saveable.kind_of(header["kind"])
+            kind = kind_of(header["kind"])
             if header["checksum"] != checksum(arrays, header["kind"]):
                 raise ValueError("its contents do not fit its checksum")
             state = orjson.loads(arrays.pop(STATE).tobytes())
@@ -348,6 +256,26 @@ def checksum(arrays: Arrays, rest: Any) -> str:
         total = zlib.crc32(name.encode(), total)
         total = zlib.crc32(np.ascontiguousarray(arrays[name]).data, total)
     return f"{total:08x}"
+
+
+def packed_features(features: Features) -> dict[str, Any]:
+    """What a file says of the features."""
+    if isinstance(features, FeatureUnion):
+        return {"parts": [packed_features(part) for part in features.parts]}
+    described = {name: pack(value) for name, value in features.described().items()}
+    return {"features": described, "features_kind": type(features).__name__}
+
+
+def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) -> Features:
+    """What `packed_features` packed, with the vectors that are found for what names them."""
+    if "parts" in values:
+        return FeatureUnion([unpacked_features(part, find_vectors) for part in values["parts"]])
+    look_up(kind := values["features_kind"])
+    of_earlier: dict[str, Any] = {"mask_digits": True} if kind in ("TextFeatures", "MailFeatures") else {}
+    parameters = of_earlier | unpack_parameters(values["features"])
+    if parameters.get("vectors") is not None:
+        parameters["vectors"] = find_vectors(parameters["vectors"])
+    return Features.kinds[kind](**parameters)
 
 
 @contextlib.contextmanager

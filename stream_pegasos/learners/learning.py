@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
-from stream_pegasos.engine import Encoder
+from stream_pegasos.common.state import State
+from stream_pegasos.engine import Encoder, Learner, Vocabulary
 from stream_pegasos.features.frames import n_rows, some_rows
-from stream_pegasos.learners.class_weights import plain_weight, without_idle
-from stream_pegasos.learners.labels import Labels, distinct, label_list, targets_many, told_of_labels
-from stream_pegasos.learners.merging import Mergeable
+from stream_pegasos.learners.class_weights import ClassWeights, plain_weight, without_idle
+from stream_pegasos.learners.forgetting import most_important, selected, with_names_forgotten, without_column
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import Labels, distinct, label_list, targets_many, told_of_labels, unknown_label
+from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, scores_of
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["LearnsRows"]
+__all__ = ["Learning"]
 
 # Rows that the engine gets in a call once features or names were forgotten; those after the next time are read again.
 READ_AGAIN = 128
@@ -24,13 +27,17 @@ READ_AGAIN = 128
 MOST_MARGINS = 1 << 21
 
 
-class LearnsRows(Mergeable):
-    """Adds learning to a classifier, of one row or of many.
+class Learning(Model):
+    """Adds learning, of one row or of many, and forgetting, so that memory stays bounded.
 
     After an exception of any kind, a `KeyboardInterrupt` too, the model is as if exactly the first rows had been
     learned, as many as `n_learned` says. The pure engine alone may leave the step half taken that is interrupted.
     """
 
+    _learner: Learner
+    _labels: Labels
+    _class_weights: ClassWeights
+    _vocabulary: Vocabulary
     _is_direct: bool
     _is_direct_with_weight: bool
     _told_of_labels: bool = False  # whether it was warned that labels look like no classes
@@ -188,6 +195,57 @@ class LearnsRows(Mergeable):
             done += len(parts[-1][0])
             end = min(done + READ_AGAIN, n)
         return scores_of(parts).without_those_to_come(self._n_before_two(labels, targets, weights))
+
+    # Forgetting.
+
+    def drop_class(self, label: Label) -> None:
+        if label not in self._labels.targets:
+            raise ValueError(unknown_label(label, self.classes))
+        self.grow(len(self._labels.known))
+        learner = without_column(self._learner, self._labels.known.index(label))
+        self._class_weights.forget(label)
+        self._learner, self._labels = learner, self._labels.without(label)
+
+    def grow(self, n_known: int) -> None:
+        """Give each of the classes that are known a column of its own, where two share one."""
+        self._learner.grow()
+        for number in range(self._learner.n_columns - 1, n_known - 1, -1):
+            self._learner = without_column(self._learner, number)
+
+    def forget_names(self) -> None:
+        """Forget the names of no feature, and number the others anew."""
+        with self.lock:
+            state = self._learner.get_state()
+            self._replace(state, state)
+
+    def forget_least(self) -> None:
+        """Forget features if there are more than `max_features`, or names if there are twice as many.
+
+        The least important features are dropped first, until three quarters of the limit are left.
+        """
+        most, learner = self.max_features, self._learner
+        if most is None or (len(learner) <= most and self._vocabulary.size() <= 2 * most):
+            return
+        before = state = learner.get_state()
+        if len(learner) > most:
+            n_kept = len(state["keys"]) - len(learner) + max(1, most * 3 // 4)
+            kept = most_important(self._importance(state), state["keys"], self._vocabulary.names, n_kept)
+            state = selected(learner.declaration, state, kept)
+        self._replace(before, state)
+
+    def _replace(self, before: State, state: State) -> None:
+        """Put a state, and the names that it needs, in the place of the one before: both or, interrupted, neither."""
+        names = self._vocabulary.names
+        try:
+            self._learner.set_state(with_names_forgotten(state, self._vocabulary))
+        except BaseException:
+            self._vocabulary.set_names(names)
+            self._learner.set_state(before)
+            raise
+
+    def _importance(self, state: Mapping[str, Any]) -> Floats:
+        """The importance of each feature in a state; the least important are forgotten first."""
+        raise NotImplementedError
 
 
 def _checked_weights(rows: Any, y: Any, w: float | Iterable[float]) -> float | list[float]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.files import read_model
+from stream_pegasos.learners.model import Model
 
 __all__ = ["load", "load_with_progress"]
 
 
-def load(path: str | os.PathLike[str], vectors: Any = None) -> Classifier:
+def load(path: str | os.PathLike[str], vectors: Any = None) -> Model:
     """Read a model of any class of the package from a file. A drift detector in it begins anew.
 
     Parameters
@@ -47,7 +47,7 @@ def load(path: str | os.PathLike[str], vectors: Any = None) -> Classifier:
     return load_with_progress(path, vectors)[0]
 
 
-def load_with_progress(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Classifier, Any]:
+def load_with_progress(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Model, Any]:
     """The model in a file, and what `snapshot` was given beside it.
 
     Raises
@@ -56,5 +56,5 @@ def load_with_progress(path: str | os.PathLike[str], vectors: Any = None) -> tup
         As `load` does.
     """
     model, progress = read_model(path, vectors)
-    assert isinstance(model, Classifier)
+    assert isinstance(model, Model)
     return model, progress

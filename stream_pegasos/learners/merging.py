@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,13 @@ from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.class_weights import ClassWeights
 from stream_pegasos.learners.decisions import Decisions
 from stream_pegasos.learners.false_positives import Tail
-from stream_pegasos.learners.files import Saveable, Snapshot
+from stream_pegasos.learners.files import Snapshot, kind_of
 from stream_pegasos.learners.labels import Labels
-from stream_pegasos.learners.stateful import Stateful
+from stream_pegasos.learners.model import Model
 
-__all__ = ["Mergeable", "changes", "check_parts", "merge", "merged_snapshots", "model_of", "snapshot_of"]
+__all__ = ["changes", "check_parts", "merge", "merged_snapshots", "model_of", "snapshot_of"]
 
-C = TypeVar("C", bound="Mergeable")
+C = TypeVar("C", bound=Model)
 
 OF_CLASSES = "class_counts"  # which a state has where each class has a column
 MERGEABLE = ("AdaptiveClassifier", "MultiLabelClassifier", "OrdinalClassifier", "PegasosClassifier")
@@ -88,12 +88,12 @@ def merge(base: C, parts: Iterable[C]) -> C:
     """
     models = [base, *parts]
     for model in models:
-        if not isinstance(model, Mergeable):
+        if not isinstance(model, Model):
             raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package")
     return merged([copy.deepcopy(model) for model in models])  # type: ignore[no-any-return]
 
 
-def snapshot_of(model: Mergeable) -> Snapshot:
+def snapshot_of(model: Model) -> Snapshot:
     """The state of a model as it is now, all of it in memory at once."""
     with model.lock:
         arrays, names, values = model.to_state()
@@ -103,7 +103,7 @@ def snapshot_of(model: Mergeable) -> Snapshot:
 def model_of(snapshot: Snapshot) -> Any:
     """The model that a snapshot is of."""
     values = {**snapshot.values, "find_vectors": lambda _: snapshot.vectors}
-    return Saveable.kind_of(snapshot.kind).from_state(snapshot.arrays, snapshot.names, values)
+    return kind_of(snapshot.kind).from_state(snapshot.arrays, snapshot.names, values)
 
 
 def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
@@ -131,14 +131,13 @@ def merged(models: Sequence[Any]) -> Any:
     base, *parts = models
     for part in parts:
         part.flush()
-    of_base, *of_parts = [model.parts["classifier"] for model in models]
-    of_base.take_parts(of_parts)
+    take_parts([model.parts["classifier"] for model in models])
     base.flush()
     return base
 
 
-class Mergeable(Stateful):
-    """Adds what other models learned that went on from this one."""
+class Mergeable(Protocol):
+    """What is merged of a classifier."""
 
     _learner: Learner
     _labels: Labels
@@ -146,29 +145,30 @@ class Mergeable(Stateful):
     _vocabulary: Vocabulary
     _decisions: Any = None  # where a model has any
 
-    def take_parts(self, parts: Sequence[Self]) -> None:
-        """Learn what the parts have learned; the parts may change on the way."""
-        models = [self, *parts]
-        numbers = share_labels(models)
-        merge_limits(models)
-        before, *after = states_of(models)
-        arguments: Any = self._learner.arguments
-        if "evidence" in before:
-            *_, smoothing, half_life, _, _, reduction = arguments
-            reduction = "ovr" if reduction == "two" and OF_CLASSES in before else reduction
-            order = getattr(self._labels, "order", np.zeros(0, np.int64))
-            state = merged_adaptive(before, after, half_life, smoothing, reduction, numbers, order)
-        else:
-            l2, _, _, project, *_, reduction = arguments
-            longest = 1.0 / l2 if project else math.inf
-            state = merged_pegasos(before, after, numbers, reduction == "crammer_singer", longest)
-        self._learner.set_state(state)
-        counts, *of_parts = [model._class_weights.counts for model in models]
-        every = dict.fromkeys(label for each in (counts, *of_parts) for label in each)
-        self._class_weights.counts = {
-            label: counts.get(label, 0) + sum(each.get(label, 0) - counts.get(label, 0) for each in of_parts)
-            for label in every
-        }
+
+def take_parts(models: Sequence[Mergeable]) -> None:
+    """Have the first learn what the others have learned, which may change on the way."""
+    base = models[0]
+    numbers = share_labels(models)
+    merge_limits(models)
+    before, *after = states_of(models)
+    arguments: Any = base._learner.arguments
+    if "evidence" in before:
+        *_, smoothing, half_life, _, _, reduction = arguments
+        reduction = "ovr" if reduction == "two" and OF_CLASSES in before else reduction
+        order = getattr(base._labels, "order", np.zeros(0, np.int64))
+        state = merged_adaptive(before, after, half_life, smoothing, reduction, numbers, order)
+    else:
+        l2, _, _, project, *_, reduction = arguments
+        longest = 1.0 / l2 if project else math.inf
+        state = merged_pegasos(before, after, numbers, reduction == "crammer_singer", longest)
+    base._learner.set_state(state)
+    counts, *of_parts = [model._class_weights.counts for model in models]
+    every = dict.fromkeys(label for each in (counts, *of_parts) for label in each)
+    base._class_weights.counts = {
+        label: counts.get(label, 0) + sum(each.get(label, 0) - counts.get(label, 0) for each in of_parts)
+        for label in every
+    }
 
 
 def check_parts(models: Sequence[Any]) -> None:

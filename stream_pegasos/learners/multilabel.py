@@ -152,7 +152,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         # Watched, as y is no single label.
         self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True, by_margin=False)
 
-    def _decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+    def decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
         now = {label: self._decision(label) for label in self.classes}
         model, new = self.classifier, (threshold, rate)
         before = model.threshold, model.max_false_positive_rate
@@ -170,9 +170,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
         self._decisions = decisions
 
-    def _forget_class(self, label: Label) -> None:
+    def drop_class(self, label: Label) -> None:
         self._decisions.pop(label, None)  # first, as a file has decisions on its classes alone
-        super()._forget_class(label)
+        super().drop_class(label)
 
     @property
     def max_features(self) -> int | None:  # type: ignore[override]

@@ -176,7 +176,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     @property
     def classes(self) -> tuple[int, ...]:
-        return self._core._labels.classes  # type: ignore[return-value]
+        return self._labels.classes  # type: ignore[return-value]
 
     def check_labels(self, y: Iterable[Any]) -> None:
         for label in label_list(y):

@@ -6,30 +6,37 @@ import copy
 import functools
 import heapq
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import check_integer
-from stream_pegasos.common.packing import look_up, pack, unpack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.message import FieldsMet
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
-from stream_pegasos.learners.classifier import Classifier, OfAnyKind
+from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.descriptions import Descriptions, Lessons, lessons_of
 from stream_pegasos.learners.explanations import INTERCEPT
 from stream_pegasos.learners.feature_names import FeatureNames
-from stream_pegasos.learners.files import Arrays
+from stream_pegasos.learners.files import Arrays, kind_of, packed_features, unpacked_features
+from stream_pegasos.learners.model import Model
 
-__all__ = ["TextClassifier", "packed_features", "unpacked_features"]
+__all__ = ["TextClassifier"]
+
+if TYPE_CHECKING:
+
+    class ModelOfAnyKind(Model, base.MiniBatchClassifier):  # type: ignore[misc]
+        """For type checkers, which know of classes alone; River asks instances, which are of the classifier's kind."""
+else:
+    ModelOfAnyKind = Model
 
 
-class TextClassifier(OfAnyKind):
+class TextClassifier(ModelOfAnyKind):
     """Text in, label out: features and a classifier run as one in the engine.
 
     Without arguments it is the most accurate model that we know for a single pass over a stream of text in any
@@ -119,7 +126,7 @@ class TextClassifier(OfAnyKind):
         if not isinstance(self.features, Features):
             raise TypeError(f"features is a {type(features).__name__}, not a kind of features of this package")
         kind = type(self.classifier)  # isinstance would see through pipelines, as River has it
-        if not issubclass(kind, Classifier) or issubclass(kind, TextClassifier):
+        if not issubclass(kind, Classifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
         if self.vector_source is not None and "vectors" not in self.capabilities:
             raise ValueError(
@@ -155,10 +162,6 @@ class TextClassifier(OfAnyKind):
     @property
     def max_features(self) -> int | None:  # type: ignore[override]
         return self.classifier.max_features
-
-    @property
-    def n_learned(self) -> int:
-        return self.classifier.n_learned
 
     @property
     def n_drifts(self) -> int:  # type: ignore[override]
@@ -390,9 +393,6 @@ class TextClassifier(OfAnyKind):
         self.fields_met.meet(messages)
         return self.features.scanner, prepared
 
-    def check_labels(self, y: Iterable[Any]) -> None:
-        self.classifier.check_labels(y)
-
     def _more_tags(self) -> set[str]:
         return set() if self.features.fields else {base.tags.TEXT_INPUT}
 
@@ -406,7 +406,7 @@ class TextClassifier(OfAnyKind):
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        classifier: Any = cls.kind_of(values["kind"]).from_state(arrays, names, values["classifier"])
+        classifier: Any = kind_of(values["kind"]).from_state(arrays, names, values["classifier"])
         model = cls(unpacked_features(values, values["find_vectors"]), classifier)
         n, known = model.vector_source.n_dimensions if model.vector_source else 0, len(arrays.get("vector_mean", ()))
         if known not in (0, n):
@@ -428,23 +428,3 @@ class TextClassifier(OfAnyKind):
                 "saved; let it predict messages with the words that matter first"
             )
         return met
-
-
-def packed_features(features: Features) -> dict[str, Any]:
-    """What a file says of the features."""
-    if isinstance(features, FeatureUnion):
-        return {"parts": [packed_features(part) for part in features.parts]}
-    described = {name: pack(value) for name, value in features.described().items()}
-    return {"features": described, "features_kind": type(features).__name__}
-
-
-def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) -> Features:
-    """What `packed_features` packed, with the vectors that are found for what names them."""
-    if "parts" in values:
-        return FeatureUnion([unpacked_features(part, find_vectors) for part in values["parts"]])
-    look_up(kind := values["features_kind"])
-    of_earlier: dict[str, Any] = {"mask_digits": True} if kind in ("TextFeatures", "MailFeatures") else {}
-    parameters = of_earlier | unpack_parameters(values["features"])
-    if parameters.get("vectors") is not None:
-        parameters["vectors"] = find_vectors(parameters["vectors"])
-    return Features.kinds[kind](**parameters)

@@ -8,7 +8,7 @@ from river import base
 
 from stream_pegasos.common.packing import pack, parameters_of
 from stream_pegasos.features.base import Features
-from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.model import Model
 
 __all__ = ["made_with"]
 
@@ -32,7 +32,7 @@ def made_with(estimator: base.Base) -> dict[str, Any]:
 
 
 def _described(value: Any) -> Any:
-    if isinstance(value, (Classifier, Features)):
+    if isinstance(value, (Model, Features)):
         return {"kind": type(value).__name__, **made_with(value)}
     if isinstance(value, list) and any(isinstance(each, Features) for each in value):
         return [_described(each) for each in value]

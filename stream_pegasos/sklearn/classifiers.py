@@ -16,6 +16,7 @@ from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.descriptions import Descriptions
+from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.sklearn.protocol import ClassifierFace, new_classifier
 from stream_pegasos.sklearn.texts import texts_of
@@ -109,7 +110,7 @@ class OnlineTextClassifier(ClassifierFace):
         features = self.part("features")
         return list_of_examples(X) if isinstance(features, Features) and not features.takes_text else texts_of(X)
 
-    def _new_model(self) -> Classifier:
+    def _new_model(self) -> Model:
         model = TextClassifier(self.part("features"), new_classifier(self))
         if self.descriptions is not None:
             model.describe(self.descriptions)

@@ -21,6 +21,7 @@ from stream_pegasos.features.message import is_nothing
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import check_label
+from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.text import TextClassifier
@@ -66,7 +67,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         """The examples as the model takes them, a list or a CSR matrix; `is_new` if it has learned nothing before."""
         raise NotImplementedError
 
-    def _new_model(self) -> Classifier:
+    def _new_model(self) -> Model:
         raise NotImplementedError
 
     # Parameters.

@@ -64,8 +64,8 @@ class AdaptiveLearner(ScaledLearner):
     below `largest_margin`. Evidence halves over `half_life` examples, unless that is 0: instead of shrinking the old
     evidence, each example counts more than the one before.
 
-    The `reduction` says what y is, and which problems there are. "two": y is −1 or 1, in the only problem, until a third
-    class comes; then it is "ovr". "ovr": y is the number of a class; each class is learned against all others.
+    The `reduction` says what y is, and which problems there are. "two": y is −1 or 1, in the only problem, until a
+    third class comes; then it is "ovr". "ovr": y is the number of a class; each class is learned against all others.
     "multilabel": y is the number of a set among `sets`, and each class in it holds; each class is learned by itself.
     "ordinal": y is the number of a class, and `order` has all classes, known or to come. Between two neighbours there
     is a problem that separates those above from those below (proportional odds, McCullagh 1980). All problems share the

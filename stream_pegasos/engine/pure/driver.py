@@ -226,8 +226,8 @@ class Learner:
         raise NotImplementedError
 
     def of_vector(self, encoder: Encoder, x: Any, number: int = 0) -> tuple[float, NDArray[np.float64], float]:
-        """How the predicting margin of a class is composed: a factor of the features' margin, a weight for each number of
-        the message's vector, and a constant.
+        """How the margin of a class that predicts is composed: a factor of the features' margin, a weight for each
+        number of the message's vector, and a constant.
         """
         return 1.0, NO_VECTOR, 0.0
 

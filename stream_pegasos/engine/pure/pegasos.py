@@ -89,10 +89,11 @@ class PegasosLearner(Learner):
     `intercept_scaling` is 0 for no intercept. The average of the iterates, if `average_from` is not 0, begins with that
     step, and weighs w_t by t if `average_by_t`.
 
-    The `reduction` says whether an example is positive or negative in each column. "two": y is the sign in the
-    only column, until a third class comes; then it is "ovr". "ovr": each class has a column, in which all others are negative; it begins with the first example of
-    the class. "crammer_singer": each class has a column, too, but all columns form one vector, and the column of an
-    example's class should beat the best other one by 1 (Crammer and Singer 2001).
+    The `reduction` says whether an example is positive or negative in each column. "two": y is the sign in the only
+    column, until a third class comes; then it is "ovr". "ovr": each class has a column, in which all others are
+    negative; it begins with the first example of the class. "crammer_singer": each class has a column, too, but all
+    columns form one vector, and the column of an example's class should beat the best other one by 1 (Crammer and
+    Singer 2001).
     """
 
     l2: float

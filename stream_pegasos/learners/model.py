@@ -1,0 +1,448 @@
+"""The face of all models: River's protocol, inspection and files, the same for a classifier and for one over texts."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from river import base
+
+from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.file_lock import locked
+from stream_pegasos.common.locks import Lock as PureLock
+from stream_pegasos.engine import Encoder, Lock, OneByOne
+from stream_pegasos.features.frames import frame_like, is_frame, is_series, series_like
+from stream_pegasos.features.vectors import VectorSource, WordVectors
+from stream_pegasos.learners.decisions import none_if_empty
+from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, read_model
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import check_label
+from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
+from stream_pegasos.learners.probabilities import Floats
+
+__all__ = ["Model"]
+
+# No machine has more processors.
+MOST_THREADS = 1 << 20
+
+
+class Model(OneByOne, base.Estimator):
+    """What all that stands above models may ask of one. What it answers comes from its classifier, which is itself
+    unless it is a model around one; how examples are encoded is apart from that.
+
+    Attributes
+    ----------
+    capabilities
+        What the model can do, by name: "texts" (examples are texts), "weights" (features have weights), "explain"
+        (`contributions`; of a text `explain_one`), "several classes" (more than two), "ordered" (classes that are
+        integers, between which errors have a size), "several labels" (an example may have several).
+    lock
+        Whoever holds it finds the model between two steps.
+    """
+
+    capabilities: frozenset[str] = frozenset()
+    max_features: int | None = None
+    n_drifts: int = 0
+    lock: PureLock
+    vector_source: VectorSource | None = None  # which a file names, but does not have
+    # Those of the records that it was taught from, by options of `read`.
+    field_names: Mapping[str, str] = MappingProxyType({})
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        KINDS[cls.__name__] = cls
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        model = super().__new__(cls)
+        model.lock = Lock()
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle or a copy is made of: all of it between the same two steps."""
+        with self.lock:
+            return copy.deepcopy(self.__dict__)
+
+    @property
+    def _core(self) -> Any:
+        """The classifier that learns."""
+        return self
+
+    @property
+    def parts(self) -> dict[str, base.Base]:
+        """The estimators that the model consists of, by parameter."""
+        return {"classifier": self}
+
+    # One example at a time.
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """The probability of each label. `predict_one` gives the label with the largest one, unless a threshold or a
+        limit of false positives decides otherwise. While only one label is known, `None` stands for those to come:
+        after n examples with the same label, the next one has it with probability (n + 1) / (n + 2), by Laplace's rule
+        of succession.
+
+        Parameters
+        ----------
+        x
+            The features, as for `learn_one`.
+        """
+        encoder, x = self.encode_one(x)
+        with self.lock:
+            return self._core.probabilities_of(self._core.margins_of(encoder, x))  # type: ignore[no-any-return]
+
+    def decision_function_one(self, x: Any) -> Any:
+        """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
+        the margins by class. With ordered classes: the logarithms of their probabilities or, where each pair of
+        neighbours has its SVM, the margins by pair.
+
+        Parameters
+        ----------
+        x
+            The features, as for `learn_one`.
+        """
+        encoder, x = self.encode_one(x)
+        with self.lock:
+            return self._core.score_of(self._core.margins_of(encoder, x))
+
+    # Many examples in one call.
+
+    def learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1) -> None:
+        """Learn from many examples in turn, as `learn_one` would; only faster.
+
+        Parameters
+        ----------
+        X
+            A sequence of feature dicts, a data frame with a column a feature, or a SciPy sparse matrix, whose columns
+            are the features 0, 1, 2, …; for a text model, texts.
+        y
+            As many labels.
+        w
+            The weight of all examples, or as many weights.
+        threads
+            How many threads may work on the call, at least 1. What is learned and predicted is the same for any number,
+            bit for bit. Only text models use more than one: if there are enough texts, the others turn texts into
+            features in advance. Dicts and matrices use one thread, and so does everything without the compiled engine.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `learn_one` does; also if there are not as many labels or weights as examples, or if `threads` is no
+            integer of at least 1. Nothing is learned then.
+        PartlyLearnedError
+            If a drift detector raises after some examples. It says how many were learned.
+        """
+        encoder, rows = self._encode_many(X, threads)
+        with self.lock:
+            self._core.learn_all(encoder, rows, y, w)
+            self._name_features(rows)
+
+    def predict_learn_many(
+        self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
+    ) -> Predictions:
+        """Prequential evaluation in one call: predict each example, then learn it.
+
+        The classes of the result are those known at the end; a class that was not yet known has a score of −inf.
+
+        Parameters
+        ----------
+        X, y, w, threads
+            As for `learn_many`, and raising as it does.
+        """
+        encoder, rows = self._encode_many(X, threads)
+        w = list(w) if isinstance(w, Iterable) else w
+        with self.lock:
+            core, n_before = self._core, self._core.n_learned
+            try:
+                found = core.learn_rows(encoder, rows, y, w)
+                self._name_features(rows)
+                said: Predictions = core.predictions_of(found, core.n_before_each(n_before, len(found.margins), w))
+                return said
+            except PartlyLearnedError as error:
+                n_before_each = core.n_before_each(n_before, len(error.found.margins), w)
+                error.predictions = core.predictions_of(error.found, n_before_each)
+                raise
+
+    def predictions(self, X: Any, threads: int = 1) -> Predictions:
+        """All predictions for each example: label, probabilities and scores.
+
+        Parameters
+        ----------
+        X, threads
+            As for `learn_many`; here each thread predicts a share of the texts.
+        """
+        encoder, rows = self._encode_many(X, threads)
+        with self.lock:
+            said: Predictions = self._core.predictions_of(self._core.meet_rows(encoder, rows))
+        return said
+
+    def predict_many(self, X: Any, threads: int = 1) -> Any:
+        """The label of each example, as an array; as a series for a data frame or a series.
+
+        Parameters
+        ----------
+        X, threads
+            As for `predictions`.
+        """
+        labels = self.predictions(X, threads).labels
+        return series_like(X, labels) if is_frame(X) or is_series(X) else labels
+
+    def predict_proba_many(self, X: Any, threads: int = 1) -> Any:
+        """The probabilities of each example, as an array with a column a label, in the order of `predict_proba_one`; as
+        a data frame for a data frame or a series.
+
+        Parameters
+        ----------
+        X, threads
+            As for `predictions`.
+        """
+        said = self.predictions(X, threads)
+        if is_frame(X) or is_series(X):
+            return frame_like(X, dict(zip(said.classes, said.probabilities.T, strict=True)))
+        return said.probabilities
+
+    def decision_function_many(self, X: Any, threads: int = 1) -> Any:
+        """What the decision on each example rests on, as an array with a row an example.
+
+        Parameters
+        ----------
+        X, threads
+            As for `predictions`.
+        """
+        return self.predictions(X, threads).scores
+
+    def flush(self) -> None:
+        """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
+        self._core.flush()
+
+    def set_decision(
+        self,
+        threshold: float | Mapping[Label, float] | None = None,
+        max_false_positive_rate: float | Mapping[Label, float] | None = None,
+        pos_label: Label | None = None,
+    ) -> None:
+        """Change which label is predicted, and nothing else. A saved model keeps the change.
+
+        Parameters
+        ----------
+        threshold, max_false_positive_rate
+            As those of an `AdaptiveClassifier`. What is `None` stays as it is. A rate of 1 is no limit. For another
+            rate the cut-off is chosen as it says there, from the examples that were learned. A model of more than two
+            classes must have learned with a limit for that; any limit will do. While the model only predicts, the
+            cut-off stays, and the rate holds for messages like those that it learned.
+        pos_label
+            The label that single numbers are for. With two classes it becomes the positive one, so margins change their
+            sign if it was the negative one. `None` keeps the present one; where an example may have several labels, it
+            stands for all.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the model has no thresholds, a number is not between 0 and 1, a label is not in `classes`, nothing says
+            which label is meant, or too little is known to choose a cut-off. The model is then as it was before.
+
+        Examples
+        --------
+
+        >>> from stream_pegasos import AdaptiveClassifier
+
+        >>> model = AdaptiveClassifier()
+        >>> model.learn_many([{"pills": 1}] * 30, ["ham", "spam", "spam"] * 10)
+        >>> model.predict_one({"pills": 1}), round(model.predict_proba_one({"pills": 1})["spam"], 2)
+        ('spam', 0.57)
+        >>> model.set_decision(threshold=0.9, pos_label="spam")
+        >>> model.predict_one({"pills": 1})
+        'ham'
+
+        """
+        if pos_label is not None:
+            pos_label = check_label(pos_label)
+        with self.lock:
+            self._core.decide(none_if_empty(threshold), none_if_empty(max_false_positive_rate), pos_label)
+
+    def forget_class(self, label: Label) -> None:
+        """Remove a class, such as one that a typo brought, with its weights. It is not predicted any more; if it comes
+        again, it is new. What its examples taught the other classes stays. For models of "several classes".
+
+        Parameters
+        ----------
+        label
+            The label, one of `classes`.
+
+        Raises
+        ------
+        TypeError
+            If the model is for two classes alone, or for ordered ones.
+        ValueError
+            If the label is not in `classes`. The model is then as it was before.
+
+        """
+        if "several classes" not in self.capabilities or "ordered" in self.capabilities:
+            raise TypeError(f"{type(self._core).__name__} cannot forget a class")
+        with self.lock:
+            self._core.drop_class(label)
+
+    # What it knows.
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """The labels that are known, in the order in which they came."""
+        return self._core.classes  # type: ignore[no-any-return]
+
+    @property
+    def pair(self) -> tuple[Label | None, ...]:
+        """Where an example has a single score, as with two labels: the one for which a score below 0 speaks, and that
+        for one above 0; `None` for a label yet to come. Where each label has a score, nothing.
+        """
+        return self._core.pair  # type: ignore[no-any-return]
+
+    @property
+    def n_learned(self) -> int:
+        """How many examples were learned; exact if every example is a step, and otherwise nearly so."""
+        return self._core.n_learned  # type: ignore[no-any-return]
+
+    @property
+    def n_iterations(self) -> int:
+        return self._core.n_iterations  # type: ignore[no-any-return]
+
+    @property
+    def n_features(self) -> int:
+        """The number of known features; with a kernel, of support vectors."""
+        return self._core.n_features  # type: ignore[no-any-return]
+
+    @property
+    def weights(self) -> Any:
+        """The weight of each feature by name; with several columns, a dict of the weights other than 0 for each."""
+        return self._core.weights
+
+    @property
+    def intercept(self) -> Any:
+        """What the intercept adds to the margin; with several columns, a dict for these."""
+        return self._core.intercept
+
+    def weights_of(self, keys: NDArray[np.int64]) -> Floats:
+        """The weights of features that are ints, as hashed ones are: a row for each feature, with a column for each
+        class or, with two classes, for their margin; 0 for unknown features.
+        """
+        return self._core.weights_of(keys)  # type: ignore[no-any-return]
+
+    def check_labels(self, y: Iterable[Any]) -> None:
+        """Check that all these labels can be learned, in this order.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `learn_one` does, if a label cannot be learned.
+        """
+        self._core.check_labels(y)
+
+    @property
+    def _multiclass(self) -> bool:
+        return "several classes" in self.capabilities
+
+    # What encodes the examples.
+
+    def encode_one(self, x: Any) -> tuple[Encoder, Any]:
+        """What encodes an example, and what it takes."""
+        raise NotImplementedError
+
+    def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
+        """What encodes examples, and what it takes: a list, or the arrays of a CSR matrix."""
+        raise NotImplementedError
+
+    def _encode_many(self, X: Any, threads: int) -> tuple[Encoder, Any]:
+        check_integer("threads", threads, 1, MOST_THREADS)
+        encoder, rows = self.encode_many(X, int(threads))
+        return encoder.with_threads(int(threads)), rows
+
+    def _name_features(self, rows: Any) -> None:
+        """Note what the features of learned rows stand for, if that is asked for."""
+
+    # Files.
+
+    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+        raise NotImplementedError
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+        """What `to_state` gave as a model; `find_vectors` among the values finds word vectors that a file names."""
+        raise NotImplementedError
+
+    def vectors_met(self) -> WordVectors:
+        """The word vectors in use, with the words alone that were met; a ValueError if there are none."""
+        raise ValueError(f"{type(self).__name__} has no word vectors to be saved")
+
+    def save(self, path: str | os.PathLike[str], vectors: bool = False) -> None:
+        """Write the model to a file, its mini-batch buffer included; the file is there whole or not at all.
+
+        Only what a drift detector has been told is not written: in a loaded model the detector begins anew. Of word
+        vectors or an encoder the file has the name, and `load` finds them where they were.
+
+        Parameters
+        ----------
+        path
+            The file; one that exists is replaced at the end, in one step.
+        vectors
+            Whether to write the word vectors, too: those of the words that this model has met since it was made,
+            copied, merged or loaded, by the hashes of the words; of more than 98,304 words a thread, those met last. A
+            loaded model then needs no package and no file of vectors; words that were not met have no vector, and
+            whatever it saves has the same vectors.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is a function, which no file can hold without code, or there are no vectors to be written.
+        OSError
+            If the file cannot be written, as when the disk is full, or is in use, as a service keeps its model there;
+            what was there before is left as it was.
+        """
+        snapshot = self.snapshot()
+        with locked(path):
+            (dataclasses.replace(snapshot, vectors=self.vectors_met()) if vectors else snapshot).write(path)
+
+    def snapshot(self, progress: Any = None) -> Snapshot:
+        """A copy of the state as it is now, to be written while the model goes on learning.
+
+        Parameters
+        ----------
+        progress
+            What to write beside the model, such as the position in the stream: anything that `pack` takes, and that
+            does not change any more.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is a function, which no file can hold without code.
+        """
+        with self.lock:
+            return Snapshot(type(self).__name__, *self.to_state(), progress, self.field_names, self.vector_source)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:
+        """Read a model from a file that `save` wrote.
+
+        Parameters
+        ----------
+        path
+            The file.
+        vectors
+            The word vectors or the encoder of the model, as for `TextFeatures`; `None` for what they were made of.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, is no model, or holds a model of another class; or if the word vectors or
+            the encoder that it needs lack, or are others than they were.
+        OSError
+            If the file, or that of `vectors`, cannot be read.
+        TypeError, ImportError
+            If there can be no such `vectors`, or a package for these is missing.
+        """
+        model: Self = read_model(path, vectors)[0]
+        if not issubclass(type(model), cls):  # isinstance sees the classifier in a text model, too
+            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
+        return model
