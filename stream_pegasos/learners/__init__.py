@@ -4,7 +4,7 @@
 |---|---|
 | the estimators | `adaptive`, `pegasos`, `multilabel`, `ordinal`, `kernel`; over texts `text` |
 | the face of all of them: River's protocol, inspection, files | `model` |
-| their base: learner, labels, scores, state; learning in turn, and what an interruption leaves | `classifier`, `learning` |
+| their base: labels, scores, state; learning in turn, and what an interruption leaves | `classifier`, `learning` |
 | what a label is; numbers of labels, and which is the positive one | `label_meaning`, `labels` |
 | thresholds; limits of false positives; a drift detector | `decisions`, `false_positives`, `watched` and `drift` |
 | predictions and probabilities | `predictions`, `probabilities` |
