@@ -226,7 +226,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     """
 
-    _decisions: Decisions
+    decisions: Decisions
     capabilities = frozenset(["weights", "explain", "several classes"])
 
     def __init__(
@@ -291,15 +291,15 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         )
 
     def _set_decisions(self, labels: Labels, decisions: Mapping[Any, Decision]) -> None:
-        self._labels = replace(labels, needs_positive=None in decisions)
-        self._decisions = Decisions(decisions)
+        self.labels = replace(labels, needs_positive=None in decisions)
+        self.decisions = Decisions(decisions)
         self._set_ways(self._has_limits() or self.drift_detector is not None, not decisions)
 
     def _has_limits(self) -> bool:
-        return any(decision.limit is not None for decision in self._decisions.of_label.values())
+        return any(decision.limit is not None for decision in self.decisions.of_label.values())
 
     def decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
-        labels, now = self._labels, dict(self._decisions.of_label)
+        labels, now = self.labels, dict(self.decisions.of_label)
         named = [label for given in (threshold, rate) if isinstance(given, Mapping) for label in given]
         is_for_one = now.keys() <= {None}
         if (
@@ -336,10 +336,10 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     def _with_decision(self, labels: Labels, threshold: Any, rate: Any, named: Label | None) -> dict[Any, Decision]:
         """The decision for the positive one of these labels, which is the one that is `named`."""
-        before = self._decisions.of_label.get(None)
+        before = self.decisions.of_label.get(None)
         if before is None and named is None and len(labels.known) > 2:
             raise ValueError(WHICH_CLASS)
-        if before is not None and before.limit is not None and labels.positive != self._labels.positive:
+        if before is not None and before.limit is not None and labels.positive != self.labels.positive:
             if rate is None:
                 raise ValueError(f"the limit of false positives is for {self._positive_label!r}; set one for {named!r}")
             before = Decision(before.threshold)
@@ -352,20 +352,20 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     @property
     def _positive_label(self) -> Label | None:
-        return next(iter(self._labels.known[self._labels.positive :]), self._labels.pos_label)
+        return next(iter(self.labels.known[self.labels.positive :]), self.labels.pos_label)
 
     def _negatives(self, label: Label | None) -> Tail | None:
         """The histogram of the newest negatives' margins of a class, where one is kept; `None` is the positive one."""
-        number = self._labels.positive if label is None else int(self._labels.targets.get(label, 1))
-        if self._learner.several:
+        number = self.labels.positive if label is None else int(self.labels.targets.get(label, 1))
+        if self.learner.several:
             return None
-        n_negatives, n_positives, false_positives, false_negatives = self._learner.mistakes().values()
+        n_negatives, n_positives, false_positives, false_negatives = self.learner.mistakes().values()
         return Tail.of_mistakes(*((n_negatives, false_positives) if number else (n_positives, false_negatives)))
 
     def _tell_of_labels(self, before: Labels) -> None:
         super()._tell_of_labels(before)
-        known, positive = self._labels.known, self._positive_label
-        if None in self._decisions.of_label and len(before.known) < 2 <= self._labels.positive == len(known):
+        known, positive = self.labels.known, self._positive_label
+        if None in self.decisions.of_label and len(before.known) < 2 <= self.labels.positive == len(known):
             warnings.warn(
                 f"the threshold or limit of false positives is for {positive!r}, a label that has not come: "
                 f"it holds neither for {', '.join(map(repr, known[:-1]))} nor for the new label",
@@ -374,31 +374,31 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             )
 
     def label_of(self, margins: Margins) -> Any:
-        if self._by_margin:
-            return self._labels.label(margins)
-        probabilities = probabilities_one(margins, self._learner.calibrated)
-        return self._labels.choices[self._decisions.number(self._labels, margins, probabilities)]
+        if self.by_margin:
+            return self.labels.label(margins)
+        probabilities = probabilities_one(margins, self.learner.calibrated)
+        return self.labels.choices[self.decisions.number(self.labels, margins, probabilities)]
 
     def _copied_decisions(self) -> Decisions:
-        return Decisions(copied(self._decisions.of_label)) if self._has_limits() else self._decisions
+        return Decisions(copied(self.decisions.of_label)) if self._has_limits() else self.decisions
 
     def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
         margins = found.margins
-        if self._by_margin:
+        if self.by_margin:
             return None
         if len(margins) == 1:
             of_one = margins[0].tolist(), probabilities_one(margins[0], found.calibrated[0].tolist())
             of_learned = () if learned is None else (float(learned.targets[0]), float(learned.weights[0]))
-            return np.array([self._decisions.number(labels, *of_one, *of_learned)])
+            return np.array([self.decisions.number(labels, *of_one, *of_learned)])
         decided = []
         for rows in blocks(margins):
             probabilities = probabilities_many(margins[rows], found.calibrated[rows])
             these = None if learned is None else WeightedTargets(*(each[rows] for each in learned))
-            decided.append(self._decisions.numbers(labels, margins[rows], probabilities, these))
+            decided.append(self.decisions.numbers(labels, margins[rows], probabilities, these))
         return np.concatenate(decided)
 
     def _limited(self) -> Mapping[Label, float]:
-        decisions = self._decisions.of_label.items()
+        decisions = self.decisions.of_label.items()
         named: Any = {self._positive_label if label is None else label: decision for label, decision in decisions}
         return limited(named)
 
@@ -408,16 +408,16 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        if not self._by_margin:
-            values["decisions"] = self._decisions.get_state()
+        if not self.by_margin:
+            values["decisions"] = self.decisions.get_state()
         return arrays, names, values
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
         decisions = values.get("decisions", [])
-        if None in self._decisions.of_label and len(decisions) == 1:  # a file of version 0.2 names the positive label
+        if None in self.decisions.of_label and len(decisions) == 1:  # a file of version 0.2 names the positive label
             ((label, limit),) = decisions
             if label is not None:
-                self._labels = replace(self._labels, pos_label=unpack(label))
+                self.labels = replace(self.labels, pos_label=unpack(label))
             decisions = [[None, limit]]
-        self._decisions.set_state(decisions)
+        self.decisions.set_state(decisions)

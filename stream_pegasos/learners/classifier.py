@@ -34,7 +34,7 @@ class Classifier(Learning):
     it does in its own way.
     """
 
-    _decisions: Any = None  # where it has any
+    decisions: Any = None  # where it has any
     _linear = True  # whether two values in one column count as their sum
 
     def _set_up(
@@ -48,54 +48,54 @@ class Classifier(Learning):
         """`watched` if something is to see each prediction before its example is learned; `by_margin` if the largest
         margin decides which label is predicted.
         """
-        self._learner, self._labels, self._class_weights = learner, labels, ClassWeights(class_weight)
-        self._vocabulary = Vocabulary()
+        self.learner, self.labels, self.class_weights = learner, labels, ClassWeights(class_weight)
+        self.vocabulary = Vocabulary()
         self._set_ways(watched, by_margin)
 
     def _set_ways(self, watched: bool, by_margin: bool) -> None:
         """Choose the shortcuts that nothing forbids, as `_set_up` says."""
         # Whether an example may go straight to the learner, and with a weight of its own.
-        self._is_direct = not self._class_weights.is_given and self.max_features is None and not watched
-        self._is_direct_with_weight = self._class_weights.is_fixed and not watched
-        self._by_margin = by_margin
+        self.is_direct = not self.class_weights.is_given and self.max_features is None and not watched
+        self.is_direct_with_weight = self.class_weights.is_fixed and not watched
+        self.by_margin = by_margin
 
     # What encodes the examples.
 
     def encode_one(self, x: Any) -> tuple[Encoder, Any]:
-        return self._vocabulary, x
+        return self.vocabulary, x
 
     def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
         if hasattr(X, "tocsr"):
             matrix = X.tocsr()
             rows, n_columns = csr_arrays(matrix), matrix.shape[-1]
             return Rows(n_columns), rows if self._linear else without_duplicates(rows, n_columns)
-        return self._vocabulary, list_of_examples(X)
+        return self.vocabulary, list_of_examples(X)
 
     # What it knows.
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        return self._labels.classes
+        return self.labels.classes
 
     @property
     def pair(self) -> tuple[Label | None, ...]:
-        return self._labels.pair
+        return self.labels.pair
 
     @property
     def n_iterations(self) -> int:
-        return self._learner.n_iterations
+        return self.learner.n_iterations
 
     @property
     def n_features(self) -> int:
-        return len(self._learner)
+        return len(self.learner)
 
     @property
     def weights(self) -> Any:
         self._check_has("weights")
         with self.lock:
-            keys, values = self._learner.items()
+            keys, values = self.learner.items()
             order = np.argsort(keys, kind="stable")
-            names, values = [self._vocabulary.name(key) for key in keys[order].tolist()], self._by_class(values[order])
+            names, values = [self.vocabulary.name(key) for key in keys[order].tolist()], self._by_class(values[order])
             classes = self.classes
         if values.ndim == 1:
             return dict(zip(names, values.tolist(), strict=True))
@@ -113,19 +113,19 @@ class Classifier(Learning):
     def weights_of(self, keys: NDArray[np.int64]) -> Floats:
         self._check_has("weights")
         with self.lock:
-            return self._by_class(self._learner.weights_of(keys)).reshape(len(keys), -1)
+            return self._by_class(self.learner.weights_of(keys)).reshape(len(keys), -1)
 
     @property
     def n_learned(self) -> int:
-        return self._learner.n_iterations
+        return self.learner.n_iterations
 
     def flush(self) -> None:
         with self.lock:
-            self._learner.flush()
+            self.learner.flush()
             self.forget_least()
 
     def check_labels(self, y: Iterable[Any]) -> None:
-        self._labels.with_labels(y)
+        self.labels.with_labels(y)
 
     def _check_has(self, name: str) -> None:
         if "weights" not in self.capabilities:
@@ -133,27 +133,27 @@ class Classifier(Learning):
 
     def _by_class(self, numbers: Floats) -> Floats:
         """Numbers of classes, a row each, as they are shown: of two in a pair, that of the positive one."""
-        return self._labels.scores_many(numbers) + 0.0  # no −0
+        return self.labels.scores_many(numbers) + 0.0  # no −0
 
     def _intercepts(self) -> Any:
-        (values,) = self._by_class(self._learner.intercept[np.newaxis]).tolist()
+        (values,) = self._by_class(self.learner.intercept[np.newaxis]).tolist()
         return dict(zip(self.classes, values, strict=False)) if isinstance(values, list) else values
 
     # Of an example.
 
     def margins_of(self, encoder: Encoder, x: Any) -> Margins:
         """The margins of the classes that are known."""
-        found, n_known = self._learner.margins(encoder, x), len(self._labels.known)
+        found, n_known = self.learner.margins(encoder, x), len(self.labels.known)
         return found if n_known > 1 else found[:n_known]
 
     def label_of(self, margins: Margins) -> Any:
-        return self._labels.label(margins)
+        return self.labels.label(margins)
 
     def probabilities_of(self, margins: Margins) -> dict[Any, float]:
-        return self._labels.probabilities(margins, self._learner.calibrated, self.n_learned)
+        return self.labels.probabilities(margins, self.learner.calibrated, self.n_learned)
 
     def score_of(self, margins: Margins) -> Any:
-        return self._labels.score(margins)
+        return self.labels.score(margins)
 
     def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
         """What the features, the vector and the intercept of an example add to the margin; for models that can
@@ -161,15 +161,15 @@ class Classifier(Learning):
         class's margin above the next best.
         """
         with self.lock:
-            return explain(self._learner, encoder, x, self._explained(encoder, x, label))
+            return explain(self.learner, encoder, x, self._explained(encoder, x, label))
 
     def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
         """The columns whose margins are explained."""
         if label is not None and label not in self.classes:
             raise ValueError(f"{label!r} is none of the classes {self.classes}")
-        labels = self._labels
+        labels = self.labels
         number = min(labels.positive, 1) if label is None else int(labels.targets[label])
-        if labels.pair and len(self._learner.intercept) == 2:
+        if labels.pair and len(self.learner.intercept) == 2:
             return [(number, 0.5), (1 - number, -0.5)]
         if label is not None:
             return [(number, 1.0)]
@@ -188,7 +188,7 @@ class Classifier(Learning):
 
     def predictions_of(self, found: RawScores, n_learned: Any = None) -> Predictions:
         """The predictions that raw scores make; `n_learned` is how many examples were learned before each of them."""
-        labels, n_learned = self._labels, self.n_learned if n_learned is None else n_learned
+        labels, n_learned = self.labels, self.n_learned if n_learned is None else n_learned
         return Predictions(
             labels.scores_many(found.margins),
             lambda: labels.labels_many(found.margins, found.decided),
@@ -213,12 +213,12 @@ class Classifier(Learning):
     # The state as data: the learner's, the labels, their counts, and the names of features.
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        state = self._learner.get_state()
+        state = self.learner.get_state()
         arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
-        values = {"parameters": self._packed_parameters(), "labels": self._labels.get_state(), "learner": state}
-        if not self._class_weights.is_fixed:
-            values["label_counts"] = self._class_weights.get_state()
-        return arrays, self._vocabulary.names, values
+        values = {"parameters": self._packed_parameters(), "labels": self.labels.get_state(), "learner": state}
+        if not self.class_weights.is_fixed:
+            values["label_counts"] = self.class_weights.get_state()
+        return arrays, self.vocabulary.names, values
 
     def _packed_parameters(self) -> dict[str, Any]:
         return pack_parameters(self)
@@ -238,16 +238,16 @@ class Classifier(Learning):
         """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
         has_column_each = CONFIDENCE[0].name in state
         if has_column_each:
-            self._learner.grow()
-            self._labels = replace(self._labels, names_opposite=False)
-        self._labels.set_state(values["labels"])
+            self.learner.grow()
+            self.labels = replace(self.labels, names_opposite=False)
+        self.labels.set_state(values["labels"])
         if len(self.classes) > 2 and not has_column_each:
             raise ValueError("more than two classes cannot share a column")
-        if not self._class_weights.is_fixed:
-            self._class_weights.set_state(values["label_counts"], self.classes)
-        self._learner.declaration.check(state, columns=len(self.classes) if has_column_each else 1)
+        if not self.class_weights.is_fixed:
+            self.class_weights.set_state(values["label_counts"], self.classes)
+        self.learner.declaration.check(state, columns=len(self.classes) if has_column_each else 1)
         check_names(names, state)
         if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:
             raise ValueError(f"there are more features than max_features={self.max_features}")
-        self._vocabulary = Vocabulary(names)
-        self._learner.set_state(state)
+        self.vocabulary = Vocabulary(names)
+        self.learner.set_state(state)

@@ -68,7 +68,7 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
     ['same', 'other', 'other', 'same']
     """
 
-    _learner: KernelLearner
+    learner: KernelLearner
     _linear = False
 
     def __init__(
@@ -100,23 +100,23 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
     @property
     def support_vectors(self) -> list[dict[Any, float]]:
         with self.lock:
-            state = self._learner.get_state()
-            names = map(self._vocabulary.name, state["keys"].tolist())
+            state = self.learner.get_state()
+            names = map(self.vocabulary.name, state["keys"].tolist())
             features = list(zip(names, state["values"].tolist(), strict=True))
         return [dict(features[begin:end]) for begin, end in pairwise(state["indptr"].tolist())]
 
     @property
     def dual_coef(self) -> NDArray[np.float64]:
         with self.lock:
-            return self._by_class(np.outer(self._learner.get_state()["coefficients"], [-1.0, 1.0]))
+            return self._by_class(np.outer(self.learner.get_state()["coefficients"], [-1.0, 1.0]))
 
     def _learn_targets(self, *args: Any, **kwargs: Any) -> RawScores:
-        before, names = self._learner.copied(), self._vocabulary.names
+        before, names = self.learner.copied(), self.vocabulary.names
         try:
             return super()._learn_targets(*args, **kwargs)
         except BaseException:  # perhaps of the kernel's, which may fail for an example in the middle
-            self._learner = before
-            self._vocabulary.set_names(names)
+            self.learner = before
+            self.vocabulary.set_names(names)
             raise
 
 

@@ -34,12 +34,12 @@ class Learning(Model):
     learned, as many as `n_learned` says. The pure engine alone may leave the step half taken that is interrupted.
     """
 
-    _learner: Learner
-    _labels: Labels
-    _class_weights: ClassWeights
-    _vocabulary: Vocabulary
-    _is_direct: bool
-    _is_direct_with_weight: bool
+    learner: Learner
+    labels: Labels
+    class_weights: ClassWeights
+    vocabulary: Vocabulary
+    is_direct: bool
+    is_direct_with_weight: bool
     _told_of_labels: bool = False  # whether it was warned that labels look like no classes
 
     def learn_all(self, encoder: Encoder, rows: Any, y: Any, w: float | Iterable[float]) -> None:
@@ -54,17 +54,17 @@ class Learning(Model):
         w = _checked_weights(rows, y, w)
         self.check_labels(y)
         encoder.check(rows)  # whatever is wrong has to show before the first is learned
-        before, told, self._told_of_labels = self._labels, self._told_of_labels, True  # which is for the whole call
+        before, told, self._told_of_labels = self.labels, self._told_of_labels, True  # which is for the whole call
         try:
             self._learn_parts(encoder, rows, y, w, max(1, size))
         finally:
             self._told_of_labels = told
-        if self._labels is not before:
+        if self.labels is not before:
             self._tell_of_labels(before)
 
     def _tell_of_labels(self, before: Labels) -> None:
         """Warn once if labels look like no classes; `before` were those of before."""
-        self._told_of_labels = self._told_of_labels or told_of_labels(self._labels, self.n_learned)
+        self._told_of_labels = self._told_of_labels or told_of_labels(self.labels, self.n_learned)
 
     def _learn_parts(self, encoder: Encoder, rows: Any, y: Any, w: Any, size: int) -> None:
         n = len(y)
@@ -99,18 +99,18 @@ class Learning(Model):
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
         try:
-            target = self._labels.targets.get(y)
+            target = self.labels.targets.get(y)
         except TypeError:
             target = None
         if not isinstance(w, float) or w != 1.0:
             check_number("w", w, 0.0, LARGEST_WEIGHT)
-        if target is None or not self._is_direct_with_weight:
+        if target is None or not self.is_direct_with_weight:
             self.learn_rows(encoder, [x], [y], w)
             return
-        of_label = self._class_weights.weight
-        weight = 1.0 if w == 1.0 and self._is_direct else of_label(self._labels.of_target(target), w)
+        of_label = self.class_weights.weight
+        weight = 1.0 if w == 1.0 and self.is_direct else of_label(self.labels.of_target(target), w)
         try:
-            if self._learner.learn(encoder, x, target, weight):
+            if self.learner.learn(encoder, x, target, weight):
                 self.forget_names()
             self.forget_least()
         except BaseException:
@@ -122,44 +122,44 @@ class Learning(Model):
         y = self._label_list(y)
         w = list(w) if isinstance(w, Iterable) else w
         check_lengths("labels", len(y), n_rows(rows))
-        teaches = self._class_weights.teaching(y, w)
+        teaches = self.class_weights.teaching(y, w)
         if teaches is not None:
             self.check_labels(y)
-            y, w = without_idle(self._labels.targets, label_list(y), w, teaches)
-            if not any(teaches) and not self._labels.targets:
+            y, w = without_idle(self.labels.targets, label_list(y), w, teaches)
+            if not any(teaches) and not self.labels.targets:
                 return self.meet_rows(encoder, rows)
-        labels, targets = targets_many(self._labels, y)
-        weights, counts = self._class_weights.weights_many(targets, labels.of_target, w)
-        before, counts_before, n_before = self._labels, self._class_weights.counts, self.n_learned
+        labels, targets = targets_many(self.labels, y)
+        weights, counts = self.class_weights.weights_many(targets, labels.of_target, w)
+        before, counts_before, n_before = self.labels, self.class_weights.counts, self.n_learned
         try:
             found = self._learn_targets(encoder, rows, labels, targets, weights)
-            self._labels, self._class_weights.counts = labels, counts
+            self.labels, self.class_weights.counts = labels, counts
         except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
             those = targets if weights is None else targets[weights > 0.0]
             learned = [labels.of_target(target) for target in those[: self.n_learned - n_before].tolist()]
-            self._labels, self._class_weights.counts = before.with_labels(learned), counts_before
-            self._class_weights.counts = self._class_weights.counts_with(learned)
+            self.labels, self.class_weights.counts = before.with_labels(learned), counts_before
+            self.class_weights.counts = self.class_weights.counts_with(learned)
             self.forget_least()
             raise
-        if self._labels is not before:
+        if self.labels is not before:
             self._tell_of_labels(before)
         return found
 
     def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         """The scores of each example."""
-        found, known = RawScores(*self._learner.predict_learn_many(encoder, rows)), len(self._labels.known)
+        found, known = RawScores(*self.learner.predict_learn_many(encoder, rows)), len(self.labels.known)
         n = len(found.margins)
         return found if known > 1 else found.without_those_to_come((n * (known < 1), n))
 
     def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
         """How many examples are predicted before the first class is learned, and before the second is."""
-        known = len(self._labels.known)
+        known = len(self.labels.known)
         if known > 1:
             return 0, 0
         learned = targets if weights is None else np.where(weights > 0.0, targets, -1.0)
         first, second = (int(np.append(learned >= number, True).argmax()) + 1 for number in (0.0, 1.0))
         if not known and first <= len(targets):  # a truth value makes the other one known, too
-            known_then = self._labels.with_labels([labels.of_target(targets[first - 1])]).known
+            known_then = self.labels.with_labels([labels.of_target(targets[first - 1])]).known
             second = first if len(known_then) > 1 else second
         return 0 if known else first, second
 
@@ -187,10 +187,10 @@ class Learning(Model):
         while not parts or done < n:
             these, block = some_rows(rows, done, end), slice(done, end)
             block_weights = None if weights is None else weights[block]
-            self._learner.predict_learn_many(encoder, these, targets[block], block_weights, parts)
+            self.learner.predict_learn_many(encoder, these, targets[block], block_weights, parts)
             # The engine stops after an example that brings too many features or names.
             self.forget_least()
-            if encoder.is_crowded(self._learner.n_held):
+            if encoder.is_crowded(self.learner.n_held):
                 self.forget_names()
             done += len(parts[-1][0])
             end = min(done + READ_AGAIN, n)
@@ -199,23 +199,23 @@ class Learning(Model):
     # Forgetting.
 
     def drop_class(self, label: Label) -> None:
-        if label not in self._labels.targets:
+        if label not in self.labels.targets:
             raise ValueError(unknown_label(label, self.classes))
-        self.grow(len(self._labels.known))
-        learner = without_column(self._learner, self._labels.known.index(label))
-        self._class_weights.forget(label)
-        self._learner, self._labels = learner, self._labels.without(label)
+        self.grow(len(self.labels.known))
+        learner = without_column(self.learner, self.labels.known.index(label))
+        self.class_weights.forget(label)
+        self.learner, self.labels = learner, self.labels.without(label)
 
     def grow(self, n_known: int) -> None:
         """Give each of the classes that are known a column of its own, where two share one."""
-        self._learner.grow()
-        for number in range(self._learner.n_columns - 1, n_known - 1, -1):
-            self._learner = without_column(self._learner, number)
+        self.learner.grow()
+        for number in range(self.learner.n_columns - 1, n_known - 1, -1):
+            self.learner = without_column(self.learner, number)
 
     def forget_names(self) -> None:
         """Forget the names of no feature, and number the others anew."""
         with self.lock:
-            state = self._learner.get_state()
+            state = self.learner.get_state()
             self._replace(state, state)
 
     def forget_least(self) -> None:
@@ -223,24 +223,24 @@ class Learning(Model):
 
         The least important features are dropped first, until three quarters of the limit are left.
         """
-        most, learner = self.max_features, self._learner
-        if most is None or (len(learner) <= most and self._vocabulary.size() <= 2 * most):
+        most, learner = self.max_features, self.learner
+        if most is None or (len(learner) <= most and self.vocabulary.size() <= 2 * most):
             return
         before = state = learner.get_state()
         if len(learner) > most:
             n_kept = len(state["keys"]) - len(learner) + max(1, most * 3 // 4)
-            kept = most_important(self._importance(state), state["keys"], self._vocabulary.names, n_kept)
+            kept = most_important(self._importance(state), state["keys"], self.vocabulary.names, n_kept)
             state = selected(learner.declaration, state, kept)
         self._replace(before, state)
 
     def _replace(self, before: State, state: State) -> None:
         """Put a state, and the names that it needs, in the place of the one before: both or, interrupted, neither."""
-        names = self._vocabulary.names
+        names = self.vocabulary.names
         try:
-            self._learner.set_state(with_names_forgotten(state, self._vocabulary))
+            self.learner.set_state(with_names_forgotten(state, self.vocabulary))
         except BaseException:
-            self._vocabulary.set_names(names)
-            self._learner.set_state(before)
+            self.vocabulary.set_names(names)
+            self.learner.set_state(before)
             raise
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:

@@ -139,11 +139,11 @@ def merged(models: Sequence[Any]) -> Any:
 class Mergeable(Protocol):
     """What is merged of a classifier."""
 
-    _learner: Learner
-    _labels: Labels
-    _class_weights: ClassWeights
-    _vocabulary: Vocabulary
-    _decisions: Any = None  # where a model has any
+    learner: Learner
+    labels: Labels
+    class_weights: ClassWeights
+    vocabulary: Vocabulary
+    decisions: Any
 
 
 def take_parts(models: Sequence[Mergeable]) -> None:
@@ -152,20 +152,20 @@ def take_parts(models: Sequence[Mergeable]) -> None:
     numbers = share_labels(models)
     merge_limits(models)
     before, *after = states_of(models)
-    arguments: Any = base._learner.arguments
+    arguments: Any = base.learner.arguments
     if "evidence" in before:
         *_, smoothing, half_life, _, _, reduction = arguments
         reduction = "ovr" if reduction == "two" and OF_CLASSES in before else reduction
-        order = getattr(base._labels, "order", np.zeros(0, np.int64))
+        order = getattr(base.labels, "order", np.zeros(0, np.int64))
         state = merged_adaptive(before, after, half_life, smoothing, reduction, numbers, order)
     else:
         l2, _, _, project, *_, reduction = arguments
         longest = 1.0 / l2 if project else math.inf
         state = merged_pegasos(before, after, numbers, reduction == "crammer_singer", longest)
-    base._learner.set_state(state)
-    counts, *of_parts = [model._class_weights.counts for model in models]
+    base.learner.set_state(state)
+    counts, *of_parts = [model.class_weights.counts for model in models]
     every = dict.fromkeys(label for each in (counts, *of_parts) for label in each)
-    base._class_weights.counts = {
+    base.class_weights.counts = {
         label: counts.get(label, 0) + sum(each.get(label, 0) - counts.get(label, 0) for each in of_parts)
         for label in every
     }
@@ -187,7 +187,7 @@ def check_parts(models: Sequence[Any]) -> None:
     base = models[0].parts["classifier"]
     if len(models) == 1:
         raise ValueError("there is no part to merge")
-    if getattr(base._learner, "n_buffered", 0):
+    if getattr(base.learner, "n_buffered", 0):
         raise ValueError("examples wait in the mini-batch of the base, which every part would learn: flush() it first")
     for number, (model, of) in enumerate(zip(models[1:], described[1:], strict=True), 1):
         if of != described[0]:
@@ -200,18 +200,18 @@ def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
     """Give the base the labels of all, and return the numbers that the columns of each model have among them. All then
     have one column for the same two classes or, if there is a third, a column for each class.
     """
-    own = [core._labels for core in cores]
+    own = [core.labels for core in cores]
     every = list(dict.fromkeys(label for labels in own for label in labels.known))
     named = next((labels.pos_label for labels in own if labels.pos_label is not None), None)
-    labels = cores[0]._labels = dataclasses.replace(own[0], pos_label=named).with_labels(every)
-    if len(every) > 2 or any(core._learner.several for core in cores):
+    labels = cores[0].labels = dataclasses.replace(own[0], pos_label=named).with_labels(every)
+    if len(every) > 2 or any(core.learner.several for core in cores):
         for core, of in zip(cores, own, strict=True):
-            if not core._learner.several:
+            if not core.learner.several:
                 core.grow(len(of.known))
         return [np.array([labels.targets[label] for label in of.known], np.int64) for of in own]
     for core, of in zip(cores, own, strict=True):
         if any(labels.targets[label] != number for label, number in of.targets.items()):
-            core._learner.set_state(mirrored(core._learner.get_state()))
+            core.learner.set_state(mirrored(core.learner.get_state()))
     return [np.arange(1)] * len(cores)
 
 
@@ -220,12 +220,12 @@ def states_of(cores: Sequence[Any]) -> list[State]:
     numbers: dict[Any, int] = {}
     states = []
     for core in cores:
-        names, state = core._vocabulary.names, core._learner.get_state()
+        names, state = core.vocabulary.names, core.learner.get_state()
         own = np.array([FIRST_NAME + numbers.setdefault(name, len(numbers)) for name in names], np.int64)
         is_name = state["keys"] >= FIRST_NAME
         state["keys"][is_name] = own[state["keys"][is_name] - FIRST_NAME]
         states.append(state)
-    cores[0]._vocabulary = Vocabulary([*numbers])
+    cores[0].vocabulary = Vocabulary([*numbers])
     return states
 
 
@@ -236,7 +236,7 @@ def by_bin(tail: Tail) -> NDArray[np.float64]:
 
 def merge_limits(cores: Sequence[Any]) -> None:
     """Give the limits of false positives of the base the negatives of all."""
-    every = [getattr(core._decisions, "of_label", core._decisions) or {} for core in cores]
+    every = [getattr(core.decisions, "of_label", core.decisions) or {} for core in cores]
     merged = {label: of for decisions in reversed(every) for label, of in decisions.items()}
     for label, decision in merged.items():
         if decision.limit is not None:
@@ -247,4 +247,4 @@ def merge_limits(cores: Sequence[Any]) -> None:
             of_places = counts[places].tolist()
             decision.limit.set_state({"n": math.fsum(of_places), "places": places.tolist(), "counts": of_places})
     if merged:
-        cores[0]._decisions = Decisions(merged) if isinstance(cores[0]._decisions, Decisions) else merged
+        cores[0].decisions = Decisions(merged) if isinstance(cores[0].decisions, Decisions) else merged

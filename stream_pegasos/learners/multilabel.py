@@ -137,8 +137,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     """
 
     capabilities = frozenset(["weights", "explain", "several classes", "several labels"])
-    _learner: AdaptiveLearner
-    _labels: LabelSets
+    learner: AdaptiveLearner
+    labels: LabelSets
 
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
@@ -148,7 +148,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             if getattr(self.classifier, name) is not None:
                 raise ValueError(f"{name} is for one label an example; here an example may have several")
         self._drift = DriftWatch(self.classifier.drift_detector)
-        self._decisions: dict[Label, Decision] = {}
+        self.decisions: dict[Label, Decision] = {}
         # Watched, as y is no single label.
         self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True, by_margin=False)
 
@@ -168,10 +168,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
                     raise ValueError(unknown_label(label, self.classes))
             parameters = parameters_of_decisions(decisions)
         self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
-        self._decisions = decisions
+        self.decisions = decisions
 
     def drop_class(self, label: Label) -> None:
-        self._decisions.pop(label, None)  # first, as a file has decisions on its classes alone
+        self.decisions.pop(label, None)  # first, as a file has decisions on its classes alone
         super().drop_class(label)
 
     @property
@@ -179,8 +179,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return self.classifier.max_features
 
     def label_of(self, margins: Margins) -> Any:
-        decided = self._decided(self._labels, RawScores(margins[np.newaxis], np.array([self._learner.calibrated])))
-        return self._labels.label(margins if decided is None else decided[0])
+        decided = self._decided(self.labels, RawScores(margins[np.newaxis], np.array([self.learner.calibrated])))
+        return self.labels.label(margins if decided is None else decided[0])
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         sets = [whether_each_holds(labels) for labels in sets_of(y)]
@@ -191,16 +191,16 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         labels = self._labels_with(sets)
         numbers = [sorted(int(labels.targets[label]) for label, holds in one.items() if holds) for one in sets]
         starts = np.cumsum([0, *map(len, numbers)])
-        self._learner.sets = (starts, np.array([number for one in numbers for number in one], np.int64))
+        self.learner.sets = (starts, np.array([number for one in numbers for number in one], np.int64))
         targets = np.arange(len(sets), dtype=np.float64)
-        weights, _ = self._class_weights.weights_many(targets, int, each if isinstance(w, Iterable) else w)
-        before, n_before = self._labels, self.n_learned
+        weights, _ = self.class_weights.weights_many(targets, int, each if isinstance(w, Iterable) else w)
+        before, n_before = self.labels, self.n_learned
         try:
             found = self._learn_targets(encoder, rows, labels, targets, weights)
-            self._labels = labels
+            self.labels = labels
         except BaseException:  # a detector's or an interruption: the labels of what was learned before stay
-            self._labels = before
-            self._labels = self._labels_with([*itertools.compress(sets, each)][: self.n_learned - n_before])
+            self.labels = before
+            self.labels = self._labels_with([*itertools.compress(sets, each)][: self.n_learned - n_before])
             self.forget_least()
             raise
         if labels.known != before.known:
@@ -233,28 +233,28 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def _labels_with(self, sets: list[dict[Label, bool]]) -> LabelSets:
         """The labels and those of these examples."""
-        targets = dict(self._labels.targets)
+        targets = dict(self.labels.targets)
         for one in sets:
             for label, holds in one.items():
                 if holds:
                     targets.setdefault(label, float(len(targets)))
-        told = dict.fromkeys([*self._labels.never, *itertools.chain(*sets)])
+        told = dict.fromkeys([*self.labels.never, *itertools.chain(*sets)])
         return LabelSets(tuple(targets), never=tuple(label for label in told if label not in targets))
 
     def _decision(self, label: Label) -> Decision:
-        if label not in self._decisions:
+        if label not in self.decisions:
             threshold, rate = self.classifier.threshold, self.classifier.max_false_positive_rate
-            self._decisions[label] = Decision(
+            self.decisions[label] = Decision(
                 threshold.get(label, 0.5) if isinstance(threshold, Mapping) else threshold,
                 rate.get(label) if isinstance(rate, Mapping) else rate,
             )
-        return self._decisions[label]
+        return self.decisions[label]
 
     def _limited(self) -> Mapping[Label, float]:
-        return limited(self._decisions)
+        return limited(self.decisions)
 
     def _copied_decisions(self) -> dict[Label, Decision]:
-        return copied(self._decisions)
+        return copied(self.decisions)
 
     def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
         if self.classifier.threshold == 0.5 and self.classifier.max_false_positive_rate is None:
@@ -280,7 +280,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return [(int(margins.argmax()), 1.0)] if len(margins) else []
 
     def _set(self, target: float) -> list[int]:
-        starts, numbers = self._learner.sets
+        starts, numbers = self.learner.sets
         return numbers[starts[int(target)] : starts[int(target) + 1]].tolist()  # type: ignore[no-any-return]
 
     def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
@@ -288,7 +288,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        limits = {label: decision.limit for label, decision in self._decisions.items()}
+        limits = {label: decision.limit for label, decision in self.decisions.items()}
         values["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]
         return arrays, names, values
 

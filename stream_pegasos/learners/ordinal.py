@@ -147,8 +147,8 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
     """
 
     capabilities = frozenset(["weights", "explain", "several classes", "ordered"])
-    _learner: AdaptiveLearner
-    _labels: OrderedLabels
+    learner: AdaptiveLearner
+    labels: OrderedLabels
 
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier: Any = AdaptiveClassifier() if classifier is None else classifier
@@ -176,7 +176,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     @property
     def classes(self) -> tuple[int, ...]:
-        return self._labels.classes  # type: ignore[return-value]
+        return self.labels.classes  # type: ignore[return-value]
 
     def check_labels(self, y: Iterable[Any]) -> None:
         for label in label_list(y):
@@ -191,7 +191,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     def _intercepts(self) -> Any:
         """By pair of neighbouring labels."""
-        return dict(zip(pairwise(self.classes), self._learner.intercept.tolist(), strict=True))
+        return dict(zip(pairwise(self.classes), self.learner.intercept.tolist(), strict=True))
 
     def _by_class(self, numbers: Floats) -> Floats:
         """The one weight that all classes share."""
@@ -203,29 +203,29 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
             raise ValueError(
                 f"label is {label!r}; ordered classes are not explained one by one, only the place among them"
             )
-        return explain(self._learner, encoder, x, [(0, 1.0)], with_intercept=False)
+        return explain(self.learner, encoder, x, [(0, 1.0)], with_intercept=False)
 
     def predictions_of(self, found: RawScores, n_learned: Any = None) -> Predictions:
         said = super().predictions_of(found, n_learned)
-        said.scores = found.margins[:, self._labels.order_of(found.margins)]
+        said.scores = found.margins[:, self.labels.order_of(found.margins)]
         return said
 
     def score_of(self, margins: Margins) -> Any:
-        return {label: float(margins[int(self._labels.targets[label])]) for label in self.classes}
+        return {label: float(margins[int(self.labels.targets[label])]) for label in self.classes}
 
     def learn_rows(self, *args: Any) -> RawScores:
         try:
             return super().learn_rows(*args)
         except BaseException:  # perhaps before a class was met
-            if not np.array_equal(self._learner.order, self._labels.order):
-                self._learner.order = self._labels.order
+            if not np.array_equal(self.learner.order, self.labels.order):
+                self.learner.order = self.labels.order
             raise
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         assert isinstance(labels, OrderedLabels)
-        self._learner.order = labels.order
+        self.learner.order = labels.order
         return super()._learn_targets(encoder, rows, labels, targets, weights)
 
     def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:

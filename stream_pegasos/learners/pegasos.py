@@ -159,7 +159,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     """
 
     capabilities = frozenset(["weights", "explain", "several classes"])
-    _learner: PegasosLearner
+    learner: PegasosLearner
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
 
     @property
     def n_learned(self) -> int:
-        return self._learner.n_iterations * self.batch_size + self._learner.n_buffered
+        return self.learner.n_iterations * self.batch_size + self.learner.n_buffered
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         scales = np.abs(state["scale"])  # each column has its own, and the only one changes no order

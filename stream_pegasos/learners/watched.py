@@ -34,9 +34,9 @@ class WatchedClassifier(Classifier):
     An estimator says which label is predicted from raw scores.
     """
 
-    _learner: AdaptiveLearner
+    learner: AdaptiveLearner
     _drift: DriftWatch
-    _decisions: Any = None
+    decisions: Any = None
     _linear = False
 
     @property
@@ -56,7 +56,7 @@ class WatchedClassifier(Classifier):
             return found._replace(decided=self._decided(labels, found, learned))
         except BaseException:  # an interruption: limits know what the engine has learned
             if parts:
-                self._decisions = before
+                self.decisions = before
                 found = scores_of(parts).without_those_to_come(n_before_two)
                 learned = WeightedTargets(*(each[: len(found.margins)] for each in learned))
                 self._decided(labels, found, learned)
@@ -66,19 +66,19 @@ class WatchedClassifier(Classifier):
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         """Learn the rows one by one, each after the detector was told whether its prediction was wrong."""
-        self._learner.predict_learn_many(encoder, rows)  # raises what is wrong before anything is learned
+        self.learner.predict_learn_many(encoder, rows)  # raises what is wrong before anything is learned
         parts: list[RawScores] = []
         first, second = self._n_before_two(labels, targets, weights)
         for i, target in enumerate(targets.tolist()):
             row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
-            found = RawScores(*self._learner.predict_learn_many(encoder, row))
+            found = RawScores(*self.learner.predict_learn_many(encoder, row))
             found = found.without_those_to_come((first - i, second - i))
             found = found._replace(decided=self._decided(labels, found))
             weight = None if weights is None else weights[this]
             is_told = i >= second and (weight is None or bool(weight[0]))
             n_drifts, n_before, state = self._drift.n_drifts, self.n_learned, None
             learning_limits = False
-            before = self._copied_decisions() if is_told else self._decisions
+            before = self._copied_decisions() if is_told else self.decisions
             try:
                 if is_told:
                     try:
@@ -90,28 +90,28 @@ class WatchedClassifier(Classifier):
                     learning_limits = True
                     self._decided(labels, found, WeightedTargets.of(targets[this], weight))
                     if drifted:
-                        state = self._learner.get_state()
-                        self._learner.forget(KEPT_AFTER_DRIFT)
+                        state = self.learner.get_state()
+                        self.learner.forget(KEPT_AFTER_DRIFT)
                 self._learn_blocks(encoder, row, labels, targets[this], weight)
             except BaseException:  # an interruption may come before the row is learned
                 if self.n_learned == n_before:
                     self._drift.n_drifts = n_drifts
                     if learning_limits:
-                        self._decisions = before
+                        self.decisions = before
                     if state is not None:
-                        self._learner.set_state(state)
+                        self.learner.set_state(state)
                 raise
             parts.append(found)
         # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
-        return joined_scores([*parts, RawScores(*self._learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
+        return joined_scores([*parts, RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
 
     def _copied_decisions(self) -> Any:
         """The decisions as they are now, whatever their limits learn later."""
-        return self._decisions
+        return self.decisions
 
     def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         found = super().meet_rows(encoder, rows)
-        return found._replace(decided=self._decided(self._labels, found))
+        return found._replace(decided=self._decided(self.labels, found))
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         if "counts" in state:

@@ -241,7 +241,7 @@ def test_pegasos(reduction, options, stream, looked_at):
 
 @pytest.mark.parametrize("which", [which for which in LEARNERS if "large l2" not in which])
 def test_each_rule_of_the_registry(which):
-    """On a random stream, of which classes come by and by, a third one of two in its middle. (With a large l2 it is rounding that makes a weight 0.)"""
+    """On a random stream to which classes come by and by. (With a large l2 it is rounding that makes a weight 0.)"""
     generator, several = np.random.default_rng(5), LEARNERS[which](pure_engine).several
     error = ROUNDED if which.startswith("adaptive") or "columns" in which else SUMMED
 

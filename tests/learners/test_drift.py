@@ -25,7 +25,7 @@ def test_the_detector_is_told_of_wrong_predictions(at_once):
         if len(by_hand.classes) == 2:  # before, there is nothing to decide between
             wrong.append(float(by_hand.predict_one(x) != y))
         if len(wrong) in (50, 120):
-            by_hand._learner.forget(0.1)
+            by_hand.learner.forget(0.1)
         by_hand.learn_one(x, y)
     X, y = columns(stream)
     if at_once:
@@ -94,7 +94,7 @@ def test_a_detector_that_raises_leaves_learned_what_is_told(error, labels):
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     said = expected.predict_learn_many(X[:n], y[:n])
     assert raised.value.predictions is None or raised.value.predictions.scores == pytest.approx(said.scores)
-    assert expected._labels.scores_many(raised.value.found.margins) == pytest.approx(said.scores)
+    assert expected.labels.scores_many(raised.value.found.margins) == pytest.approx(said.scores)
     assert model.classes == expected.classes and model.weights == pytest.approx(expected.weights)
     model.learn_many(X[n:], y[n:])
     expected.learn_many(X[n:], y[n:])

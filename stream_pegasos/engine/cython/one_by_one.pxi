@@ -77,10 +77,10 @@ cdef class OneByOne:
     """
 
     def learn_one(self, x, y, w=1.0):
-        self._learn_now(part(PyObject_GenericGetDict(self, NULL), "_vocabulary"), x, y, w)
+        self._learn_now(part(PyObject_GenericGetDict(self, NULL), "vocabulary"), x, y, w)
 
     def predict_one(self, x):
-        return self._predict_now(part(PyObject_GenericGetDict(self, NULL), "_vocabulary"), x)
+        return self._predict_now(part(PyObject_GenericGetDict(self, NULL), "vocabulary"), x)
 
     def learn_prepared(self, encoder, x, y, w=1.0):
         self._learn_now(encoder, x, y, w)
@@ -95,12 +95,12 @@ cdef class OneByOne:
         cdef PyObject* target = NULL
         cdef Py_ssize_t before
         if (
-            type(w) is float and <double> w == 1.0 and part(model, "_is_direct") is True
+            type(w) is float and <double> w == 1.0 and part(model, "is_direct") is True
             and (type(y) is str or type(y) is bool or type(y) is int)
             and is_between_steps(model)
         ):
-            learner = part(model, "_learner")
-            target = PyDict_GetItemWithError(part(PyObject_GenericGetDict(part(model, "_labels"), NULL), "targets"), y)
+            learner = part(model, "learner")
+            target = PyDict_GetItemWithError(part(PyObject_GenericGetDict(part(model, "labels"), NULL), "targets"), y)
             if target != NULL and isinstance(learner, Learner) and isinstance(encoder, Encoder):
                 before = load_usual(<Encoder> encoder, (<Learner> learner)._guard, (<Learner> learner)._current_example, x, True)
                 if before >= 0:
@@ -116,10 +116,10 @@ cdef class OneByOne:
         cdef Learner learner
         cdef object choices
         cdef Py_ssize_t before, number, n
-        if part(model, "_by_margin") is True and is_between_steps(model):
-            choices = part(PyObject_GenericGetDict(part(model, "_labels"), NULL), "choices")
-            if choices is not None and isinstance(encoder, Encoder) and isinstance(part(model, "_learner"), Learner):
-                learner = part(model, "_learner")
+        if part(model, "by_margin") is True and is_between_steps(model):
+            choices = part(PyObject_GenericGetDict(part(model, "labels"), NULL), "choices")
+            if choices is not None and isinstance(encoder, Encoder) and isinstance(part(model, "learner"), Learner):
+                learner = part(model, "learner")
                 before = load_usual(<Encoder> encoder, learner._guard, learner._current_example, x, learner._meets_unknown)
                 if before >= 0:
                     learner._meet_current(<Encoder> encoder, before)

@@ -13,11 +13,11 @@ class OneByOne:
     """The base of estimators over feature dicts, which hold the parts and handle examples that are not direct."""
 
     lock: Lock
-    _learner: Learner
-    _vocabulary: Vocabulary
-    _labels: Any  # `targets` has the number of each label, `choices` what is predicted for it, the last for no class
-    _is_direct: bool  # whether an example may go straight to the learner
-    _by_margin: bool  # whether the label with the largest margin is predicted
+    learner: Learner
+    vocabulary: Vocabulary
+    labels: Any  # `targets` has the number of each label, `choices` what is predicted for it, the last for no class
+    is_direct: bool  # whether an example may go straight to the learner
+    by_margin: bool  # whether the label with the largest margin is predicted
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn from one example.
@@ -40,7 +40,7 @@ class OneByOne:
             If a value is NaN or infinite, the weight is out of its range, or the label is none that the model takes.
             The model is then as it was before.
         """
-        self.learn_prepared(self._vocabulary, x, y, w)
+        self.learn_prepared(self.vocabulary, x, y, w)
 
     def predict_one(self, x: Any) -> Any:
         """The label of `x`; `None` before anything is learned.
@@ -50,25 +50,25 @@ class OneByOne:
         x
             The features, as for `learn_one`; those never learned count nothing.
         """
-        return self.predict_prepared(self._vocabulary, x)
+        return self.predict_prepared(self.vocabulary, x)
 
     # For the input of any encoder.
 
     def learn_prepared(self, encoder: Any, x: Any, y: Any, w: float = 1.0) -> None:
         with self.lock:
             try:
-                target = self._labels.targets.get(y)
+                target = self.labels.targets.get(y)
             except TypeError:  # not even hashable
                 target = None
-            if target is None or w != 1.0 or not self._is_direct:
+            if target is None or w != 1.0 or not self.is_direct:
                 self.learn_row(encoder, x, y, w)
-            elif self._learner.learn(encoder, x, target, 1.0):
+            elif self.learner.learn(encoder, x, target, 1.0):
                 self.forget_names()
 
     def predict_prepared(self, encoder: Any, x: Any) -> Any:
         with self.lock:
-            if self._by_margin:
-                return self._labels.choices[self._learner.predict(encoder, x)]
+            if self.by_margin:
+                return self.labels.choices[self.learner.predict(encoder, x)]
             return self.label_of(self.margins_of(encoder, x))
 
     # What an estimator says.
