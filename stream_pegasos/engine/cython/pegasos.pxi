@@ -18,9 +18,7 @@ cdef enum:
 
 @cython.final
 cdef class PegasosLearner(Learner):
-    """With one column an example is added as fast as it can be; with several its entries are made before, so that one
-    search serves all columns.
-    """
+    """Pegasos steps, with a mini-batch buffer: see pure/pegasos.py."""
 
     cdef readonly WeightDict weights
     cdef double _l2, _t0, _intercept_scaling
@@ -28,9 +26,10 @@ cdef class PegasosLearner(Learner):
     cdef bint _project, _average_by_t
     cdef int _reduction
     cdef Steps* _steps
-    cdef double* _numbers  # the memory of the margins and of the next two
+    cdef double* _numbers  # the memory of the margins and of the next three
     cdef double* _current  # the margins by the w of now
     cdef double* _probabilities  # of classes
+    cdef double* _signs  # of the example in each column where it violates the margin, else 0
     cdef Py_ssize_t _width  # how many columns there is room for
     cdef Buffered* _buffered
     cdef Py_ssize_t _buffer_size, _buffer_capacity
@@ -96,8 +95,7 @@ cdef class PegasosLearner(Learner):
         wait_for(self._guard, self._guard)
         for c in range(self.weights.n_columns):
             self._steps[c].due = self._steps[c].n_buffered > 0
-        if self._steps_from_buffer() < 0:
-            raise MemoryError
+        check_status(self._step(NULL, 1.0))
 
     def get_state(self):
         cdef Py_ssize_t i
@@ -156,11 +154,11 @@ cdef class PegasosLearner(Learner):
         self._steps = <Steps*> steps
         if self._width == 0:
             self._steps[0] = Steps(0, 0, 0, False)
-        numbers = realloc(self._numbers, 3 * width * sizeof(double))
+        numbers = realloc(self._numbers, 4 * width * sizeof(double))
         if numbers == NULL:
             return -1
         self._numbers = self._margins = self._current = <double*> numbers
-        self._probabilities = self._numbers + 2 * width
+        self._probabilities, self._signs = self._numbers + 2 * width, self._numbers + 3 * width
         if self._average_from:  # or else what learns is what predicts
             self._current = self._numbers + width
             memmove(self._current, self._numbers + self._width, self._width * sizeof(double))  # where a class is added
@@ -259,206 +257,128 @@ cdef class PegasosLearner(Learner):
     # Learning
 
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
-        cdef Steps* its = self._steps
-        cdef bint violated
+        cdef Py_ssize_t c, number = <Py_ssize_t> y
+        cdef Steps* its
+        cdef bint violates
+        if self.several and not 0 <= number <= self.weights.n_columns:
+            return NO_CLASS
         if self.weights._spread == NULL and self._reserve(e) < 0:
             return NO_MEMORY
-        if self.several:
-            return self._learn_columns(e, <Py_ssize_t> y, weight)
-        self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_LESSON))
-        violated = y * self._current[0] < 1.0
-        if self._batch_size == 1:  # straight from the example, whose entries are found already
-            return self._take_step(e if violated else NULL, weight * y * e.factor, 1)
-        its.n_buffered += 1
-        if violated and self._buffer(e, 0, weight * y) < 0:
-            return NO_MEMORY
-        its.due = its.n_buffered == self._batch_size
-        return self._step_from_buffer() if its.due else 0
-
-    cdef int _learn_columns(self, Row* e, Py_ssize_t y, double weight) noexcept nogil:
-        cdef Py_ssize_t c
-        cdef Steps* its
-        cdef bint violated, ready = False, any_due = False
-        cdef double sign
-        if not 0 <= y <= self.weights.n_columns:
-            return NO_CLASS
-        if y == self.weights.n_columns:
+        if self.several and number == self.weights.n_columns:
             if self._add_column() < 0:
                 return NO_MEMORY
-            self._margins[y] = self._current[y] = 0.0
+            self._margins[number] = self._current[number] = 0.0
             self.weights._find(e)
-        self._calibrate_class(y, self._margins, self._margins, self._probabilities, min(weight, LARGEST_LESSON))
-        self._learn_confidence(self._probabilities, self._n_columns(), y, min(weight, LARGEST_LESSON))
-        if self._reduction == CRAMMER_SINGER:
-            return self._learn_jointly(e, y, weight)
+        if self.several:
+            self._calibrate_class(number, self._margins, self._margins, self._probabilities, min(weight, LARGEST_LESSON))
+            self._learn_confidence(self._probabilities, self._n_columns(), number, min(weight, LARGEST_LESSON))
+        else:
+            self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_LESSON))
+        violates = self._find_violations(number)
         for c in range(self.weights.n_columns):
             its = &self._steps[c]
-            sign = 1.0 if c == y else -1.0
-            violated = sign * self._current[c] < 1.0
             its.n_buffered += 1
-            if self._batch_size > 1:
-                if violated and self._buffer(e, c, sign * weight) < 0:
-                    return NO_MEMORY
-                its.due = its.n_buffered == self._batch_size
-                any_due |= its.due
-                continue
-            if violated and not ready:
-                if self.weights._make_records(e) < 0:
-                    return NO_MEMORY
-                ready = True
-            self._begin_step(c)
-            if violated:
-                self.weights._add_example_to(c, e, sign * weight / self._inverse_rate(c))
-            self._end_step(c)
-        return self._steps_from_buffer() if any_due else 0
+            its.due = its.n_buffered == self._batch_size
+            if self._signs[c] != 0.0 and self._batch_size > 1:
+                self._buffer(e, c, self._signs[c] * weight)
+        return self._step(e if violates and self._batch_size == 1 else NULL, weight)
 
-    cdef int _learn_jointly(self, Row* e, Py_ssize_t y, double weight) noexcept nogil:
-        """All columns make one vector: that of the example's class is to beat the best other one."""
+    cdef bint _find_violations(self, Py_ssize_t y) noexcept nogil:
+        """Where the example violates the margin, and whether it does so anywhere. One column takes y as −1 or 1."""
         cdef Py_ssize_t c, rival = -1
-        cdef Steps* its = self._steps
+        cdef double sign
+        cdef bint violates = False
         for c in range(self.weights.n_columns):
-            if c != y and (rival < 0 or self._current[c] > self._current[rival]):
-                rival = c
-        if rival >= 0 and self._current[y] - self._current[rival] >= 1.0:
-            rival = -1
-        for c in range(self.weights.n_columns):
-            its[c].n_buffered += 1
-            its[c].due = its[c].n_buffered == self._batch_size
-        if self._batch_size > 1:
-            if rival >= 0 and (self._buffer(e, y, weight) < 0 or self._buffer(e, rival, -weight) < 0):
-                return NO_MEMORY
-            return self._steps_from_buffer() if its.due else 0
-        if rival >= 0 and self.weights._make_records(e) < 0:
-            return NO_MEMORY
-        for c in range(self.weights.n_columns):
-            self._begin_step(c)
-        if rival >= 0:
-            weight /= self._inverse_rate(0)
-            self.weights._add_example_to(y, e, weight)
-            self.weights._add_example_to(rival, e, -weight)
-        self._end_joint_step()
-        return 0
+            self._signs[c] = 0.0
+            if self._reduction == CRAMMER_SINGER:  # the example's class is to beat the best other one
+                if c != y and (rival < 0 or self._current[c] > self._current[rival]):
+                    rival = c
+                continue
+            sign = <double> y if not self.several else 1.0 if c == y else -1.0
+            if sign * self._current[c] < 1.0:
+                self._signs[c], violates = sign, True
+        if rival >= 0 and self._current[y] - self._current[rival] < 1.0:
+            self._signs[y], self._signs[rival], violates = 1.0, -1.0, True
+        return violates
 
     # Steps
 
-    cdef int _take_step(self, Row* e, double coefficient, Py_ssize_t k) noexcept nogil:
-        """w ← (1 − ηλ) w + (η/k) · coefficient · x, and the projection, of the only column for an x that was found."""
-        self._shrink(0)
-        coefficient /= self._inverse_rate(0) * k * self.weights._columns.scale
-        if e != NULL and self.weights._add_example(e, coefficient) < 0:
-            return NO_MEMORY
-        self._end_step(0)
+    cdef int _step(self, Row* e, double weight) noexcept nogil:
+        """One step of Pegasos on each column that is due (2007, figure 1), with e or, if it is NULL, with the buffer:
+
+        t ← t + 1,   η = 1 / (λ t)               of which t0 steps count as already taken
+        w ← (1 − ηλ) w + (η/k) Σ c y x           over those with y⟨w, x⟩ < 1
+        w ← min(1, 1/(√λ ‖w‖)) w                 if asked for
+        """
+        cdef Py_ssize_t c
+        for c in range(self.weights.n_columns):
+            if self._steps[c].due:
+                self._begin_step(c)
+        if e == NULL:
+            if self._buffer_size and self._empty_buffer() < 0:
+                return NO_MEMORY
+        else:
+            if self.weights._spread == NULL and self.weights._make_records(e) < 0:
+                return NO_MEMORY
+            for c in range(self.weights.n_columns):
+                if self._signs[c] != 0.0:
+                    self.weights._add_example(c, e, self._signs[c] * weight, self._inverse_rate(c))
+        if self._project:
+            self._back_into_ball()
+        for c in range(self.weights.n_columns if self._average_from else 0):
+            if self._steps[c].due and self._average_from <= self._steps[c].n_iterations:
+                self.weights._accumulate(c, <double> self._steps[c].n_iterations if self._average_by_t else 1.0)
         return 0
 
     cdef inline void _begin_step(self, Py_ssize_t c) noexcept nogil:
         """w_c ← (1 − ηλ) w_c"""
-        self._steps[c].batch_size, self._steps[c].n_buffered = self._steps[c].n_buffered, 0
-        self._shrink(c)
-
-    cdef inline void _shrink(self, Py_ssize_t c) noexcept nogil:
-        cdef double n
-        self._steps[c].n_iterations += 1
-        n = self._steps[c].n_iterations + self._t0
-        self.weights._scale(c, (n - 1.0) / n)
+        cdef Steps* its = &self._steps[c]
+        cdef double t
+        its.batch_size, its.n_buffered = its.n_buffered, 0
+        its.n_iterations += 1
+        t = its.n_iterations + self._t0
+        self.weights._scale(c, (t - 1.0) / t)
 
     cdef inline double _inverse_rate(self, Py_ssize_t c) noexcept nogil:
         """1/η, that is λ(t + t0)."""
         return self._l2 * (self._steps[c].n_iterations + self._t0)
 
-    cdef inline void _end_step(self, Py_ssize_t c) noexcept nogil:
-        if self._project:
-            self._back_into_ball(c)
-        self._average(c)
-
-    cdef inline void _back_into_ball(self, Py_ssize_t c) noexcept nogil:
-        cdef const Column* its = &self.weights._columns[c]
-        cdef double ratio
-        if self.several:
-            ratio = self._l2 * self.weights._squared_norm(c)
-        else:  # rounded in another order, which results keep to the last bit
-            ratio = self._l2 * its.scale * its.scale * its.squares
-        if ratio > 1.0:
-            self.weights._scale(c, 1.0 / sqrt(ratio))
-
-    cdef void _end_joint_step(self) noexcept nogil:
+    cdef inline void _back_into_ball(self) noexcept nogil:
+        """Project each column that is due or, where all are one vector, all of them."""
         cdef Py_ssize_t c
+        cdef bint is_joint = self._reduction == CRAMMER_SINGER
         cdef double ratio = 0.0
+        cdef const Column* its
         for c in range(self.weights.n_columns):
-            ratio += self._l2 * self.weights._squared_norm(c)
-        for c in range(self.weights.n_columns if self._project and ratio > 1.0 else 0):
+            if not self._steps[c].due:
+                continue
+            its = &self.weights._columns[c]
+            ratio = (ratio if is_joint else 0.0) + self._l2 * its.scale * its.scale * its.squares
+            if ratio > 1.0 and not is_joint:
+                self.weights._scale(c, 1.0 / sqrt(ratio))
+        for c in range(self.weights.n_columns if is_joint and ratio > 1.0 else 0):
             self.weights._scale(c, 1.0 / sqrt(ratio))
-        for c in range(self.weights.n_columns if self._average_from else 0):
-            self._average(c)
-
-    cdef inline void _average(self, Py_ssize_t c) noexcept nogil:
-        cdef Py_ssize_t n = self._steps[c].n_iterations
-        if 0 < self._average_from <= n:
-            self.weights._accumulate(c, <double> n if self._average_by_t else 1.0)
 
     cdef int _reserve(self, const Row* e) noexcept nogil:
         """Have room for what learning an example may add, before anything changes."""
-        cdef Py_ssize_t n_columns = self.weights.n_columns + 1 if self.several else 1, n = self._buffer_size + e.n
-        cdef Row* one = &self._current_example.example
-        cdef Py_ssize_t* capacity = &self._current_example._capacity
+        cdef Py_ssize_t n_columns = self.weights.n_columns + 1 if self.several else 1
         if self._batch_size == 1:
             return make_room_for(&self.weights._table, e)
         if self._reserve_buffer(self._buffer_size + n_columns * e.n) < 0:
             return -1
-        if not self.several:  # the buffer becomes an example
-            if n >= capacity[0] and reserve_example(&one.hashes, &one.values, capacity, n) < 0:
-                return -1
-            if sp_reserve(&self.weights._positions, &self.weights._positions_capacity, n, sizeof(Py_ssize_t)) < 0:
-                return -1
-        return make_room(&self.weights._table, n)
+        return make_room(&self.weights._table, self._buffer_size + e.n)
 
     # The mini-batch buffer
 
     cdef int _reserve_buffer(self, Py_ssize_t n) noexcept nogil:
         return sp_reserve(&self._buffered, &self._buffer_capacity, n, sizeof(Buffered))
 
-    cdef int _buffer(self, const Row* e, Py_ssize_t c, double coefficient) noexcept nogil:
-        """Keep coefficient · x for the next step of a column."""
+    cdef void _buffer(self, const Row* e, Py_ssize_t c, double coefficient) noexcept nogil:
+        """Keep coefficient · x for the next step of a column; there is room for it."""
         cdef Py_ssize_t i
-        if self._reserve_buffer(self._buffer_size + e.n) < 0:
-            return NO_MEMORY
         for i in range(e.n):
             self._buffered[self._buffer_size + i] = Buffered(e.hashes[i], coefficient * e.factor * e.values[i], c)
         self._buffer_size += e.n
-        return 0
-
-    cdef int _steps_from_buffer(self) noexcept nogil:
-        """The steps of the columns that are due."""
-        cdef Py_ssize_t c
-        if not self.several:
-            return self._step_from_buffer() if self._steps.due else 0
-        for c in range(self.weights.n_columns):
-            if self._steps[c].due:
-                self._begin_step(c)
-        if self._empty_buffer() < 0:
-            return NO_MEMORY
-        if self._reduction == CRAMMER_SINGER:
-            if self._steps.due:
-                self._end_joint_step()
-            return 0
-        for c in range(self.weights.n_columns):
-            if self._steps[c].due:
-                self._end_step(c)
-        return 0
-
-    cdef int _step_from_buffer(self) noexcept nogil:
-        """The step of the only column, with what is buffered as one example."""
-        cdef Row* e = &self._current_example.example
-        cdef Py_ssize_t i, k = self._steps.n_buffered
-        if reserve_example(&e.hashes, &e.values, &self._current_example._capacity, self._buffer_size) < 0:
-            return NO_MEMORY
-        e.n, e.factor = self._buffer_size, 1.0
-        for i in range(e.n):
-            e.hashes[i], e.values[i] = self._buffered[i].hash, self._buffered[i].value
-        self._buffer_size = 0
-        if self.weights._find(e) < 0:
-            return NO_MEMORY
-        self._steps.n_buffered = 0
-        return self._take_step(e, 1.0, k)
 
     cdef int _empty_buffer(self) noexcept nogil:
         """Add what it holds for the columns that are due, and keep the rest."""

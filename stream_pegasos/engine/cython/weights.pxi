@@ -66,7 +66,7 @@ cdef class WeightDict:
 
     def squared_norm(self, Py_ssize_t column=0):
         wait_for(self._guard, self._guard)
-        return self._squared_norm(column)
+        return self._columns[column].scale * self._columns[column].scale * self._columns[column].squares
 
     def get(self, int64_t key, Py_ssize_t column=0):
         wait_for(self._guard, self._guard)
@@ -166,9 +166,6 @@ cdef class WeightDict:
             return (its.sums_scale * record[c] - record[self._width + c]) / its.sums_weight
         return its.scale * record[c]
 
-    cdef inline double _squared_norm(self, Py_ssize_t c) noexcept nogil:
-        return self._columns[c].scale * self._columns[c].scale * self._columns[c].squares
-
     cdef int _widen(self, Py_ssize_t width) noexcept nogil:
         """Make room for `width` columns."""
         cdef Table* table = &self._table
@@ -261,40 +258,6 @@ cdef class WeightDict:
                 rows[j] = numbers_at(&self._table, self._positions[i + j]) + first
             sp_add_scaled(sums, rows, e.values + i, n_rows, self.n_columns)
 
-    cdef int _add_example(self, const Row* e, double step) noexcept nogil:
-        """w ← w + step · x, for the only column and the x that was found."""
-        cdef Py_ssize_t i
-        cdef double* spread = self._spread
-        cdef double* spread_sums = self._spread_sums
-        cdef double squares = 0.0, b = self._columns.sums_scale, old, new
-        cdef double* record
-        if spread != NULL:
-            for i in range(e.n):
-                old = spread[e.hashes[i]]
-                new = old + step * e.values[i]
-                spread[e.hashes[i]] = new
-                squares += (new - old) * (new + old)
-                if self.average:
-                    spread_sums[e.hashes[i]] += b * (step * e.values[i])
-            self._columns.squares += squares
-            return 0
-        if step == 0.0:
-            return 0
-        if self._make_records(e) < 0:
-            return -1
-        for i in range(e.n):
-            if self._positions[i] == 0:  # which has a value of 0
-                continue
-            record = numbers_at(&self._table, self._positions[i])
-            old = record[0]
-            new = old + step * e.values[i]
-            record[0] = new
-            squares += (new - old) * (new + old)
-            if self.average:
-                record[1] += b * (step * e.values[i])
-        self._columns.squares += squares
-        return 0
-
     cdef int _make_records(self, const Row* e) noexcept nogil:
         """Have a record for each feature of the example that was found whose value is not 0."""
         cdef Py_ssize_t i
@@ -305,23 +268,36 @@ cdef class WeightDict:
                     return -1
         return 0
 
-    cdef void _add_example_to(self, Py_ssize_t c, const Row* e, double step) noexcept nogil:
-        """w_c ← w_c + step · x, for features of the x that was found that have records."""
+    cdef void _add_example(self, Py_ssize_t c, const Row* e, double coefficient, double divisor) noexcept nogil:
+        """w_c ← w_c + coefficient / divisor · x, for features of the x that was found that have records."""
         cdef Column* its = &self._columns[c]
         cdef const Py_ssize_t* positions = self._positions
         cdef Py_ssize_t i, behind = self._width if self.average else 0
-        cdef double squares = its.squares, old, new
+        cdef double squares = its.squares, b = its.sums_scale, old, new
+        cdef double step = coefficient * e.factor / (divisor * its.scale)
         cdef double* record
-        step *= e.factor / its.scale
-        for i in range(e.n):
-            if positions[i]:
-                record = numbers_at(&self._table, positions[i]) + c
-                old = record[0]
+        cdef double* spread = self._spread
+        cdef double* spread_sums = self._spread_sums
+        if spread != NULL:
+            for i in range(e.n):
+                old = spread[e.hashes[i]]
                 new = old + step * e.values[i]
-                record[0] = new
+                spread[e.hashes[i]] = new
                 squares += (new - old) * (new + old)
                 if behind:
-                    record[behind] += its.sums_scale * (step * e.values[i])
+                    spread_sums[e.hashes[i]] += b * (step * e.values[i])
+            its.squares = squares
+            return
+        for i in range(e.n):
+            if positions[i] == 0:  # which has a value of 0
+                continue
+            record = numbers_at(&self._table, positions[i]) + c
+            old = record[0]
+            new = old + step * e.values[i]
+            record[0] = new
+            squares += (new - old) * (new + old)
+            if behind:
+                record[behind] += b * (step * e.values[i])
         its.squares = squares
 
     # The weights by column of a matrix

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,14 @@ class Column(WeightDict):
     n_iterations: int = 0
     n_buffered: int = 0
     buffer: list[tuple[int, float]] = dataclasses.field(default_factory=list)  # of those that violate: key, c·y·x
+
+
+class Batch(NamedTuple):
+    """The examples of a step of a column."""
+
+    column: Column
+    cyx: list[tuple[int, float]]  # of those that violate the margin: key and c·y·x
+    k: int
 
 
 @dataclass(eq=False, repr=False)
@@ -162,9 +170,6 @@ class PegasosLearner(Learner):
             column.n_iterations, column.n_buffered = self._columns[0].n_iterations, self._columns[0].n_buffered
         self._columns.append(column)
 
-    def flush(self) -> None:
-        self.step([column for column in self._columns if column.n_buffered])
-
     def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
         row = with_intercept(row, self.intercept_scaling)
         return ScoredExample(row, [column.predict(row) for column in self._columns])
@@ -177,13 +182,29 @@ class PegasosLearner(Learner):
             self.calibration.learn_class(met.margins, int(y), min(weight, LARGEST_LESSON))
         else:
             self.calibration.learn(met.margins[0], y, min(weight, LARGEST_LESSON))
-        for column, sign in zip(self._columns, self._violated(met.row, y), strict=True):
+        violators = [
+            [(key, sign * weight * met.row.factor * x) for key, x in zip(met.row.keys, met.row.values, strict=True)]
+            if sign
+            else []
+            for sign in self._violated(met.row, y)
+        ]
+        if self.batch_size == 1:
+            self.step([Batch(*each, 1) for each in zip(self._columns, violators, strict=True)])
+            return True
+        for column, each in zip(self._columns, violators, strict=True):
             column.n_buffered += 1
-            if sign:
-                c = sign * weight * met.row.factor
-                column.buffer += [(key, c * x) for key, x in zip(met.row.keys, met.row.values, strict=True)]
-        self.step([column for column in self._columns if column.n_buffered == self.batch_size])
+            column.buffer += each
+        self._step_from_buffers([column for column in self._columns if column.n_buffered == self.batch_size])
         return True
+
+    def flush(self) -> None:
+        self._step_from_buffers([column for column in self._columns if column.n_buffered])
+
+    def _step_from_buffers(self, columns: list[Column]) -> None:
+        batches = [Batch(column, column.buffer, column.n_buffered) for column in columns]
+        for column in columns:
+            column.buffer, column.n_buffered = [], 0
+        self.step(batches)
 
     def _violated(self, row: Row, y: float) -> list[float]:
         """The sign of the example in each column if it violates the margin there, else 0."""
@@ -198,21 +219,21 @@ class PegasosLearner(Learner):
         signs = [1.0 if column == y else -1.0 for column in range(self.n_columns)] if self.several else [y]
         return [sign if sign * margin < 1.0 else 0.0 for sign, margin in zip(signs, margins, strict=True)]
 
-    def step(self, columns: list[Column]) -> None:
-        """One step of Pegasos on each of these columns, each with its batch of k examples (2007, figure 1):
+    def step(self, batches: list[Batch]) -> None:
+        """One step of Pegasos on each of some columns, each with its batch of k examples (2007, figure 1):
 
         t ← t + 1,   η = 1 / (λ t)               of which t0 steps count as already taken
         w ← (1 − ηλ) w + (η/k) Σ c y x           over those with y⟨w, x⟩ < 1
         w ← min(1, 1/(√λ ‖w‖)) w                 if asked for
         """
-        for column in columns:
-            k, column.n_buffered = column.n_buffered, 0
-            violators, column.buffer = [(key, cyx) for key, cyx in column.buffer if cyx != 0.0], []
+        for column, cyx, k in batches:
             column.n_iterations += 1
             t = column.n_iterations + self.t0
             self._rescale(column, (t - 1.0) / t)  # 1 − ηλ
+            violators = [(key, x) for key, x in cyx if x != 0.0]
             column.add(violators, 1.0 / (self.l2 * t * k))  # η/k
             self._known.update((key, None) for key, _ in violators)
+        columns = [column for column, _, _ in batches]
         balls = [columns] if self.reduction == "crammer_singer" else [[column] for column in columns]
         for ball in balls if self.project else ():  # one, where all columns are one vector
             ratio = self.l2 * sum_in_order(column.squared_norm() for column in ball)
