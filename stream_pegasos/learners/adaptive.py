@@ -357,9 +357,10 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     def _negatives(self, label: Label | None) -> Tail | None:
         """The histogram of the newest negatives' margins of a class, where one is kept; `None` is the positive one."""
         number = self.labels.positive if label is None else int(self.labels.targets.get(label, 1))
-        if self.learner.several:
+        mistakes = self.learner.mistakes()
+        if not mistakes:
             return None
-        n_negatives, n_positives, false_positives, false_negatives = self.learner.mistakes().values()
+        n_negatives, n_positives, false_positives, false_negatives = mistakes.values()
         return Tail.of_mistakes(*((n_negatives, false_positives) if number else (n_positives, false_negatives)))
 
     def _tell_of_labels(self, before: Labels) -> None:

@@ -3,7 +3,7 @@ cdef enum:
 
 
 @cython.final
-cdef class AdaptiveLearner(ColumnLearner):
+cdef class AdaptiveLearner(PairLearner):
     """With several columns, those taught stand apart from the records."""
 
     cdef Columns _columns
@@ -105,7 +105,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         if self._dense.d:
             self._forget_vectors(share)
         if not self.several:
-            self._forget_column(share, evidence)
+            self._forget_pair(share, evidence)
             return
         self._count_odds()
         for i in range(1, self._table.n + 1):
@@ -122,7 +122,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         cdef Py_ssize_t i, j
         wait_for(self._guard, self._guard)
         if not self.several:
-            return {**self._state_of_column(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations}
+            return {**self._state_of_pair(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations}
         found, counts, columns, known = taught_of(&self._columns, self._features(), self._table.n, self._age)
         problems = [[(<double*> &self._problems[i])[j] for i in range(self._n_problems)] for j in range(4)]
         state = {
@@ -146,7 +146,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         grown = made_with == "two" and driver.CONFIDENCE[0].name in state
         self._set_reduction(OF_RULE_OVR if grown else adaptive_state.REDUCTIONS.index(made_with))
         if not self.several:
-            self._set_column(state)
+            self._set_pair(state)
             self._set_dense(state)
             return
         fill(&self._table, state["keys"])
@@ -243,7 +243,7 @@ cdef class AdaptiveLearner(ColumnLearner):
         if sp_reserve(&self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
         if not self.several:
-            return self._meet_column(e)
+            return self._meet_pair(e)
         if sp_reserve(&self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0:
             return NO_MEMORY
         find_records(&self._table, e, self._positions)
@@ -332,7 +332,7 @@ cdef class AdaptiveLearner(ColumnLearner):
             self._count_mistake(one, min(weight, LARGEST_LESSON))
         if near:
             encoder._keep(e)
-            if not self.several and self._take_step_of_column(e, one, weight) < 0:
+            if not self.several and self._take_step_of_pair(e, one, weight) < 0:
                 return NO_MEMORY
             if self.several:
                 self._take_step(e, classes, n, weight, rate)

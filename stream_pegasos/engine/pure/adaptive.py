@@ -139,8 +139,8 @@ class AdaptiveLearner(ScaledLearner):
         return 0.0 if self._shares_weights else -math.log(max(self.n_columns - 1, 1))
 
     def mistakes(self) -> State:
-        """With two classes, the histogram of the newest margins on the wrong side, and the number of examples."""
-        return self._mistakes.get_state()
+        """The histogram of the newest margins on the wrong side, and the number of examples; nothing of several classes."""
+        return {} if self.several else self._mistakes.get_state()
 
     def _found(self, keys: Iterable[int]) -> tuple[list[Feature], Floats]:
         """The features, and what is known of all of their columns: weights, squares, counts."""

@@ -1,4 +1,4 @@
-cdef extern from "cython/columns.h" nogil:
+cdef extern from "cython/adaptive_columns.h" nogil:
     ctypedef struct sp_columns:
         uint64_t hash
         uint32_t begin

@@ -1,4 +1,4 @@
-cdef extern from "cython/steps.h" nogil:
+cdef extern from "cython/adaptive_pair.h" nogil:
     ctypedef struct sp_feature:
         uint64_t hash
         float weight, log_ratio, squares, positives, negatives
@@ -21,7 +21,7 @@ cdef enum:
     MOST_NEWEST = 1 << 15
 
 
-cdef class ColumnLearner(ReductionLearner):
+cdef class PairLearner(ReductionLearner):
     """What an adaptive learner keeps of two classes: a feature is a record of the table."""
 
     cdef Table _table
@@ -45,11 +45,13 @@ cdef class ColumnLearner(ReductionLearner):
 
     def mistakes(self):
         wait_for(self._guard, self._guard)
+        if self.several:
+            return {}
         sizes = [np.array([self._sizes[sign][i] for i in range(N_MISTAKES)]) for sign in range(2)]
         return dict(zip(mistakes.COUNTS, (self._n_newest[0], self._n_newest[1], *sizes)))
 
     @cython.final
-    cdef void _forget_column(self, double share, double evidence) noexcept nogil:
+    cdef void _forget_pair(self, double share, double evidence) noexcept nogil:
         cdef Py_ssize_t i
         cdef sp_feature* feature
         self._find_prior()
@@ -60,8 +62,8 @@ cdef class ColumnLearner(ReductionLearner):
             feature.weight = sp_single(feature.weight * sqrt(share))
 
     @cython.final
-    cdef dict _state_of_column(self):
-        keys, numbers = self._numbers_of_column()
+    cdef dict _state_of_pair(self):
+        keys, numbers = self._numbers_of_pair()
         cdef BinaryProblem* its = &self._problems[0]
         intercept = its.intercept, self._prior, its.squares, self._class_counts[1], self._class_counts[0]
         return {
@@ -70,7 +72,7 @@ cdef class ColumnLearner(ReductionLearner):
         }
 
     @cython.final
-    cdef tuple _numbers_of_column(self):
+    cdef tuple _numbers_of_pair(self):
         """Keys, and what is known of each, with a row a number."""
         cdef Py_ssize_t n = self._table.n
         keys, numbers = np.empty(n, np.int64), np.empty((len(adaptive_state.OF_FEATURE), n))
@@ -92,7 +94,7 @@ cdef class ColumnLearner(ReductionLearner):
             out[3 * n + i], out[4 * n + i] = known.positives, known.negatives
 
     @cython.final
-    cdef int _set_column(self, state) except -1:
+    cdef int _set_pair(self, state) except -1:
         cdef Py_ssize_t i
         cdef const double[::1] weights, log_ratios, squares, positives, negatives
         cdef sp_feature* feature
@@ -126,7 +128,7 @@ cdef class ColumnLearner(ReductionLearner):
         self._prior = self._log_ratio(self._class_counts[1], self._class_counts[0])
 
     @cython.final
-    cdef int _meet_column(self, Row* e) noexcept nogil:
+    cdef int _meet_pair(self, Row* e) noexcept nogil:
         """`_positions` tells from then on where the features are, `_values` what their scaled values are."""
         cdef Py_ssize_t i
         cdef double squares[4]
@@ -192,7 +194,7 @@ cdef class ColumnLearner(ReductionLearner):
                 sizes[i] /= 2.0
 
     @cython.final
-    cdef int _take_step_of_column(self, Row* e, bint positive, double weight) noexcept nogil:
+    cdef int _take_step_of_pair(self, Row* e, bint positive, double weight) noexcept nogil:
         cdef Py_ssize_t* positions = self._positions
         cdef Py_ssize_t i
         cdef double fading = EMPHASIZED / (EMPHASIZED + <double> self.n_iterations)

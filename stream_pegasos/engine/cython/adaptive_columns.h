@@ -1,10 +1,10 @@
 /* The adaptive rule where a feature has a column a class: many columns at a time where the processor can. All ways do the same
    operations in the same order, so that they agree to the last bit. */
 
-#ifndef STREAM_PEGASOS_COLUMNS_H
-#define STREAM_PEGASOS_COLUMNS_H
+#ifndef STREAM_PEGASOS_ADAPTIVE_COLUMNS_H
+#define STREAM_PEGASOS_ADAPTIVE_COLUMNS_H
 
-#include "steps.h"
+#include "adaptive_pair.h"
 
 /* What is known of a feature. Its columns are a block of memory: if there are many of them, the weights, squares and counts
    of the columns from 0 to n; else the numbers of n columns, their weights, squares and counts, each with some `room`. */

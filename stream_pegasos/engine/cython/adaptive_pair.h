@@ -1,8 +1,8 @@
 /* The adaptive rule over the features of an example, four at a time where the processor can. All ways do the same operations
    in the same order, so that they agree to the last bit. */
 
-#ifndef STREAM_PEGASOS_STEPS_H
-#define STREAM_PEGASOS_STEPS_H
+#ifndef STREAM_PEGASOS_ADAPTIVE_PAIR_H
+#define STREAM_PEGASOS_ADAPTIVE_PAIR_H
 
 #include <math.h>
 #include "simd.h"
