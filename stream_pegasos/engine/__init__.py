@@ -1,6 +1,16 @@
 """The engine in use: compiled where it was built, pure Python elsewhere; chosen once, when the package is imported.
 
 The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
+
+| for | `pure/` | `cython/`, included by `compiled.pyx` |
+|---|---|---|
+| the loop over examples, calibration | `driver` | `driver`, `guard`, `threads`; a single one without Python: `one_by_one` |
+| messages as hashes and values | `encoders`, `scanner`, `tokens`, `characters` | `encoders`, `scanner`, `ngrams.h`, `hashes.h`, `bag.h` |
+| hash to record | a dict | `table` |
+| Pegasos | `pegasos`, `weights` | `pegasos`, `weights` |
+| the adaptive rule | `adaptive`, `scaled`, `adaptive_state` | `adaptive`, `adaptive_pair`, `adaptive_columns`, `reductions` |
+| vectors of messages | `dense` | `dense.h`, `vectors` |
+| models of several machines as one | `merging`, beside this file | |
 """
 
 from __future__ import annotations
