@@ -139,7 +139,7 @@ class AdaptiveLearner(ScaledLearner):
         return 0.0 if self._shares_weights else -math.log(max(self.n_columns - 1, 1))
 
     def mistakes(self) -> State:
-        """The histogram of the newest margins on the wrong side, and the number of examples; nothing of several classes."""
+        """Of a pair of classes, the histogram of the newest margins on the wrong side, and the number of examples."""
         return {} if self.several else self._mistakes.get_state()
 
     def _found(self, keys: Iterable[int]) -> tuple[list[Feature], Floats]:
