@@ -355,7 +355,7 @@ BODIES = [
     b'[{"text": "my card", "label": "lost"}, {"text": "a fee", "label": true}, {"text": "pin", "label": 3}]',
     b'{"text": "wheat", "label": ["grain", "wheat"]}',
 ]
-PATHS = ["/predict", "/learn", "/explain", "/model", "/monitor", "/classes", "/words", "/healthz", "/metrics"]
+PATHS = ["/predict", "/learn", "/explain", "/learned", "/monitor", "/asked", "/healthz", "/metrics"]
 PATHS += ["/openapi.json", "/", "/page.js"]
 QUERIES = [b"a=b", b"label=ham", b'label="ham"', b"search=a&limit=5", b"limit=" + b"9" * 22, b"label=%ff%00"]
 JSON = (b"content-type", b"application/json")

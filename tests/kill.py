@@ -195,7 +195,7 @@ def disturb_service(folder: Path, kills: int, n: int, seed: int) -> bool:
     while True:
         process, port = serve(checkpoint)
         told = [*clients.answered]
-        ids = ask(port, "/learned")["ids"]
+        ids = ask(port, "/learned?limit=100000")["ids"]
         n_lost += len({*told} - {*ids})
         clients.port = port
         if n_killed == kills:
@@ -211,7 +211,7 @@ def disturb_service(folder: Path, kills: int, n: int, seed: int) -> bool:
         n_killed += 1
     while not clients.are_done():
         time.sleep(0.01)
-    ids = ask(port, "/learned")["ids"]
+    ids = ask(port, "/learned?limit=100000")["ids"]
     process.terminate()
     process.communicate()
     model, alone = load(checkpoint), TextClassifier()

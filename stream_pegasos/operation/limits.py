@@ -64,5 +64,4 @@ class Limits:
             "/describe": many,
             "/explain": one._replace(text=min(self.text, LONGEST_EXPLAINED)),
             "/teach": one,
-            "/take-back": one,
         }

@@ -96,16 +96,14 @@ def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
     )
 
 
-class TakenBack(Sent, kw_only=True):
-    """A message whose label is taken back, by the number that GET /asked has."""
+class Taught(Sent, kw_only=True):
+    """A message that a person labels, by the number that GET /asked has; null skips it. With `take_back`, and without a
+    label, the one that was given is taken back.
+    """
 
     number: int
-
-
-class Taught(TakenBack, kw_only=True):
-    """A message that a person labels; null skips it."""
-
-    label: Label | list[Label] | None
+    label: Label | list[Label] | UnsetType | None = UNSET
+    take_back: bool = False
 
 
 class Prediction(Struct, kw_only=True):
@@ -145,6 +143,13 @@ class Learned(Prediction, kw_only=True):
     correction: Literal["taken back", "taught anew"] | UnsetType = UNSET
 
 
+class LearnedIds(Struct, kw_only=True):
+    """Ids of messages learned, and how many are remembered."""
+
+    ids: list[str | int]
+    n: int
+
+
 class Explanation(Prediction, kw_only=True):
     """What each word, or part of a word, adds to the margin: the largest ones, then the number and the sum of the
     others. It is the margin of the label `explained` above the label `against`, if that is not null. These are the
@@ -162,15 +167,22 @@ class Explanation(Prediction, kw_only=True):
     others: float
 
 
-class ClassesAsked(Sent):
-    search: Annotated[str, Meta(max_length=1_000, description="What their labels have in them.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=10_000, description="How many to tell of.")] = 20
+class LearnedAsked(Sent):
+    limit: Annotated[int, Meta(ge=1, le=100_000, description="How many.")] = 1_000
+    skip: Annotated[int, Meta(ge=0, description="How many of the newest to leave out.")] = 0
 
 
-class WordsAsked(Sent):
+class MonitorAsked(Sent):
+    search: Annotated[
+        Annotated[str, Meta(max_length=1_000)] | None,
+        Meta(description="Tell of the classes whose labels have this in them."),
+    ] = None
+    limit: Annotated[int, Meta(ge=1, le=10_000, description="Of how many of these.")] = 20
     label: Annotated[
-        str, Meta(max_length=10_000, description='As text or, where that would not tell 1 from "1", as JSON.')
-    ] = ""
+        Annotated[str, Meta(max_length=10_000)] | None,
+        Meta(description='Tell the words for and against it: a text or, where that would not tell 1 from "1", JSON.'),
+    ] = None
+    model: Annotated[bool, Meta(description="Tell the parameters of the model and all its classes.")] = False
 
 
 class MessagesAsked(Sent):

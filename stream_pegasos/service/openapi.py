@@ -174,4 +174,5 @@ def describing(kind: str) -> Examples:
 
 
 def teaching(kind: str) -> Examples:
-    return {"one message": ({"number": 17, "label": EXAMPLES[kind][1][0]}, {"n_given": 3})}
+    given, taken = {"number": 17, "label": EXAMPLES[kind][1][0]}, {"number": 17, "take_back": True}
+    return {"one message": (given, {"n_given": 3}), "taken back": (taken, {"n_given": 2})}

@@ -17,19 +17,19 @@ from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.operation.live_learner import EndingError, LiveLearner
 from stream_pegasos.service.labelling import Labelling
 from stream_pegasos.service.messages import (
-    ClassesAsked,
     Described,
     Descriptions,
     Explanation,
     LabelledMessage,
     Learned,
+    LearnedAsked,
+    LearnedIds,
     Message,
     MessagesAsked,
+    MonitorAsked,
     Prediction,
     QuestionedMessage,
-    TakenBack,
     Taught,
-    WordsAsked,
     answer_with,
     as_json,
     batch_of,
@@ -55,7 +55,6 @@ OF_BODIES = {
 OF_LABELLING = {**OF_BODIES, "404": "The message does not wait, or its label is learned already."}
 OF_PARAMETERS = {"422": "A parameter is not as it must be."}
 OF_WORDS = {"404": "The model does not know the label.", **OF_PARAMETERS}
-A_CLASS = {"label": "card_arrival", "n": 227, "share": 0.017, "precision": 0.8, "recall": 0.9, "f1": 0.847}
 
 Handler = Callable[..., Awaitable[Response]]
 
@@ -186,7 +185,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
 
     @operation(
         "POST /teach",
-        "Give a message its label, which is learned after some seconds",
+        "Give a message its label, which is learned after some seconds, or take it back until then",
         takes=Taught,
         answers=dict[str, int],
         examples=teaching,
@@ -194,62 +193,43 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     )
     async def teach(sent: Taught) -> Response:
         label = sent.label
-        if label is not None:
+        if sent.take_back is not (label is UNSET):
+            raise HTTPException(422, "label: give the message one, or null to skip it, or take_back")
+        if label is not None and label is not UNSET:
             label = labels_as_read(label, learner.kind, 0, False, learner.labels_meant, limits["/teach"])
         with refusing(unknown=404, kept="the label cannot be kept"):
-            await labelling.teach(sent.number, label)
-        return as_json({"n_given": learner.active_learning.n_given})
-
-    @operation(
-        "POST /take-back",
-        "Take a label back that is not learned yet",
-        takes=TakenBack,
-        answers=dict[str, int],
-        examples=lambda kind: {"one message": ({"number": 17}, {"n_given": 3})},
-        refusals=OF_LABELLING,
-    )
-    async def take_back(sent: TakenBack) -> Response:
-        with refusing(unknown=404, kept="the label cannot be taken back"):
-            await labelling.take_back(sent.number)
+            await (labelling.take_back(sent.number) if sent.take_back else labelling.teach(sent.number, label))
         return as_json({"n_given": learner.active_learning.n_given})
 
     @operation(
         "GET /learned",
-        "The ids of the newest messages learned, the oldest first",
-        answers=dict[str, list[str | int]],
-        examples=lambda kind: {"ids": (None, {"ids": ["mail:1", "mail:2", 17]})},
-    )
-    async def learned() -> Response:
-        return as_json({"ids": learner.learned_ids()})
-
-    @operation("GET /model", "What the model is")
-    async def model() -> Response:
-        return as_json({**learner.describe(), "version": __version__})
-
-    @operation("GET /monitor", "All that the page shows")
-    async def monitor() -> Response:
-        return as_json(learner.view())
-
-    @operation(
-        "GET /classes",
-        "How well each class is predicted, the commonest first",
-        query=ClassesAsked,
-        examples=lambda kind: {"one of 77": (None, {"n": 77, "classes": [A_CLASS]})},
+        "The ids of the newest messages learned, the oldest first, and how many are remembered",
+        query=LearnedAsked,
+        answers=LearnedIds,
+        examples=lambda kind: {"ids": (None, {"ids": ["mail:1", "mail:2", 17], "n": 3})},
         refusals=OF_PARAMETERS,
     )
-    async def classes(about: ClassesAsked) -> Response:
-        return as_json(learner.classes(about.search, about.limit))
+    async def learned(about: LearnedAsked) -> Response:
+        ids = learner.learned_ids()
+        end = max(0, len(ids) - about.skip)
+        return as_json({"ids": ids[max(0, end - about.limit) : end], "n": len(ids)})
 
     @operation(
-        "GET /words",
-        "The words that weigh most for and against a label",
-        query=WordsAsked,
-        examples=lambda kind: {"a label": (None, {"positive": [("arrive", 1.5)], "negative": [("top up", -0.9)]})},
+        "GET /monitor",
+        "How well the model does: all that the page shows, and what else is asked for",
+        query=MonitorAsked,
         refusals=OF_WORDS,
     )
-    async def words(about: WordsAsked) -> Response:
-        with refusing(unknown=404):
-            return as_json(learner.words(label_of_query(about.label)))
+    async def monitor(about: MonitorAsked) -> Response:
+        view = learner.view()
+        if about.model:
+            view["model"] |= {**learner.describe(), "version": __version__}
+        if about.search is not None:
+            view["found"] = learner.classes(about.search, about.limit)
+        if about.label is not None:
+            with refusing(unknown=404):
+                view["words"] = learner.words(label_of_query(about.label))
+        return as_json(view)
 
     @operation(
         "GET /healthz",

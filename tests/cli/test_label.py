@@ -70,7 +70,7 @@ def test_a_killed_run_goes_on_where_it_was(label, here):
     second = run.give(20)
     assert not {*first} & {*second}
     number = run.asked()["given"][-1]["number"]  # the oldest that can be taken back
-    ok(run.client.post("/take-back", json={"number": number}))
+    ok(run.client.post("/teach", json={"number": number, "take_back": True}))
     assert run.end(signal.SIGINT) == 130
     assert "stream-pegasos: mail.labels.jsonl has 49 labels" in run.lines
     del second[-5]
@@ -154,7 +154,7 @@ def test_labels_that_are_fixed(label, fails):
     assert (view["labels"], view["are_fixed"]) == (["spam", "ham", "not sure"], True)
     refused(run.teach(view["messages"][0], "Ham"), 422, "'Ham' is none of 'spam', 'ham', 'not sure'")
     run.give(1)
-    assert ok(run.client.get("/model"))["classes"][0] == "ham"
+    assert ok(run.client.get("/monitor?model=true"))["model"]["classes"][0] == "ham"
     assert "another process" in fails("label mail.jsonl --port 0")  # which does not write the same file
 
 

@@ -115,7 +115,7 @@ def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
         alone.learn_many(["lunch"] * 3, ["ham", "spam", "spam"])
         predict(client, [{"text": text, "id": text} for text in "abcd"])
         teach(client, "a", "ham")
-        ok(client.post("/take-back", json={"number": teach(client, "b", "ham")}))
+        ok(client.post("/teach", json={"number": teach(client, "b", "ham"), "take_back": True}))
         checkpoint(service)
         teach(client, "c", "ham")
         learn(client, {"label": "spam", "id": "c"})

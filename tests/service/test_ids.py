@@ -27,7 +27,11 @@ def test_a_message_is_learned_once():
                     alone.learn_one(message["text"], message["label"])
         assert not learn(client, known[7])["learned"]
         refused(send(client, "/learn", [{**GOOD, "id": "b"}, {**GOOD, "label": ["eggs"], "id": "c"}]), 422, "list")
-        assert ok(client.get("/learned")) == {"ids": [f"a:{i}" for i in range(90)]}
+        ids = [f"a:{i}" for i in range(90)]
+        assert ok(client.get("/learned")) == {"ids": ids, "n": 90}
+        for skip in (0, 20, 85, 90, 200):  # in pages, the newest first
+            page = ok(client.get("/learned", params={"limit": 20, "skip": skip}))
+            assert page == {"ids": ids[: max(0, 90 - skip)][-20:], "n": 90}
         assert ok(client.get("/monitor"))["n"] == 90
     assert bits(service.model) == bits(alone)
 

@@ -113,7 +113,7 @@ def test_the_examples_of_openapi_work(of_each_kind, case):
             tried += 1
     seen = ok(client.get("/monitor"))
     assert (seen["n"], tried) == (len(KINDS[case][1]) + 3, 5)
-    for path in ("/learned", "/model", "/monitor", "/healthz", "/metrics"):
+    for path in ("/learned", "/monitor", "/healthz", "/metrics"):
         assert client.get(path).status_code == 200 and "get" in schema["paths"][path]
 
 
@@ -195,15 +195,16 @@ def test_every_class_can_be_asked_for(monkeypatch):
         assert len(seen["classes"]) == 20 and seen["classes"][0]["label"] == "class 5"
         assert (seen["others"]["n_classes"], seen["others"]["n"]) == (980, 979)  # the first had no answer
         assert len(json.dumps(seen)) < 50_000
-        found = ok(client.get("/classes", params={"search": "CLASS 99", "limit": 5}))
+        found = ok(client.get("/monitor", params={"search": "CLASS 99", "limit": 5}))["found"]
         assert found["n"] == 11
         assert [row["label"] for row in found["classes"]] == ["class 99", *(f"class {i}" for i in range(990, 994))]
-        assert len(ok(client.get("/classes", params={"limit": 10_000}))["classes"]) == 1_000
-        words = ok(client.get("/words", params={"label": "class 5"}))
+        assert len(ok(client.get("/monitor", params={"search": "", "limit": 10_000}))["found"]["classes"]) == 1_000
+        assert len(ok(client.get("/monitor?search=class"))["found"]["classes"]) == 20 and "found" not in seen
+        words = ok(client.get("/monitor", params={"label": "class 5"}))["words"]
         assert "<s> word" in dict(map(tuple, words["positive"]))
-        assert ok(client.get("/words", params={"label": '"class 5"'})) == words
-        refused(client.get("/words", params={"label": "eggs"}), 404, "does not know")
-        assert client.get("/classes", params={"limit": 0}).status_code == 422
+        assert ok(client.get("/monitor", params={"label": '"class 5"'}))["words"] == words
+        refused(client.get("/monitor", params={"label": "eggs"}), 404, "does not know")
+        assert client.get("/monitor", params={"limit": 0}).status_code == 422
         assert samples_of(client)["class_messages_total", "other"] == 979
 
 
@@ -220,7 +221,7 @@ def test_labels_may_be_anything():
         shown = [row["label"] for row in client.get("/monitor").json()["classes"]]
         assert shown == [*STRANGE[1:8], str(-(2**63)), *STRANGE[9:], STRANGE[0]]  # the commonest first
         for label in shown:
-            ok(client.get("/words", params={"label": json.dumps(label)}))
+            ok(client.get("/monitor", params={"label": json.dumps(label)}))
             ok(send(client, "/explain", {"text": "word0", "label": label}))
 
 
@@ -255,7 +256,8 @@ def test_labels_are_lists_where_they_hold_together(of_labels):
 
 def test_a_model_is_described(of_each_kind):
     service, client = of_each_kind
-    described = ok(client.get("/model"))
+    assert "parameters" not in ok(client.get("/monitor"))["model"]
+    described = ok(client.get("/monitor?model=true"))["model"]
     assert (described["kind"], described["classes"]) == ("TextClassifier", [*service.model.classes])
     assert described["classifier"] == type(service.model.classifier).__name__
     parameters = described["parameters"]["classifier"]
@@ -269,10 +271,10 @@ def test_a_model_without_weights_and_one_of_few_features():
     with serving(LiveLearner(TextClassifier(classifier=KernelPegasosClassifier()))) as client:
         learn(client, MESSAGES[:20])
         assert not ok(client.get("/monitor"))["model"]["has_weights"]
-        refused(client.get("/words"), 404, "no weights")
+        refused(client.get("/monitor?label="), 404, "no weights")
         refused(client.post("/explain", json={"text": "win"}), 422, "linear")
         assert predict(client, {"text": "win"})["label"] in ("ham", "spam")
     model = TextClassifier(classifier=AdaptiveClassifier(max_features=50, drift_detector=None))
     with serving(LiveLearner(model)) as client:
         learn(client, MESSAGES[:50])
-        assert ok(client.get("/model"))["n_features"] == len(model.weights) <= 50
+        assert ok(client.get("/monitor"))["model"]["n_features"] == len(model.weights) <= 50

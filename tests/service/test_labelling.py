@@ -61,9 +61,12 @@ def test_what_is_taken_back_was_never_learned():
         ask(client)
         number = numbers(client)[NEW[0]]
         ok(teach(client, NEW[0], "spam"))
-        assert ok(client.post("/take-back", json={"number": number})) == {"n_given": 0}
+        taken = {"number": number, "take_back": True}
+        for both in ({**taken, "label": "ham"}, {**taken, "label": None}, {"number": number}):
+            refused(client.post("/teach", json=both), 422, "or take_back")
+        assert ok(client.post("/teach", json=taken)) == {"n_given": 0}
         assert bits(service.model) == bits(model) and NEW[0] in numbers(client)
-        refused(client.post("/take-back", json={"number": number}), 404, "stays learned")
+        refused(client.post("/teach", json=taken), 404, "stays learned")
         ok(teach(client, NEW[0], "ham"))
     model.learn_one(NEW[0], "ham")  # what was given is learned when the service ends
     assert bits(service.model) == bits(model)
@@ -156,9 +159,9 @@ def test_openapi_tells_of_labelling():
     with serving(asking_people()) as client:
         paths = ok(client.get("/openapi.json"))["paths"]
         ask(client)
-        for path, n in (("/teach", 1), ("/take-back", 0)):
-            examples = paths[path]["post"]["requestBody"]["content"]["application/json"]["examples"]
-            assert ok(client.post(path, json={**examples["one message"]["value"], "number": 1})) == {"n_given": n}
+        examples = paths["/teach"]["post"]["requestBody"]["content"]["application/json"]["examples"]
+        for name, n in (("one message", 1), ("taken back", 0)):
+            assert ok(client.post("/teach", json={**examples[name]["value"], "number": 1})) == {"n_given": n}
         assert {parameter["name"] for parameter in paths["/asked"]["get"]["parameters"]} == {"limit", "first", "also"}
 
 

@@ -61,7 +61,6 @@ AT_LIMITS = {
         "label": lambda n: {"number": 1, "label": "x" * n},
         "labels": lambda n: {"number": 1, "label": [f"{i}" for i in range(n)]},
     },
-    "/take-back": {},
 }
 
 

@@ -266,7 +266,7 @@ def test_words_of_a_class_are_picked_with_the_keyboard(page, classes):
     wait(page, lambda: texts(page, "#picker-list bdi") == ["label_of_class_3"])
     picker.send_keys(Keys.ENTER)
     wait(page, lambda: picker.get_property("value") == "label_of_class_3")
-    expected = httpx.get(f"{url}words", params={"label": "label_of_class_3"}).raise_for_status().json()
+    expected = httpx.get(f"{url}monitor", params={"label": "label_of_class_3"}).raise_for_status().json()["words"]
     ngrams = displayed_words(expected["positive"])
     wait(page, lambda: texts(page, "#positive-words bdi") == ngrams)
     assert "top" in ngrams
@@ -327,7 +327,7 @@ def test_ordered_classes(page):
 
 def test_a_third_class_changes_what_is_shown_in_place(page, monitor, classes):
     service, _ = classes
-    answers = {"monitor": (200, monitor), "words": (404, {"detail": "none"})}
+    answers = {"monitor": (200, monitor)}
     with canned(answers) as url:
         open_page(page, url)
         assert shown(page, "roc_auc") and shown(page, "third-chart")
@@ -362,7 +362,7 @@ def test_labels_of_strangers_are_shown_as_text_fit_and_contrast(page, size):
         # The label of one character above 200 is cut off, and found by what is shown of it.
         long = next(button for button in texts(page, "#classes button bdi") if button.startswith("aa"))
         assert long == "a" * 199 + "…"
-        assert httpx.get(f"{url}words", params={"label": long}).status_code == 200
+        assert httpx.get(f"{url}monitor", params={"label": long}).status_code == 200
         assert_quiet(page)
 
 
@@ -422,7 +422,7 @@ def test_labels_of_any_kind_and_messages_without(page, monitor):
         *[again] * 3,
     ]
     data = {**monitor, "newest": newest}
-    answers = {"monitor": (200, data), "words": (200, {"positive": [], "negative": []})}
+    answers = {"monitor": (200, {**data, "words": {"positive": [], "negative": []}})}
     with canned(answers) as url:
         open_page(page, url)
         for n in (1, 2):  # also when the figures came a second time

@@ -116,14 +116,14 @@ def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(monkeypatch
         with serving(LiveLearner(TextClassifier().clone({"features": {"on": on}}))) as client:
             text = {"text": MESSAGES[0]["text"]}
             explained = [learn(client, MESSAGES[:40]), predict(client, text), ok(client.post("/explain", json=text))]
-            answers.append([*explained, ok(client.get("/words", params={"label": "spam"}))])
+            answers.append([*explained, ok(client.get("/monitor", params={"label": "spam"}))["words"]])
     assert answers[0] == answers[1]
 
 
 def test_the_command_serves_a_saved_model_and_fixes_the_labels(serve, tmp_path):
     learned().save(tmp_path / "m")
     served = serve(tmp_path / "m", "--labels", "spam,ham")
-    assert ok(served.client.get("/model"))["classes"] == ["ham", "spam"]
+    assert ok(served.client.get("/monitor?model=true"))["model"]["classes"] == ["ham", "spam"]
     wrong = [MESSAGES[0], {"text": "a", "label": "Spam"}]
     refused(send(served.client, "/learn", wrong), 422, "none of 'spam', 'ham'")
     assert ok(served.client.get("/asked"))["labels"] == ["spam", "ham"]

@@ -94,8 +94,8 @@ function pick(label, byReader) {
 async function askForWords() {
   const mine = picked;
   mine.due = Date.now() + FRESH_WORDS;
-  const words = await askQuietly(`words?label=${encodeURIComponent(JSON.stringify(mine.label))}`);
-  if (words && mine === picked) showWords(words);
+  const view = await askQuietly(`monitor?label=${encodeURIComponent(JSON.stringify(mine.label))}`);
+  if (view?.words && mine === picked) showWords(view.words);
 }
 
 /** The words for and against the label that is picked; of ordered ones for higher and lower labels. */
@@ -124,8 +124,9 @@ let search = 0; // only the newest one may be answered
 
 async function offer(text) {
   const mine = ++search;
-  const found = await askQuietly(`classes?limit=${MOST_CHOICES}&search=${encodeURIComponent(text)}`);
-  if (!found || mine !== search) return;
+  const view = await askQuietly(`monitor?limit=${MOST_CHOICES}&search=${encodeURIComponent(text)}`);
+  if (!view || mine !== search) return;
+  const { found } = view;
   choices.scrollTop = 0;
   update(choices, found.classes, ({ label }) => label, "choice-template", (item, { label, n }, i) => {
     item.id = `choice-${i}`;

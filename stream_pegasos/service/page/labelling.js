@@ -67,7 +67,7 @@ async function give(number, label) {
 }
 
 async function takeBack(number) {
-  const status = await tell("take-back", { number });
+  const status = await tell("teach", { number, take_back: true });
   if ((status === 200 || status === GONE) && mine.includes(number)) mine.splice(mine.indexOf(number), 1);
   await refreshAsked();
   if (status === 200 && placeOf(number) >= 0) select(number);
