@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
-from stream_pegasos.engine.pure.driver import CONFIDENCE
+from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.features.frames import csr_arrays, list_of_examples, without_duplicates
@@ -117,7 +117,7 @@ class Classifier(Learning):
 
     @property
     def n_learned(self) -> int:
-        return self.learner.n_iterations
+        return self.learner.n_learned
 
     def flush(self) -> None:
         with self.lock:
@@ -236,16 +236,16 @@ class Classifier(Learning):
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
-        has_column_each = CONFIDENCE[0].name in state
-        if has_column_each:
+        several = has_column_each(state)
+        if several:
             self.learner.grow()
             self.labels = replace(self.labels, names_opposite=False)
         self.labels.set_state(values["labels"])
-        if len(self.classes) > 2 and not has_column_each:
+        if len(self.classes) > 2 and not several:
             raise ValueError("more than two classes cannot share a column")
         if not self.class_weights.is_fixed:
             self.class_weights.set_state(values["label_counts"], self.classes)
-        self.learner.declaration.check(state, columns=len(self.classes) if has_column_each else 1)
+        self.learner.declaration.check(state, columns=len(self.classes) if several else 1)
         check_names(names, state)
         if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:
             raise ValueError(f"there are more features than max_features={self.max_features}")

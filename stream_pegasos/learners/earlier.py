@@ -1,4 +1,6 @@
-"""Files of version 0.2: two labels exchanged their numbers, so that the second was positive; options that went."""
+"""Files of version 0.2. Of two labels the negative one was number 0 and the positive one 1, as their column has it.
+Only where the positive one alone was met, which is number 0 now, is the column mirrored. And options that went.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine.merging import mirrored
-from stream_pegasos.engine.pure.driver import CONFIDENCE
+from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.learners.files import RemovedError
 
 __all__ = ["as_now"]
@@ -24,7 +26,7 @@ def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], Sta
     """
     labels, made, nothing = values["labels"], dict(values), pack(None)
     made["parameters"] = without_removed(values["parameters"])
-    if isinstance(labels, list) and CONFIDENCE[0].name in state:  # each class has a column
+    if isinstance(labels, list) and has_column_each(state):
         made["labels"] = {"known": labels, "positive": nothing}
     elif "negative" in labels:
         met = [labels["negative"], *([] if labels["only_named"] else [labels["positive"]])] if labels["met"] else []

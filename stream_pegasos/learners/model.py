@@ -137,9 +137,10 @@ class Model(OneByOne, base.Estimator):
             If a drift detector raises after some examples. It says how many were learned.
         """
         encoder, rows = self._encode_many(X, threads)
+        w = list(w) if isinstance(w, Iterable) else w
         with self.lock:
             self._core.learn_all(encoder, rows, y, w)
-            self._name_features(rows)
+            self._name_features(rows, w)
 
     def predict_learn_many(
         self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
@@ -159,7 +160,7 @@ class Model(OneByOne, base.Estimator):
             core, n_before = self._core, self._core.n_learned
             try:
                 found = core.learn_rows(encoder, rows, y, w)
-                self._name_features(rows)
+                self._name_features(rows, w)
                 said: Predictions = core.predictions_of(found, core.n_before_each(n_before, len(found.margins), w))
                 return said
             except PartlyLearnedError as error:
@@ -359,8 +360,8 @@ class Model(OneByOne, base.Estimator):
         encoder, rows = self.encode_many(X, int(threads))
         return encoder.with_threads(int(threads)), rows
 
-    def _name_features(self, rows: Any) -> None:
-        """Note what the features of learned rows stand for, if that is asked for."""
+    def _name_features(self, rows: Any, w: Any) -> None:
+        """Note what the features of rows learned with these weights stand for, if that is asked for."""
 
     # Files.
 

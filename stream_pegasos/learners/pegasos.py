@@ -203,10 +203,6 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
         )
         self._set_up(learner, Labels(pos_label=pos_label, by_label=multi_class is not None), class_weight)
 
-    @property
-    def n_learned(self) -> int:
-        return self.learner.n_iterations * self.batch_size + self.learner.n_buffered
-
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         scales = np.abs(state["scale"])  # each column has its own, and the only one changes no order
         largest = np.abs(state["values"] * (scales / scales.max())).max(axis=1)

@@ -228,7 +228,7 @@ class TextClassifier(ModelOfAnyKind):
             return
         with self.lock:
             self.classifier.learn_prepared(self.features.scanner, text, y, w)
-            self._name_features([text])
+            self._name_features([text], w)
 
     def describe(self, descriptions: Descriptions) -> None:
         """Say what labels mean, before the first message or later: each text is learned twice, as a message would be.
@@ -308,9 +308,10 @@ class TextClassifier(ModelOfAnyKind):
         if self.names is None:
             self.names = FeatureNames()
 
-    def _name_features(self, rows: Any) -> None:
+    def _name_features(self, rows: Any, w: Any) -> None:
         if self.names is not None:
-            self.names.learned(self, rows)
+            weights = w if isinstance(w, list) else [w] * len(rows)
+            self.names.learned(self, [row for row, weight in zip(rows, weights, strict=True) if weight])
 
     def explain_one(self, x: Any, label: Any = None, limit: int | None = None) -> dict[str, float]:
         """Explain a prediction: what each n-gram of the text adds to the margin, largest size first.

@@ -152,6 +152,25 @@ def test_interruption(case, one, tmp_path):
         check(model, make, x, y, w, one, tmp_path / "model", goes_on="drift" not in case)
 
 
+@pytest.mark.parametrize("n", [4, 6, 7, 9])
+def test_a_call_that_brings_a_class_among_batches(n, tmp_path):
+    """Columns have begun at different times, so that each waits for another number of examples."""
+    y = [*"ababccacb"[:n], "d", "a"]
+    x = [{f"of {label}": 1.0} for label in y]
+
+    def make():
+        return PegasosClassifier(multi_class="ovr", batch_size=4)
+
+    model = learned(make, x, y, 1.0, n, False)
+    with Interrupting() as lines:
+        model.learn_many(x[n:], y[n:])
+    for k in np.unique(np.linspace(1, lines.n, 25, dtype=int)).tolist():
+        model = learned(make, x, y, 1.0, n, False)
+        with pytest.raises(Interruption), Interrupting(k):
+            model.learn_many(x[n:], y[n:])
+        check(model, make, x, y, 1.0, False, tmp_path / "model", goes_on=True)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ValueError])
 @pytest.mark.parametrize("case", ["a third label", "drift", "several labels"])
 def test_errors_of_other_kinds(case, error, tmp_path):

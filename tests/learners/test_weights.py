@@ -60,10 +60,15 @@ def test_a_weight_of_0_changes_nothing(kind, taught):
     more, of_more = examples(labels, 30, 1)
     alone = copy.deepcopy(model)
     alone.learn_many(more, of_more)
-    among = [x for pair in zip(more, more, strict=True) for x in pair]
+    idle = [{**x, f"idle {i}": 1.0} for i, x in enumerate(more)]
+    among = [x for pair in zip(more, idle, strict=True) for x in pair]
     their = [label for pair in zip(of_more, reversed(of_more), strict=True) for label in pair]
     model.learn_many(among, their, [1.0, 0.0] * 30)
+    for x, label in zip(idle, of_more, strict=True):
+        model.learn_one({"idle": 1.0, **x}, label, 0.0)
     assert said(model, more) == said(alone, more)
+    (arrays, *rest), (expected, *others) = model.to_state(), alone.to_state()  # with the names of features
+    assert rest == others and all(np.array_equal(arrays[name], expected[name]) for name in expected)
 
 
 def test_a_class_of_weight_0_is_never_learned_and_balanced_does_not_count_it():

@@ -143,7 +143,7 @@ cdef class AdaptiveLearner(PairLearner):
         self._age, self._evidence, self.n_iterations = 0, state["evidence"], state["n_iterations"]
         self._set_calibration(state)
         *_, made_with = self.arguments
-        grown = made_with == "two" and driver.CONFIDENCE[0].name in state
+        grown = made_with == "two" and driver.has_column_each(state)
         self._set_reduction(OF_RULE_OVR if grown else adaptive_state.REDUCTIONS.index(made_with))
         if not self.several:
             self._set_pair(state)
@@ -312,7 +312,7 @@ cdef class AdaptiveLearner(PairLearner):
                 self._add_class()
         self._find_signs(classes, n)
         near = self._find_gradients(weight)
-        # Nothing else has changed, and nothing fails from then on.
+        # The last that may fail. Only classes were added yet, which is undone.
         if (near and self.several and self._make_room_to_step(e, n) < 0) or (
             (self._dense.d or e.n_dimensions) and self._make_dense(e) < 0
         ):

@@ -124,6 +124,8 @@ cdef inline Py_ssize_t add_column(Columns* columns, sp_columns* feature, Py_ssiz
     return i
 
 
+# Of some columns each takes a piece: its number, weight, squares and count. Of all, each takes three numbers.
+
 cdef inline Py_ssize_t size_of_all(Py_ssize_t n_columns) noexcept nogil:
     return size_for((3 * n_columns + SP_PIECE - 1) // SP_PIECE)
 

@@ -148,6 +148,10 @@ cdef class Learner:
     def of_vector(self, Encoder encoder not None, x, Py_ssize_t number=0):
         return 1.0, np.zeros(0), 0.0
 
+    @property
+    def n_learned(self):
+        return self.n_iterations
+
     @cython.final
     cdef _by_class(self, numbers):
         """The numbers of classes, given those of columns in the last dimension."""
@@ -205,7 +209,7 @@ cdef class Learner:
     cdef inline int _learn_met(
         self, Encoder encoder, Row* e, double probability, double y, double weight
     ) except RAISED nogil:
-        """Learn an example of class y; one of weight 0 changes nothing."""
+        """Learn an example of class y; one of weight 0 moves nothing and counts nowhere."""
         cdef int status
         if weight == 0.0:
             return 0
@@ -238,8 +242,10 @@ cdef class Learner:
             check_status(
                 self._learn_met(encoder, e, 0.0 if self.several else self._probability(self._margins[0]), y, weight)
             )
+            if weight != 0.0 and not self._meets_unknown:
+                encoder._keep(e)
         finally:
-            if self._meets_unknown and not encoder._learned:
+            if not encoder._learned:
                 encoder.forget(before)
         return encoder.is_crowded(self._n_held())
 
@@ -267,7 +273,8 @@ cdef class Learner:
             targets = y
         if weighted:
             example_weights = weights
-        n = n_done = encoder._load_many(X, learning or self._meets_unknown, self._meets_unknown)
+        # Names get numbers for the time being where an example may leave none.
+        n = n_done = encoder._load_many(X, learning or self._meets_unknown, weighted or self._meets_unknown)
         n_classes = self._n_classes_for(y)
         margins, calibrated = np.empty((n, n_classes)), np.empty((n, 3))
         out_margins, out_calibrated = margins, calibrated
@@ -280,7 +287,7 @@ cdef class Learner:
             with nogil:
                 for i in range(n):
                     e = encoder._fetch(i)
-                    if e != NULL and learning and not self._meets_unknown:
+                    if e != NULL and learning and not self._meets_unknown and not (weighted and example_weights[i] == 0.0):
                         encoder._keep(e)
                     status = NO_MEMORY if e == NULL else self._meet(e)
                     if status < 0:

@@ -74,6 +74,13 @@ cdef class PegasosLearner(Learner):
         return max([self._steps[c].n_buffered for c in range(self.weights.n_columns)], default=0)
 
     @property
+    def n_learned(self):
+        """Those that the oldest column has met."""
+        wait_for(self._guard, self._guard)
+        steps = [self._steps[c] for c in range(self.weights.n_columns)]
+        return max([its["n_iterations"] * self._batch_size + its["n_buffered"] for its in steps], default=0)
+
+    @property
     def intercept(self):
         return self._intercept_scaling * self.weights_of(np.array([weights.INTERCEPT]))[0]
 
@@ -117,7 +124,7 @@ cdef class PegasosLearner(Learner):
         self.weights.set_state(state)
         self._set_calibration(state)
         if "two" in self.arguments:
-            self._reduction, self.several = (OVR, True) if driver.CONFIDENCE[0].name in state else (TWO, False)
+            self._reduction, self.several = (OVR, True) if driver.has_column_each(state) else (TWO, False)
         if self._make_room(self.weights._width) < 0 or self._reserve_buffer(len(state["buffer_keys"])) < 0:
             raise MemoryError
         for c in range(self.weights.n_columns):
@@ -196,13 +203,15 @@ cdef class PegasosLearner(Learner):
         self._halve_slope()
         self._reduction, self.several = OVR, True
         if e != NULL and self._intercept_scaling != 0.0:
-            e.n -= 1  # as `_meet` adds the intercept again
+            e.n -= 1  # `_meet`, which follows, adds the intercept again
         return 0
 
     # Scoring
 
     cdef int _begin_many(self, Encoder encoder, Py_ssize_t n_classes) except -1:
-        """Where columns of a matrix come again and again, have the weights by column."""
+        """Where columns of a matrix come again and again, have the weights by column; not where a third class may come,
+        as `_mirror` does not know these.
+        """
         if self.several or n_classes > 2 or self._batch_size > 1 or self._max_features:
             return 0
         if isinstance(encoder, Rows) and (<Rows> encoder)._is_dense():
@@ -313,7 +322,7 @@ cdef class PegasosLearner(Learner):
         cdef Py_ssize_t c
         for c in range(self.weights.n_columns):
             if self._steps[c].due:
-                self._begin_step(c)
+                self._shrink(c)
         if e == NULL:
             if self._buffer_size and self._empty_buffer() < 0:
                 return NO_MEMORY
@@ -330,8 +339,8 @@ cdef class PegasosLearner(Learner):
                 self.weights._accumulate(c, <double> self._steps[c].n_iterations if self._average_by_t else 1.0)
         return 0
 
-    cdef inline void _begin_step(self, Py_ssize_t c) noexcept nogil:
-        """w_c ← (1 − ηλ) w_c"""
+    cdef inline void _shrink(self, Py_ssize_t c) noexcept nogil:
+        """t ← t + 1,   w_c ← (1 − ηλ) w_c"""
         cdef Steps* its = &self._steps[c]
         cdef double t
         its.batch_size, its.n_buffered = its.n_buffered, 0

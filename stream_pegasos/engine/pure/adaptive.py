@@ -39,7 +39,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     with_class,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
-from stream_pegasos.engine.pure.driver import CONFIDENCE, LARGEST_LESSON, ScoredExample, sigmoid
+from stream_pegasos.engine.pure.driver import LARGEST_LESSON, ScoredExample, has_column_each, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.mistakes import Mistakes
 from stream_pegasos.engine.pure.scaled import ScaledLearner, logarithms, unevenness
@@ -418,7 +418,7 @@ class AdaptiveLearner(ScaledLearner):
         return from_two_classes(state)
 
     def set_state(self, state: State) -> None:
-        self._set_reduction("ovr" if self.reduction == "two" and CONFIDENCE[0].name in state else self.reduction)
+        self._set_reduction("ovr" if self.reduction == "two" and has_column_each(state) else self.reduction)
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
         self.calibration.set_state(state)
         n_classes = len(state["class_counts"]) if self.several else 2

@@ -50,6 +50,11 @@ CONFIDENCE = (
 )
 
 
+def has_column_each(state: Mapping[str, Any]) -> bool:
+    """Whether each class has a column in this state, also where only two are known."""
+    return CONFIDENCE[0].name in state
+
+
 def sigmoid(log_odds: float) -> float:
     if not -LARGEST_LOG_ODDS < log_odds < LARGEST_LOG_ODDS:
         log_odds = math.copysign(LARGEST_LOG_ODDS, log_odds)
@@ -204,6 +209,11 @@ class Learner:
         raise NotImplementedError
 
     @property
+    def n_learned(self) -> int:
+        """The number of examples learned; nearly so after a step with fewer than a whole batch."""
+        return self.n_iterations
+
+    @property
     def n_columns(self) -> int:
         return 1
 
@@ -350,7 +360,7 @@ class Learner:
             raise
 
     def _learn_met(self, encoder: Encoder, row: Row, met: ScoredExample, y: float, weight: float) -> None:
-        """Learn an example; one of weight 0 changes nothing."""
+        """Learn an example; one of weight 0 moves nothing, counts nowhere and leaves no name."""
         if weight and not self.several:
             if y not in (0.0, 1.0, 2.0):
                 raise IndexError("y is the number of no class")
@@ -359,7 +369,7 @@ class Learner:
                 met = self._met(encoder, row)
             else:
                 y = 2.0 * y - 1.0
-        if not (weight and self._learn(encoder, met, y, weight)) and self.meets_unknown:
+        if not (weight and self._learn(encoder, met, y, weight)):
             encoder.forget_newest()
 
     def _n_classes_for(self, y: NDArray[np.float64] | None) -> int:

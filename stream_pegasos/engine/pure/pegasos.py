@@ -22,6 +22,7 @@ from stream_pegasos.engine.pure.driver import (
     Calibration,
     Learner,
     ScoredExample,
+    has_column_each,
     with_intercept,
 )
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
@@ -137,6 +138,11 @@ class PegasosLearner(Learner):
     @property
     def n_buffered(self) -> int:
         return max((column.n_buffered for column in self._columns), default=0)
+
+    @property
+    def n_learned(self) -> int:
+        """Those that the oldest column has met."""
+        return max((column.n_iterations * self.batch_size + column.n_buffered for column in self._columns), default=0)
 
     @property
     def n_columns(self) -> int:
@@ -265,7 +271,7 @@ class PegasosLearner(Learner):
         return {field.name: state[field.name] for field in self.declaration.fields}
 
     def set_state(self, state: State) -> None:
-        self._set_several(self.reduction != "two" or CONFIDENCE[0].name in state)
+        self._set_several(self.reduction != "two" or has_column_each(state))
         keys = state["keys"].tolist()
         self._known = dict.fromkeys(keys)
         self._columns = [Column(self.average_from > 0) for _ in state["scale"]]
