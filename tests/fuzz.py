@@ -77,7 +77,7 @@ def check_texts(texts, random):
         expected, found = scanner.transform_one(features.prepare(text)), dict(zip(row.indices, row.data, strict=True))
         assert found.keys() == expected.keys() and np.allclose([found[j] for j in expected], [*expected.values()])
     model = TextClassifier(features, fuzz_inputs.classifier_for(features, random))
-    twin = model.clone()
+    view = model.clone()
     labels = random.choices(["ham", "spam"], k=len(texts))
     weights = random.choices([1.0, 1.0, 0.0, 1e-300, 0.3, 1e30], k=len(texts))
     model.learn_many(texts, labels, weights)
@@ -86,8 +86,8 @@ def check_texts(texts, random):
     assert all(np.isfinite(array).all() for array in model.snapshot().arrays.values())
     if random.random() < 0.1:
         for example in zip(texts, labels, weights, strict=True):
-            twin.learn_one(*example)
-        assert state_of(twin) == state_of(model)
+            view.learn_one(*example)
+        assert state_of(view) == state_of(model)
 
 
 def check_streams(streams, random):

@@ -159,7 +159,7 @@ STREAMS = {
         b"\xef\xbb\xbflabel,text\n1,caf\xc3\xa9\n0,\n",
     ],
     "tsv": [b'text\tlabel\n"a\tb"\tspam\nsee you\t1\n'],
-    "labelled-text": [b"spam\twin a prize\nham\tsee\tyou\n\nno label\n", b"-1\tx\r\n1\ty\r\n"],
+    "labelled-text": [b"spam\view a prize\nham\tsee\tyou\n\nno label\n", b"-1\tx\r\n1\ty\r\n"],
     "fasttext": [b"__label__spam win a prize\n__label__1 see you\n  __label__ x\n"],
     "vw": [b"1 2.5 'tag|words:2 cheap:3 pills |n:0.5 len:7\n-1 tag| see you\n| x\n", b"spam |a b:1e3 b\n"],
     "svmlight": [b"1 1:0.5 7:1e3 # note\n-1 qid:3 2:1 10:-0\n+1 3:4\n", b"3.5 0:1\n"],

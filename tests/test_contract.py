@@ -102,8 +102,8 @@ def test_predictions_stay_what_they_were(case):
             learn(model, *call)
         now, later, learned = model.predictions(many_of(case, X)), model.predictions(many_of(case, X)), calls[n]
         before = told(now)
-        twin = copy.deepcopy(model)
-        said = told(twin.predict_learn_many(many_of(case, learned[0]), learned[1]))
+        view = copy.deepcopy(model)
+        said = told(view.predict_learn_many(many_of(case, learned[0]), learned[1]))
         prequential = model.predict_learn_many(many_of(case, learned[0]), learned[1])
         for call in calls[n + 1 :]:
             learn(model, *call)
@@ -234,10 +234,10 @@ def test_frames_without_columns(case):
         frame = pd.DataFrame(index=[5, 6])
         assert list(model.predict_many(frame).index) == list(model.predict_proba_many(frame).index) == [5, 6]
         assert model.predict_many(frame).tolist() == [case.predicted(model, {})] * 2
-        twin = copy.deepcopy(model)
+        view = copy.deepcopy(model)
         model.learn_many(frame, case.labels[:2])
-        twin.learn_many([{}, {}], case.labels[:2])
-        assert bits(case, model) == bits(case, twin)
+        view.learn_many([{}, {}], case.labels[:2])
+        assert bits(case, model) == bits(case, view)
 
 
 @for_each_kind(CASES)

@@ -92,7 +92,7 @@ cdef extern from "cython/dense.h" nogil:
     int sp_reserve_rows(sp_dense*, Py_ssize_t, Py_ssize_t)
     int sp_make_dense(sp_dense*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*)
     int sp_view_dense(sp_dense*, const sp_dense*)
-    void sp_meet_vector(sp_dense*, const float*, Py_ssize_t, double)
+    void sp_score_vector(sp_dense*, const float*, Py_ssize_t, double)
     void sp_count_vector(sp_dense*, const float*)
     void sp_step_dense(sp_dense*, const double*, double, double, double)
     void sp_fade_dense(sp_dense*, double)

@@ -144,7 +144,7 @@ class KernelLearner(Learner, is_rule=False):
             ("a feature twice", lambda of: all(len({*z}) == len(z) for z in np.split(of["keys"], of["indptr"][1:-1]))),
         ),
     )
-    meets_unknown = True
+    counts_unknown = True
     max_features = n_iterations = 0
 
     def __init__(self, kernel: str | Kernel, l2: float, t0: float, *options: Any) -> None:
@@ -170,7 +170,7 @@ class KernelLearner(Learner, is_rule=False):
     def n_held(self) -> int:
         return len(self._columns)
 
-    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
+    def _find_margins(self, encoder: Encoder, row: Row) -> ScoredExample:
         keys = [key for key, value in zip(row.keys, row.values, strict=True) if value]
         values = row.factor * np.array([value for value in row.values if value], np.float64)
         ends, columns, its, (betas, squares, _), vectors = self._vectors
@@ -203,14 +203,14 @@ class KernelLearner(Learner, is_rule=False):
             check_number("the value of the kernel", np.abs(products).max(initial=0.0), 0.0, LARGEST_SIMILARITY)
         return products
 
-    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
-        self.calibration.learn(met.margins[0], y, min(weight, LARGEST_LESSON))
+    def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
+        self.calibration.learn(scored.margins[0], y, min(weight, LARGEST_LESSON))
         self.n_iterations += 1  # first, since there are never more support vectors than steps
-        if y * met.margins[0] >= 1.0:
+        if y * scored.margins[0] >= 1.0:
             return False
         if len(self._columns) > 2 * len(self._vectors[1]) + 64:  # forget those of no support vector
             self.set_state(self.get_state())
-        keys, values, products, square, itself, named = met.values
+        keys, values, products, square, itself, named = scored.values
         (ends, columns, its, numbers, vectors), n = self._vectors, len(self)
         added = [self._columns.setdefault(key, len(self._columns)) for key in keys]
         i, x = n, dict(zip(added, values.tolist(), strict=True))

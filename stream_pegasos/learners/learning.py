@@ -77,7 +77,7 @@ class Learning(Model):
             except Exception as error:
                 if not begin:
                     raise
-                raise PartlyLearnedError(begin, self.meet_rows(encoder, some_rows(rows, 0, 0)), error) from error
+                raise PartlyLearnedError(begin, self.score_rows(encoder, some_rows(rows, 0, 0)), error) from error
 
     def _label_list(self, y: Any) -> Any:
         """The labels of examples, as a list or an array."""
@@ -127,7 +127,7 @@ class Learning(Model):
             self.check_labels(y)
             y, w = without_idle(self.labels.targets, label_list(y), w, teaches)
             if not any(teaches) and not self.labels.targets:
-                return self.meet_rows(encoder, rows)
+                return self.score_rows(encoder, rows)
         labels, targets = targets_many(self.labels, y)
         weights, counts = self.class_weights.weights_many(targets, labels.of_target, w)
         before, counts_before, n_before = self.labels, self.class_weights.counts, self.n_learned
@@ -145,7 +145,7 @@ class Learning(Model):
             self._tell_of_labels(before)
         return found
 
-    def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
+    def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         """The scores of each example."""
         found, known = RawScores(*self.learner.predict_learn_many(encoder, rows)), len(self.labels.known)
         n = len(found.margins)

@@ -178,7 +178,7 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, rows = self._encode_many(X, threads)
         with self.lock:
-            said: Predictions = self._core.predictions_of(self._core.meet_rows(encoder, rows))
+            said: Predictions = self._core.predictions_of(self._core.score_rows(encoder, rows))
         return said
 
     def predict_many(self, X: Any, threads: int = 1) -> Any:

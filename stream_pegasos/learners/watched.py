@@ -109,8 +109,8 @@ class WatchedClassifier(Classifier):
         """The decisions as they are now, whatever their limits learn later."""
         return self.decisions
 
-    def meet_rows(self, encoder: Encoder, rows: Any) -> RawScores:
-        found = super().meet_rows(encoder, rows)
+    def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
+        found = super().score_rows(encoder, rows)
         return found._replace(decided=self._decided(self.labels, found))
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:

@@ -99,9 +99,9 @@ def test_few_features_and_many_texts_in_one_call(classifier, max_features):
     """Nearly every text brings more than there may be, many more times than Python nests calls."""
     texts = [f"word{i} and {i % 7}" for i in range(300 if pure else 1_200)]
     labels = [i % 2 for i in range(len(texts))]
-    model, twin = (TextClassifier(classifier=classifier(max_features=max_features)) for _ in range(2))
+    model, view = (TextClassifier(classifier=classifier(max_features=max_features)) for _ in range(2))
     model.learn_many(texts, labels)
     for text, label in zip(texts, labels, strict=True):
-        twin.learn_one(text, label)
-        assert len(twin.weights) <= max_features
-    assert model.weights == twin.weights and len(model.weights) <= max_features
+        view.learn_one(text, label)
+        assert len(view.weights) <= max_features
+    assert model.weights == view.weights and len(model.weights) <= max_features

@@ -24,7 +24,7 @@ cdef class AdaptiveLearner(PairLearner):
         self._reduction = adaptive_state.REDUCTIONS.index(reduction)
         self._problem_scaling = 1.0 if self._reduction == ORDINAL else intercept_scaling
         self._max_features = max_features
-        self._evidence, self._meets_unknown = 1.0, True
+        self._evidence, self._counts_unknown = 1.0, True
         self._order = np.zeros(0, np.int64)
         self._set_starts, self._set_numbers = np.zeros(1, np.int64), np.zeros(0, np.int64)
         make_no_columns(&self._columns)
@@ -36,7 +36,7 @@ cdef class AdaptiveLearner(PairLearner):
     def __dealloc__(self):
         free(self._above)
         free(self._below)
-        if not self._is_twin:
+        if not self._is_view:
             sp_resize(self._columns.numbers, self._columns.room * SP_PIECE * sizeof(float), 0)
 
     def __sizeof__(self):
@@ -134,7 +134,7 @@ cdef class AdaptiveLearner(PairLearner):
             **self._calibration(), **self._confidence(), **self._state_of_dense(),
         }
         if self._reduction == ORDINAL:
-            state["order"] = np.array([self._met_order[i] for i in range(self._n_classes)], np.int64)
+            state["order"] = np.array([self._known_order[i] for i in range(self._n_classes)], np.int64)
         return state
 
     def set_state(self, state):
@@ -162,7 +162,7 @@ cdef class AdaptiveLearner(PairLearner):
         for i in range(self._n_classes):
             self._class_counts[i] = state["class_counts"][i]
             if self._reduction == ORDINAL:
-                self._met_order[i] = state["order"][i]
+                self._known_order[i] = state["order"][i]
         for i in range(self._n_problems):
             for j, name in enumerate(adaptive_state.OF_PROBLEM):
                 (<double*> &self._problems[i])[j] = state[name][i]
@@ -171,17 +171,17 @@ cdef class AdaptiveLearner(PairLearner):
         self._n_examples = state["n_examples"]
         self._set_dense(state)
 
-    cdef Learner _twin(self):
-        cdef AdaptiveLearner twin = AdaptiveLearner.__new__(AdaptiveLearner)
-        twin._table, twin._columns, twin._prior = self._table, self._columns, self._prior
-        twin._smoothing, twin._problem_scaling = self._smoothing, self._problem_scaling
-        return twin._with_problems(self)
+    cdef Learner _view(self):
+        cdef AdaptiveLearner view = AdaptiveLearner.__new__(AdaptiveLearner)
+        view._table, view._columns, view._prior = self._table, self._columns, self._prior
+        view._smoothing, view._problem_scaling = self._smoothing, self._problem_scaling
+        return view._with_problems(self)
 
     cdef void _set_reduction(self, int reduction) noexcept nogil:
         self._reduction, self.several, self._prior = reduction, reduction != TWO, 0.0
         memset(self._odds, 0, (self._width + SP_LANES) * sizeof(double))  # those of more classes than there are now, too
         if not self.several:
-            self._n_problems, self._n_classes, self._met_order[0], self._met_order[1] = 1, 2, 0, 1
+            self._n_problems, self._n_classes, self._known_order[0], self._known_order[1] = 1, 2, 0, 1
 
     cdef int _grow(self, Row* e) noexcept nogil:
         cdef Py_ssize_t i, c, place, n_new = 0 if e == NULL else e.n
@@ -236,14 +236,14 @@ cdef class AdaptiveLearner(PairLearner):
 
     # Scoring
 
-    cdef int _meet(self, Row* e) noexcept nogil:
+    cdef int _find_margins(self, Row* e) noexcept nogil:
         """`_positions` tells from then on where the features are, `_values` what the weights have met."""
         cdef Py_ssize_t i
         cdef double squares
         if sp_reserve(&self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
         if not self.several:
-            return self._meet_pair(e)
+            return self._score_pair(e)
         if sp_reserve(&self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0:
             return NO_MEMORY
         find_records(&self._table, e, self._positions)
@@ -254,7 +254,7 @@ cdef class AdaptiveLearner(PairLearner):
         for i in range(e.n):
             self._values[i] *= squares
         self._add_up(e)
-        self._meet_vector(e)
+        self._score_vector(e)
         self._predict()
         return 0
 
@@ -515,6 +515,6 @@ cdef class AdaptiveLearner(PairLearner):
             if column_at(&self._columns, feature, i) < self._n_classes:
                 self._probabilities[column_at(&self._columns, feature, i)] = counts[i]
         for i in range(self._n_problems - 1, -1, -1):
-            above += self._probabilities[self._met_order[i + 1]]
+            above += self._probabilities[self._known_order[i + 1]]
             total += fabs(log((above + smoothing) / (max(feature.count - above, 0.0) + smoothing) / self._odds[i]))
         return min(total / self._n_problems, LARGEST_LOG_RATIO)

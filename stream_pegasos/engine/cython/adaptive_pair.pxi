@@ -40,7 +40,7 @@ cdef class PairLearner(ReductionLearner):
         free(self._positions)
         free(self._found)
         free(self._values)
-        if not self._is_twin:
+        if not self._is_view:
             free_table(&self._table)
 
     def mistakes(self):
@@ -128,7 +128,7 @@ cdef class PairLearner(ReductionLearner):
         self._prior = self._log_ratio(self._class_counts[1], self._class_counts[0])
 
     @cython.final
-    cdef int _meet_pair(self, Row* e) noexcept nogil:
+    cdef int _score_pair(self, Row* e) noexcept nogil:
         """`_positions` tells from then on where the features are, `_values` what their scaled values are."""
         cdef Py_ssize_t i
         cdef double squares[4]
@@ -157,7 +157,7 @@ cdef class PairLearner(ReductionLearner):
         total = self._inverse_norm * ((margins[0] + margins[1]) + (margins[2] + margins[3]))
         self._margins[0] = self._raw[0] = total + self._problem_scaling * self._problems[0].intercept
         if self._dense.d:
-            self._meet_vector(e)
+            self._score_vector(e)
             self._predict()
         return 0
 

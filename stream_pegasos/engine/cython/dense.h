@@ -176,7 +176,7 @@ static int sp_view_dense(sp_dense *view, const sp_dense *block) {
 }
 
 /* Find the direction of a message, 0 where it has no vector, and the margins of all rows. */
-static void sp_meet_vector(sp_dense *block, const float *vector, ptrdiff_t d, double factor) {
+static void sp_score_vector(sp_dense *block, const float *vector, ptrdiff_t d, double factor) {
     double squares = 0.0, inverse;
     block->has_vector = 0;
     for (ptrdiff_t i = 0; i < d && d == block->d; i++) block->has_vector |= vector[i] != 0.0f;

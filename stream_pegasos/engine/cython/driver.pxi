@@ -59,7 +59,7 @@ cdef inline double confidence_step(double gradient, double* squares) noexcept no
 
 
 cdef class Learner:
-    """The driver. A rule is a subclass: `_meet` finds the margins of an example, and `_learn` takes in the one met."""
+    """The driver. A rule is a subclass: `_find_margins` finds the margins of an example, and `_learn` takes in the one met."""
 
     cdef readonly tuple arguments
     cdef readonly bint several  # whether each class has a column; two may share one, whose mirror is class 0
@@ -70,8 +70,8 @@ cdef class Learner:
     cdef CurrentExample _current_example
     cdef double* _margins  # those that predict of the current example, by column; the rule's memory
     cdef Py_ssize_t _max_features
-    cdef bint _meets_unknown  # whether features never learned count, so that names are to be told apart
-    cdef bint _is_twin  # of another learner, whose tables it looks into
+    cdef bint _counts_unknown  # whether features never learned count, so that names are to be told apart
+    cdef bint _is_view  # of another learner, whose tables it looks into
 
     def __cinit__(self, *_, **__):
         if type(self) is Learner:
@@ -101,21 +101,21 @@ cdef class Learner:
     cdef Py_ssize_t _n_held(self) noexcept nogil:
         return self._n_features()
 
-    cdef int _meet(self, Row* e) noexcept nogil:
+    cdef int _find_margins(self, Row* e) noexcept nogil:
         return 0
 
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         return 0
 
-    cdef Learner _twin(self):
-        """A learner that meets examples as this one does, with memory of its own for the current ones, while this one neither
+    cdef Learner _view(self):
+        """A learner that predicts as this one does, with memory of its own for the current ones, while this one neither
         changes nor goes.
         """
         raise NotImplementedError
 
-    cdef Learner _as_twin(self, Learner of):
+    cdef Learner _as_view(self, Learner of):
         """Take over what all kinds of learners predict with."""
-        self._is_twin, self.several = True, of.several
+        self._is_view, self.several = True, of.several
         self._slope, self._confidence_intercept = of._slope, of._confidence_intercept
         self._confidence_slope = of._confidence_slope
         return self
@@ -178,7 +178,7 @@ cdef class Learner:
     def margins(self, Encoder encoder not None, x):
         cdef Py_ssize_t c
         cdef double[::1] out
-        self._meet_current(encoder, load_one(encoder, self._guard, self._current_example, x, self._meets_unknown))
+        self._score_current(encoder, load_one(encoder, self._guard, self._current_example, x, self._counts_unknown))
         if not self.several:
             return [0.0 - self._margins[0], self._margins[0]]
         margins = np.empty(self._n_columns())
@@ -188,7 +188,7 @@ cdef class Learner:
         return margins
 
     def predict(self, Encoder encoder not None, x):
-        self._meet_current(encoder, load_one(encoder, self._guard, self._current_example, x, self._meets_unknown))
+        self._score_current(encoder, load_one(encoder, self._guard, self._current_example, x, self._counts_unknown))
         return self._largest()
 
     @cython.final
@@ -206,7 +206,7 @@ cdef class Learner:
         return self._learn_current(encoder, load_one(encoder, self._guard, self._current_example, x, True), y, weight)
 
     @cython.final
-    cdef inline int _learn_met(
+    cdef inline int _learn_scored(
         self, Encoder encoder, Row* e, double probability, double y, double weight
     ) except RAISED nogil:
         """Learn an example of class y; one of weight 0 moves nothing and counts nowhere."""
@@ -218,18 +218,18 @@ cdef class Learner:
         if not self.several:
             status = self._grow(e)
             if status == 0:
-                status = self._meet(e)
+                status = self._find_margins(e)
             if status < 0:
                 return status
         return self._learn(encoder, e, probability, y, weight)
 
     @cython.final
-    cdef int _meet_current(self, Encoder encoder, Py_ssize_t before) except -1:
+    cdef int _score_current(self, Encoder encoder, Py_ssize_t before) except -1:
         """Find the margins of the current example; there were so many names before it."""
         try:
-            check_status(self._meet(&self._current_example.example))
+            check_status(self._find_margins(&self._current_example.example))
         finally:
-            if self._meets_unknown:
+            if self._counts_unknown:
                 encoder.forget(before)
         return 0
 
@@ -238,11 +238,11 @@ cdef class Learner:
         """Learn the current example; whether there are many more names than features now."""
         cdef Row* e = &self._current_example.example
         try:
-            check_status(self._meet(e))
+            check_status(self._find_margins(e))
             check_status(
-                self._learn_met(encoder, e, 0.0 if self.several else self._probability(self._margins[0]), y, weight)
+                self._learn_scored(encoder, e, 0.0 if self.several else self._probability(self._margins[0]), y, weight)
             )
-            if weight != 0.0 and not self._meets_unknown:
+            if weight != 0.0 and not self._counts_unknown:
                 encoder._keep(e)
         finally:
             if not encoder._learned:
@@ -274,7 +274,7 @@ cdef class Learner:
         if weighted:
             example_weights = weights
         # Names get numbers for the time being where an example may leave none.
-        n = n_done = encoder._load_many(X, learning or self._meets_unknown, weighted or self._meets_unknown)
+        n = n_done = encoder._load_many(X, learning or self._counts_unknown, weighted or self._counts_unknown)
         n_classes = self._n_classes_for(y)
         margins, calibrated = np.empty((n, n_classes)), np.empty((n, 3))
         out_margins, out_calibrated = margins, calibrated
@@ -287,14 +287,14 @@ cdef class Learner:
             with nogil:
                 for i in range(n):
                     e = encoder._fetch(i)
-                    if e != NULL and learning and not self._meets_unknown and not (weighted and example_weights[i] == 0.0):
+                    if e != NULL and learning and not self._counts_unknown and not (weighted and example_weights[i] == 0.0):
                         encoder._keep(e)
-                    status = NO_MEMORY if e == NULL else self._meet(e)
+                    status = NO_MEMORY if e == NULL else self._find_margins(e)
                     if status < 0:
                         break
                     probability = self._note(&out_margins[i, 0], n_classes, &out_calibrated[i, 0])
                     if learning:
-                        status = self._learn_met(
+                        status = self._learn_scored(
                             encoder, e, probability, targets[i], example_weights[i] if weighted else 1.0
                         )
                         if status < 0:
@@ -341,7 +341,7 @@ cdef class Learner:
         cdef Py_ssize_t i, n = block.end - block.first
         cdef int status
         for i in range(n):
-            status = self._meet(&block.rows[i])
+            status = self._find_margins(&block.rows[i])
             if status < 0:
                 return status
             self._note(margins + i * n_classes, n_classes, calibrated + 3 * i)

@@ -443,7 +443,7 @@ cdef class Rows(Encoder):
     cdef const int32_t[::1] _indices32
     cdef const int64_t[::1] _indices64
     cdef const double[::1] _data
-    cdef bint _wide, _spread, _in_place  # in place where no intercept is to stand behind the values
+    cdef bint _wide, _by_column, _in_place  # in place where no intercept is to stand behind the values
     cdef Py_ssize_t _n_columns
     cdef Py_ssize_t _most  # the last column that has a value
 
@@ -465,7 +465,7 @@ cdef class Rows(Encoder):
         cdef bint fine = True
         indptr, indices, data = X
         self._indptr, self._data = indptr, data
-        self._wide, self._spread, self._in_place = indices.dtype == np.int64, False, False
+        self._wide, self._by_column, self._in_place = indices.dtype == np.int64, False, False
         n = self._data.shape[0]
         if self._wide:
             self._indices64 = indices
@@ -502,7 +502,7 @@ cdef class Rows(Encoder):
         e.n, e.factor = self._indptr[i + 1] - begin, 1.0
         if self._reserve(e.n) < 0:
             return NULL
-        if self._spread:
+        if self._by_column:
             for j in range(e.n):
                 e.hashes[j] = self._indices32[begin + j]
         elif self._wide:

@@ -1,4 +1,66 @@
 @cython.final
+cdef class Lock:
+    """A model's lock, which is reentrant, and which the engine itself can look at: as long as it keeps the GIL nobody takes it.
+    Only those that have to wait need a lock of Python's, which is released for one of them whenever this one becomes free.
+    """
+
+    cdef unsigned long _owner
+    cdef Py_ssize_t _depth, _n_waiting
+    cdef object _free, __weakref__
+
+    def __cinit__(self):
+        self._free = allocate_lock()
+        self._free.acquire()
+        heed_forks(self)
+
+    def acquire(self, bint blocking=True, double timeout=-1.0):
+        return self._take() or (blocking and self._wait(timeout))
+
+    def release(self):
+        self._give()
+
+    def __enter__(self):
+        return self._take() or self._wait(-1.0)
+
+    def __exit__(self, kind, error, trace):
+        self._give()
+
+    cdef bint is_open(self):
+        """Whether this thread may take it at once: it has it already, or nobody has it and nobody waits, whose turn it is."""
+        if self._depth:
+            return self._owner == PyThread_get_thread_ident()
+        return not self._n_waiting
+
+    cdef bint _take(self):
+        if not self.is_open():
+            return False
+        self._owner = PyThread_get_thread_ident()
+        self._depth += 1
+        return True
+
+    cdef bint _wait(self, double timeout) except -1:
+        cdef double end
+        self._n_waiting += 1
+        try:
+            end = monotonic() + timeout
+            while self._free.acquire(True, -1.0 if timeout < 0.0 else max(0.0, end - monotonic())):
+                if not self._depth:
+                    self._owner, self._depth = PyThread_get_thread_ident(), 1
+                    return True
+            return False
+        finally:
+            self._n_waiting -= 1
+
+    cdef int _give(self) except -1:
+        if not self._depth or not self.is_open():
+            raise RuntimeError("cannot release un-acquired lock")
+        self._depth -= 1
+        if not self._depth and self._n_waiting and self._free.locked():
+            self._free.release()
+        return 0
+
+
+@cython.final
 cdef class Guard:
     """Keeps threads apart. A loop over many examples holds the lock, and lets go of the GIL. Any other access keeps the GIL
     from its beginning to its end, which is enough among such accesses; it only waits for loops.

@@ -1,65 +1,3 @@
-@cython.final
-cdef class Lock:
-    """A reentrant lock that the engine itself can look at: as long as it keeps the GIL nobody takes it. Only those that have
-    to wait need a lock of Python's, which is released for one of them whenever this one becomes free.
-    """
-
-    cdef unsigned long _owner
-    cdef Py_ssize_t _depth, _n_waiting
-    cdef object _free, __weakref__
-
-    def __cinit__(self):
-        self._free = allocate_lock()
-        self._free.acquire()
-        heed_forks(self)
-
-    def acquire(self, bint blocking=True, double timeout=-1.0):
-        return self._take() or (blocking and self._wait(timeout))
-
-    def release(self):
-        self._give()
-
-    def __enter__(self):
-        return self._take() or self._wait(-1.0)
-
-    def __exit__(self, kind, error, trace):
-        self._give()
-
-    cdef bint is_open(self):
-        """Whether this thread may take it at once: it has it already, or nobody has it and nobody waits, whose turn it is."""
-        if self._depth:
-            return self._owner == PyThread_get_thread_ident()
-        return not self._n_waiting
-
-    cdef bint _take(self):
-        if not self.is_open():
-            return False
-        self._owner = PyThread_get_thread_ident()
-        self._depth += 1
-        return True
-
-    cdef bint _wait(self, double timeout) except -1:
-        cdef double end
-        self._n_waiting += 1
-        try:
-            end = monotonic() + timeout
-            while self._free.acquire(True, -1.0 if timeout < 0.0 else max(0.0, end - monotonic())):
-                if not self._depth:
-                    self._owner, self._depth = PyThread_get_thread_ident(), 1
-                    return True
-            return False
-        finally:
-            self._n_waiting -= 1
-
-    cdef int _give(self) except -1:
-        if not self._depth or not self.is_open():
-            raise RuntimeError("cannot release un-acquired lock")
-        self._depth -= 1
-        if not self._depth and self._n_waiting and self._free.locked():
-            self._free.release()
-        return 0
-
-
 cdef inline object part(dict of, str name):
     cdef PyObject* found = PyDict_GetItemWithError(of, name)
     return None if found == NULL else <object> found
@@ -120,9 +58,9 @@ cdef class OneByOne:
             choices = part(PyObject_GenericGetDict(part(model, "labels"), NULL), "choices")
             if choices is not None and isinstance(encoder, Encoder) and isinstance(part(model, "learner"), Learner):
                 learner = part(model, "learner")
-                before = load_usual(<Encoder> encoder, learner._guard, learner._current_example, x, learner._meets_unknown)
+                before = load_usual(<Encoder> encoder, learner._guard, learner._current_example, x, learner._counts_unknown)
                 if before >= 0:
-                    learner._meet_current(<Encoder> encoder, before)
+                    learner._score_current(<Encoder> encoder, before)
                     number, n = learner._largest(), len(<tuple> choices) - 1
                     return (<tuple> choices)[number if 0 <= number < n else n]  # which nothing else checks
         return PureOneByOne.predict_prepared(self, encoder, x)

@@ -134,13 +134,13 @@ cdef class PegasosLearner(Learner):
             key, value, column = (state[name][i] for name in ("buffer_keys", "buffer_values", "buffer_columns"))
             self._buffered[i] = Buffered(hash_key(key), value, column)
 
-    cdef Learner _twin(self):
-        cdef PegasosLearner twin = PegasosLearner.__new__(PegasosLearner)
-        twin.weights, twin._intercept_scaling = self.weights._twin(), self._intercept_scaling
-        twin._average_from = self._average_from
-        if twin._make_room(twin.weights._width) < 0:
+    cdef Learner _view(self):
+        cdef PegasosLearner view = PegasosLearner.__new__(PegasosLearner)
+        view.weights, view._intercept_scaling = self.weights._view(), self._intercept_scaling
+        view._average_from = self._average_from
+        if view._make_room(view.weights._width) < 0:
             raise MemoryError
-        return twin._as_twin(self)
+        return view._as_view(self)
 
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
         return self.weights.n_columns
@@ -203,7 +203,7 @@ cdef class PegasosLearner(Learner):
         self._halve_slope()
         self._reduction, self.several = OVR, True
         if e != NULL and self._intercept_scaling != 0.0:
-            e.n -= 1  # `_meet`, which follows, adds the intercept again
+            e.n -= 1  # `_find_margins`, which follows, adds the intercept again
         return 0
 
     # Scoring
@@ -215,22 +215,22 @@ cdef class PegasosLearner(Learner):
         if self.several or n_classes > 2 or self._batch_size > 1 or self._max_features:
             return 0
         if isinstance(encoder, Rows) and (<Rows> encoder)._is_dense():
-            if self.weights._spread_out((<Rows> encoder)._most + 1) < 0:
+            if self.weights._begin_by_column((<Rows> encoder)._most + 1) < 0:
                 raise MemoryError
-            (<Rows> encoder)._spread = True
+            (<Rows> encoder)._by_column = True
             (<Rows> encoder)._in_place = self._intercept_scaling == 0.0
         return 0
 
     cdef int _end_many(self) noexcept nogil:
-        return self.weights._gather_in() if self.weights._spread != NULL else 0
+        return self.weights._end_by_column() if self.weights._by_column != NULL else 0
 
-    cdef int _meet(self, Row* e) noexcept nogil:
+    cdef int _find_margins(self, Row* e) noexcept nogil:
         cdef Py_ssize_t n = e.n
         if self._intercept_scaling != 0.0:
-            e.hashes[n] = INTERCEPT_HASH if self.weights._spread == NULL else self.weights._n_spread  # there is room for it
+            e.hashes[n] = INTERCEPT_HASH if self.weights._by_column == NULL else self.weights._n_by_column  # there is room for it
             e.values[n] = self._intercept_scaling / e.factor
             e.n = n + 1
-        if self.weights._spread == NULL and self.weights._find(e) < 0:
+        if self.weights._by_column == NULL and self.weights._find(e) < 0:
             return NO_MEMORY
         if self.several:
             self._score_columns(e)
@@ -240,10 +240,10 @@ cdef class PegasosLearner(Learner):
 
     cdef void _score(self, const Row* e) noexcept nogil:
         cdef const Column* its = self.weights._columns
-        cdef double sums, v = self.weights._inner(e, 0) if self.weights._spread == NULL else inner(self.weights._spread, e)
+        cdef double sums, v = self.weights._inner(e, 0) if self.weights._by_column == NULL else inner(self.weights._by_column, e)
         self._current[0] = self._margins[0] = its.scale * e.factor * v
         if its.sums_weight != 0.0:
-            sums = self.weights._inner(e, 1) if self.weights._spread == NULL else inner(self.weights._spread_sums, e)
+            sums = self.weights._inner(e, 1) if self.weights._by_column == NULL else inner(self.weights._sums_by_column, e)
             self._margins[0] = (its.sums_scale / its.scale * self._current[0] - e.factor * sums) / its.sums_weight
 
     cdef void _score_columns(self, const Row* e) noexcept nogil:
@@ -271,7 +271,7 @@ cdef class PegasosLearner(Learner):
         cdef bint violates
         if self.several and not 0 <= number <= self.weights.n_columns:
             return NO_CLASS
-        if self.weights._spread == NULL and self._reserve(e) < 0:
+        if self.weights._by_column == NULL and self._reserve(e) < 0:
             return NO_MEMORY
         if self.several and number == self.weights.n_columns:
             if self._add_column() < 0:
@@ -327,7 +327,7 @@ cdef class PegasosLearner(Learner):
             if self._buffer_size and self._empty_buffer() < 0:
                 return NO_MEMORY
         else:
-            if self.weights._spread == NULL and self.weights._make_records(e) < 0:
+            if self.weights._by_column == NULL and self.weights._make_records(e) < 0:
                 return NO_MEMORY
             for c in range(self.weights.n_columns):
                 if self._signs[c] != 0.0:

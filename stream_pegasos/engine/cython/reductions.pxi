@@ -41,7 +41,7 @@ cdef class ReductionLearner(Learner):
 
     cdef BinaryProblem* _problems
     cdef double* _class_counts
-    cdef Py_ssize_t* _met_order
+    cdef Py_ssize_t* _known_order
     cdef double _n_examples, _evidence, _growth, _learning_rate, _largest_margin, _smoothing, _problem_scaling
     cdef double _prior  # of two classes, the log-count ratio of all examples
     cdef uint32_t _age  # how often the evidence has begun anew
@@ -118,7 +118,7 @@ cdef class ReductionLearner(Learner):
             return -1
         for i in range(self._width):
             numbers[i], numbers[width + i] = self._margins[i], self._raw[i]
-            numbers[6 * width + i], problems[i], places[i] = self._class_counts[i], self._problems[i], self._met_order[i]
+            numbers[6 * width + i], problems[i], places[i] = self._class_counts[i], self._problems[i], self._known_order[i]
         free(self._numbers)
         free(self._problems)
         free(self._places)
@@ -128,22 +128,22 @@ cdef class ReductionLearner(Learner):
         self._class_counts, self._problems = numbers + 6 * width, problems
         self._slopes, self._own_slopes = numbers + 7 * width, numbers + 5 * width
         self._own, self._joined = numbers + 8 * width, numbers + 9 * width
-        self._places = self._met_order = places
+        self._places = self._known_order = places
         self._active, self._at, self._places_of = places + width, places + 2 * width, places + 3 * width
         self._width = width
         return 0
 
     @cython.final
     cdef Learner _with_problems(self, ReductionLearner of):
-        """Make this a twin of another learner, with the problems that it has now."""
+        """Make this a view of another learner, with the problems that it has now."""
         if self._make_room(of._width) < 0:
             raise MemoryError
         memcpy(self._problems, of._problems, of._n_problems * sizeof(BinaryProblem))
-        memcpy(self._met_order, of._met_order, of._n_classes * sizeof(Py_ssize_t))
+        memcpy(self._known_order, of._known_order, of._n_classes * sizeof(Py_ssize_t))
         self._reduction, self._n_classes, self._n_problems = of._reduction, of._n_classes, of._n_problems
         if of._dense.d and sp_view_dense(&self._dense, &of._dense) < 0:
             raise MemoryError
-        return self._as_twin(of)
+        return self._as_view(of)
 
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
         return self._n_classes if self.several else 1
@@ -192,15 +192,15 @@ cdef class ReductionLearner(Learner):
                 log_odds = self._slope * self._raw[i] + self._problems[i].offset
                 next_above = sigmoid(self._joined[i] if self._dense.d else log_odds)
             next_above = min(above, next_above)  # what is above a threshold can be no more than above the one before
-            self._margins[self._met_order[i]] = log(max(above - next_above, 1e-300))
+            self._margins[self._known_order[i]] = log(max(above - next_above, 1e-300))
             above = next_above
 
     # The vectors of messages.
 
     @cython.final
-    cdef inline void _meet_vector(self, const Row* e) noexcept nogil:
+    cdef inline void _score_vector(self, const Row* e) noexcept nogil:
         if self._dense.d:
-            sp_meet_vector(&self._dense, e.vector, e.n_dimensions, 1.0 if self._reduction == OF_RULE_OVR else 2.0)
+            sp_score_vector(&self._dense, e.vector, e.n_dimensions, 1.0 if self._reduction == OF_RULE_OVR else 2.0)
 
     @cython.final
     cdef inline double _of_vector(self, Py_ssize_t problem) noexcept nogil:
@@ -226,7 +226,7 @@ cdef class ReductionLearner(Learner):
             return -1
         if not self.several:
             self._slope = 1.0  # from now on the weights of margins make log-odds of them
-        self._meet_vector(e)
+        self._score_vector(e)
         return 0
 
     @cython.final
@@ -290,7 +290,7 @@ cdef class ReductionLearner(Learner):
             for i in range(self._n_problems - 1, -1, -1):
                 p[i] = self._of_vector(i)
                 if self._reduction != TWO:
-                    above = block.counts[self._met_order[i + 1]] + above if self._reduction == ORDINAL else block.counts[i]
+                    above = block.counts[self._known_order[i + 1]] + above if self._reduction == ORDINAL else block.counts[i]
                     p[i] += SHARE_BESIDE * block.joint[0] * self._own[i]
                     p[i] += (1.0 - SHARE_BESIDE) * log((above + few) / (max(block.n - above, 0.0) + few))
                 p[i] = sigmoid(p[i])
@@ -399,10 +399,10 @@ cdef class ReductionLearner(Learner):
         for i in range(self._order.shape[0]):
             if self._order[i] == number:
                 break
-            rank += rank < number and self._order[i] == self._met_order[rank]
+            rank += rank < number and self._order[i] == self._known_order[rank]
         for i in range(number, rank, -1):
-            self._met_order[i] = self._met_order[i - 1]
-        self._met_order[rank] = number
+            self._known_order[i] = self._known_order[i - 1]
+        self._known_order[rank] = number
         if number:
             at = max(rank - 1, 0)
             beside = min(at, self._n_problems - 1)
@@ -420,10 +420,10 @@ cdef class ReductionLearner(Learner):
         self._n_classes = number
         self._n_problems = max(self._n_problems - 1, 0)
         if self._reduction == ORDINAL:
-            while self._met_order[rank] != number:
+            while self._known_order[rank] != number:
                 rank += 1
             for i in range(rank, number):
-                self._met_order[i] = self._met_order[i + 1]
+                self._known_order[i] = self._known_order[i + 1]
             for i in range(max(min(rank, self._n_problems) - 1, 0), self._n_problems):  # of two that are the same
                 self._problems[i] = self._problems[i + 1]
 
@@ -435,7 +435,7 @@ cdef class ReductionLearner(Learner):
             self._signs[i] = -1.0
         if self._shares_weights():
             rank = 0
-            while self._met_order[rank] != classes[0]:
+            while self._known_order[rank] != classes[0]:
                 self._signs[rank] = 1.0
                 rank += 1
         else:
@@ -500,7 +500,7 @@ cdef class ReductionLearner(Learner):
             return
         if self._reduction == ORDINAL:
             for i in range(self._n_problems - 1, -1, -1):
-                n += self._class_counts[self._met_order[i + 1]]
+                n += self._class_counts[self._known_order[i + 1]]
                 self._odds[i] = (n + smoothing) / (max(self._n_examples - n, 0.0) + smoothing)
         else:
             for i in range(self._n_classes):

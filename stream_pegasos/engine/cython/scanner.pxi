@@ -6,7 +6,7 @@ cdef enum:
 cdef Py_ssize_t N_CLASSES_KNOWN = 0  # characters whose classes are in the table
 
 
-cdef inline Py_ssize_t classes_met(text):
+cdef inline Py_ssize_t known_classes(text):
     """Up to where a text may have characters."""
     cdef int kind = PyUnicode_KIND(text)
     return 0x100 if kind == 1 else 0x10000 if kind == 2 else SP_END_OF_TABLE
@@ -20,7 +20,7 @@ cdef bint needs_python(text):
     cdef uint32_t c
     if PyUnicode_IS_ASCII(text):
         return False
-    if N_CLASSES_KNOWN < classes_met(text):
+    if N_CLASSES_KNOWN < known_classes(text):
         return True
     kind, data = PyUnicode_KIND(text), PyUnicode_DATA(text)
     if kind == 1:
@@ -35,7 +35,7 @@ cdef bint needs_python(text):
 cdef composed(text):
     """The text with its letters in one, and all of its characters known."""
     global N_CLASSES_KNOWN
-    cdef Py_ssize_t begin = N_CLASSES_KNOWN, end = classes_met(text)
+    cdef Py_ssize_t begin = N_CLASSES_KNOWN, end = known_classes(text)
     cdef bytes found
     if begin < end:
         found = characters.classes_of(begin, end)

@@ -214,7 +214,7 @@ cdef class ParallelPrediction(WorkerPool):
         cdef list helpers = leader._helpers()
         self._make_blocks(len(helpers) + 1)
         try:
-            self._start(leader, helpers, [learner._twin() for _ in helpers])
+            self._start(leader, helpers, [learner._view() for _ in helpers])
             with nogil:
                 self._work(CALLER, leader, leader, learner)
         finally:

@@ -30,12 +30,12 @@ cdef class WeightDict:
     cdef readonly bint average
     # During a loop over a matrix, v and u of the only column by column of the matrix, then those of the intercept; ahead
     # of the table.
-    cdef double* _spread
-    cdef double* _spread_sums
-    cdef Py_ssize_t _n_spread
+    cdef double* _by_column
+    cdef double* _sums_by_column
+    cdef Py_ssize_t _n_by_column
     cdef Py_ssize_t* _positions  # where in the table each feature of the current example is
     cdef Py_ssize_t _positions_capacity
-    cdef bint _is_twin  # of other weights, in whose memory it looks, but for the line above
+    cdef bint _is_view  # of other weights, in whose memory it looks, but for the line above
     cdef Guard _guard
 
     def __init__(self, bint average=False, Py_ssize_t n_columns=1):
@@ -48,11 +48,11 @@ cdef class WeightDict:
 
     def __dealloc__(self):
         free(self._positions)
-        if not self._is_twin:
+        if not self._is_view:
             free_table(&self._table)
             free(self._columns)
-            free(self._spread)
-            free(self._spread_sums)
+            free(self._by_column)
+            free(self._sums_by_column)
 
     def __len__(self):
         return self._table.n
@@ -149,12 +149,12 @@ cdef class WeightDict:
         if self.average:
             numbers[:, self._width : self._width + self.n_columns] = state["sums"]
 
-    cdef WeightDict _twin(self):
-        cdef WeightDict twin = WeightDict.__new__(WeightDict)
-        twin._is_twin, twin._guard, twin.average = True, self._guard, self.average
-        twin._table, twin._columns = self._table, self._columns
-        twin.n_columns, twin._width = self.n_columns, self._width
-        return twin
+    cdef WeightDict _view(self):
+        cdef WeightDict view = WeightDict.__new__(WeightDict)
+        view._is_view, view._guard, view.average = True, self._guard, self.average
+        view._table, view._columns = self._table, self._columns
+        view.n_columns, view._width = self.n_columns, self._width
+        return view
 
     cdef bint _has(self, uint64_t h) noexcept nogil:
         return find(&self._table, h) != 0
@@ -276,16 +276,16 @@ cdef class WeightDict:
         cdef double squares = its.squares, b = its.sums_scale, old, new
         cdef double step = coefficient * e.factor / (divisor * its.scale)
         cdef double* record
-        cdef double* spread = self._spread
-        cdef double* spread_sums = self._spread_sums
-        if spread != NULL:
+        cdef double* by_column = self._by_column
+        cdef double* sums_by_column = self._sums_by_column
+        if by_column != NULL:
             for i in range(e.n):
-                old = spread[e.hashes[i]]
+                old = by_column[e.hashes[i]]
                 new = old + step * e.values[i]
-                spread[e.hashes[i]] = new
+                by_column[e.hashes[i]] = new
                 squares += (new - old) * (new + old)
                 if behind:
-                    spread_sums[e.hashes[i]] += b * (step * e.values[i])
+                    sums_by_column[e.hashes[i]] += b * (step * e.values[i])
             its.squares = squares
             return
         for i in range(e.n):
@@ -302,48 +302,48 @@ cdef class WeightDict:
 
     # The weights by column of a matrix
 
-    cdef int _spread_out(self, Py_ssize_t n_columns) noexcept nogil:
+    cdef int _begin_by_column(self, Py_ssize_t n_columns) noexcept nogil:
         cdef Py_ssize_t i, column
         cdef int64_t key
-        self._spread = <double*> calloc(n_columns + 1, sizeof(double))
-        self._spread_sums = <double*> calloc(n_columns + 1 if self.average else 1, sizeof(double))
-        if self._spread == NULL or self._spread_sums == NULL or make_room(&self._table, n_columns + 1) < 0:
-            self._drop_spread()  # without room for what is gathered in at the end
+        self._by_column = <double*> calloc(n_columns + 1, sizeof(double))
+        self._sums_by_column = <double*> calloc(n_columns + 1 if self.average else 1, sizeof(double))
+        if self._by_column == NULL or self._sums_by_column == NULL or make_room(&self._table, n_columns + 1) < 0:
+            self._drop_by_column()  # without room for what is gathered in at the end
             return -1
-        self._n_spread = n_columns
+        self._n_by_column = n_columns
         for i in range(1, self._table.n + 1):
-            if self._is_spread(hash_at(&self._table, i)):
+            if self._stands_by_column(hash_at(&self._table, i)):
                 key = <int64_t> (hash_at(&self._table, i) * INVERSE_MULTIPLIER)
                 column = n_columns if key < 0 else key
-                self._spread[column] = numbers_at(&self._table, i)[0]
+                self._by_column[column] = numbers_at(&self._table, i)[0]
                 if self.average:
-                    self._spread_sums[column] = numbers_at(&self._table, i)[1]
+                    self._sums_by_column[column] = numbers_at(&self._table, i)[1]
         return 0
 
-    cdef void _drop_spread(self) noexcept nogil:
-        free(self._spread)
-        free(self._spread_sums)
-        self._spread = self._spread_sums = NULL
+    cdef void _drop_by_column(self) noexcept nogil:
+        free(self._by_column)
+        free(self._sums_by_column)
+        self._by_column = self._sums_by_column = NULL
 
-    cdef bint _is_spread(self, uint64_t h) noexcept nogil:
-        return h == INTERCEPT_HASH or 0 <= <int64_t> (h * INVERSE_MULTIPLIER) < self._n_spread
+    cdef bint _stands_by_column(self, uint64_t h) noexcept nogil:
+        return h == INTERCEPT_HASH or 0 <= <int64_t> (h * INVERSE_MULTIPLIER) < self._n_by_column
 
-    cdef int _gather_in(self) noexcept nogil:
+    cdef int _end_by_column(self) noexcept nogil:
         cdef Py_ssize_t column, position
         cdef uint64_t h
         cdef int status = 0
-        for column in range(self._n_spread + 1):
-            h = hash_key(column) if column < self._n_spread else INTERCEPT_HASH
-            if self._spread[column] == 0.0 and not self._has(h):
+        for column in range(self._n_by_column + 1):
+            h = hash_key(column) if column < self._n_by_column else INTERCEPT_HASH
+            if self._by_column[column] == 0.0 and not self._has(h):
                 continue
             position = place_for(&self._table, h)
             if position < 0:
                 status = -1
                 break
-            numbers_at(&self._table, position)[0] = self._spread[column]
+            numbers_at(&self._table, position)[0] = self._by_column[column]
             if self.average:
-                numbers_at(&self._table, position)[1] = self._spread_sums[column]
-        self._drop_spread()
+                numbers_at(&self._table, position)[1] = self._sums_by_column[column]
+        self._drop_by_column()
         return status
 
     # All weights at once
@@ -363,18 +363,18 @@ cdef class WeightDict:
             clear(&self._table)
             if self._positions != NULL:
                 memset(self._positions, 0, self._positions_capacity * sizeof(Py_ssize_t))
-        if self._spread != NULL:
-            for i in range(self._n_spread + 1):
+        if self._by_column != NULL:
+            for i in range(self._n_by_column + 1):
                 if self.average:
-                    self._spread_sums[i] -= its.sums_scale * self._spread[i]
-                self._spread[i] *= a
-                its.squares += self._spread[i] * self._spread[i]
+                    self._sums_by_column[i] -= its.sums_scale * self._by_column[i]
+                self._by_column[i] *= a
+                its.squares += self._by_column[i] * self._by_column[i]
         for i in range(1, self._table.n + 1):
             record = numbers_at(&self._table, i)
             if self.average:
                 record[self._width + c] -= its.sums_scale * record[c]
             record[c] *= a
-            if self._spread == NULL or not self._is_spread(hash_at(&self._table, i)):
+            if self._by_column == NULL or not self._stands_by_column(hash_at(&self._table, i)):
                 its.squares += record[c] * record[c]
         its.sums_scale = 0.0
 

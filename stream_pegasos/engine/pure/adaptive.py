@@ -119,7 +119,7 @@ class AdaptiveLearner(ScaledLearner):
         self._shares_weights = reduction in OF_ONE_WEIGHT
         n = 0 if self.several else 2  # two classes have both columns from the first on
         self._unknown = Feature(0.0, 0.0, np.arange(n), np.zeros((3, n)))
-        self._met_order: list[int] = [*range(n)]  # the classes met, in order
+        self._known_order: list[int] = [*range(n)]  # the classes met, in order
 
     @property
     def n_iterations(self) -> int:
@@ -167,8 +167,8 @@ class AdaptiveLearner(ScaledLearner):
             return np.array(np.log(counts[:, 1] + smoothing) - np.log(counts[:, 0] + smoothing))
         n_above = self._class_counts
         if self._is_ordinal:  # the counts of the classes above each problem
-            counts = counts[:, self._met_order[:0:-1]].cumsum(axis=1)
-            n_above = n_above[self._met_order[:0:-1]].cumsum()
+            counts = counts[:, self._known_order[:0:-1]].cumsum(axis=1)
+            n_above = n_above[self._known_order[:0:-1]].cumsum()
         odds = (counts + smoothing) / (np.maximum(totals[:, np.newaxis] - counts, 0.0) + smoothing)
         n_odds = (n_above + smoothing) / (np.maximum(self._n_examples - n_above, 0.0) + smoothing)
         ratios = np.log(odds / n_odds)
@@ -184,7 +184,7 @@ class AdaptiveLearner(ScaledLearner):
             return max(self.n_columns, int(self.sets[1].max(initial=-1)) + 1)
         return super()._n_classes_for(y)
 
-    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
+    def _find_margins(self, encoder: Encoder, row: Row) -> ScoredExample:
         """Score an example; its `values` are the scaled values and the margins without offsets and vectors."""
         values, weights = self._values_and_weights(row)
         margins = (values[:, np.newaxis] * weights).sum(axis=0) + self._base + self._problem_scaling * self._problems[0]
@@ -204,11 +204,11 @@ class AdaptiveLearner(ScaledLearner):
             predicting = log_odds / slope
         else:
             log_odds, predicting = slope * margins + offsets, self._predicting(margins)
-        return logarithms(log_odds.tolist(), self._met_order) if self._is_ordinal else predicting.tolist()
+        return logarithms(log_odds.tolist(), self._known_order) if self._is_ordinal else predicting.tolist()
 
-    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
         """Learn an example, and return whether there was a step."""
-        values, margins = met.values
+        values, margins = scored.values
         n_known, classes = self._problems.shape[1], self._classes_of(y)
         for number in range(len(self._class_counts), max(classes, default=-1) + 1):
             margins = self._add_class(number, margins)
@@ -221,10 +221,10 @@ class AdaptiveLearner(ScaledLearner):
         rate = self.learning_rate
         if self.several:
             rate *= math.sqrt(2.0 * min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE))
-        confidence_in = self._learn_vector(met.row.vector, margins, holds, n_known, weight)
+        confidence_in = self._learn_vector(scored.row.vector, margins, holds, n_known, weight)
         self._calibrate(margins, holds, classes, min(weight, LARGEST_LESSON), confidence_in)
         if is_near.any():
-            self._take_step(met.row, values, gradients, classes, weight * self._evidence, rate)
+            self._take_step(scored.row, values, gradients, classes, weight * self._evidence, rate)
         self._n_iterations += 1
         self._evidence *= self._growth
         if self._dense is not None and self.half_life:
@@ -247,14 +247,14 @@ class AdaptiveLearner(ScaledLearner):
         if not self._is_ordinal:
             self._problems = np.hstack([self._problems, np.zeros((len(OF_PROBLEM), 1))])
             return np.append(margins + (self._base - before), self._base)
-        rows = with_class(np.vstack([self._problems, margins]), self._met_order, self.order.tolist(), number)
+        rows = with_class(np.vstack([self._problems, margins]), self._known_order, self.order.tolist(), number)
         self._problems = rows[:-1]
         return rows[-1]  # type: ignore[no-any-return]
 
     def _holds(self, classes: list[int]) -> NDArray[np.bool_]:
         """Whether the example is positive in each problem."""
         if self._shares_weights:
-            return np.arange(self._problems.shape[1]) < self._met_order.index(classes[0])
+            return np.arange(self._problems.shape[1]) < self._known_order.index(classes[0])
         return np.isin(np.arange(self.n_columns), classes)
 
     def _slopes(self, agreements: Floats) -> Floats:
@@ -284,7 +284,7 @@ class AdaptiveLearner(ScaledLearner):
         weight = min(weight, LARGEST_LESSON)
         if len(of_features) == n_known or self._reduction == "multilabel":
             dense.learn_joint(of_features[:n_known], of_vector[:n_known], holds[:n_known], weight)
-        dense.learn(vector, x, of_features, holds, self._met_order, weight)
+        dense.learn(vector, x, of_features, holds, self._known_order, weight)
         return joined
 
     def _calibrate(
@@ -410,7 +410,7 @@ class AdaptiveLearner(ScaledLearner):
             "class_counts": self._class_counts.copy(),
             "n_examples": self._n_examples,
             **rest,
-            **({"order": np.array(self._met_order, np.int64)} if self._is_ordinal else {}),
+            **({"order": np.array(self._known_order, np.int64)} if self._is_ordinal else {}),
         }
 
     @staticmethod
@@ -438,6 +438,6 @@ class AdaptiveLearner(ScaledLearner):
         self._problems = np.array([state[name] for name in OF_PROBLEM])
         self._class_counts, self._n_examples = state["class_counts"].copy(), state["n_examples"]
         if self._is_ordinal:
-            self._met_order = state["order"].tolist()
-            if len(self.order) < len(self._met_order):  # a longer one has classes to come
-                self.order = np.array(self._met_order, np.int64)
+            self._known_order = state["order"].tolist()
+            if len(self.order) < len(self._known_order):  # a longer one has classes to come
+                self.order = np.array(self._known_order, np.int64)

@@ -163,7 +163,7 @@ class Calibration:
 
 @dataclass(slots=True)
 class ScoredExample:
-    """An example as a rule meets it."""
+    """An example with its margins."""
 
     row: Row
     margins: list[float]  # those that predict, of each column
@@ -179,7 +179,7 @@ class Learner:
     """
 
     kinds: ClassVar[dict[str, type[Learner]]] = {}  # all learners, by name
-    meets_unknown: ClassVar[bool] = False  # whether unknown features count, so that a prediction numbers their names
+    counts_unknown: ClassVar[bool] = False  # whether unknown features count, so that a prediction numbers their names
     declaration: Declaration
     max_features: int  # 0 for no limit
     several = False  # whether each class has a column; a rule of one column takes y as −1 or 1
@@ -245,10 +245,10 @@ class Learner:
         """The weights of features, a row for each key; 0 for unknown ones."""
         raise NotImplementedError
 
-    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
+    def _find_margins(self, encoder: Encoder, row: Row) -> ScoredExample:
         raise NotImplementedError
 
-    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
         """Learn the example, and return whether its features are kept."""
         raise NotImplementedError
 
@@ -284,18 +284,18 @@ class Learner:
     def margins(self, encoder: Encoder, x: Any) -> list[float] | NDArray[np.float64]:
         """The margins of an example, by class; an array where there are several columns."""
         with self._alone():
-            met = self._met(encoder, encoder.row(x, self.meets_unknown))
-            if self.meets_unknown:
+            scored = self._scored(encoder, encoder.row(x, self.counts_unknown))
+            if self.counts_unknown:
                 encoder.forget_newest()
-        return np.array(met.margins, np.float64) if self.several else self._of_classes(met)
+        return np.array(scored.margins, np.float64) if self.several else self._of_classes(scored)
 
     def predict(self, encoder: Encoder, x: Any) -> int:
         """The class with the largest margin; −1 where there is none."""
         margins = self.margins(encoder, x)
         return int(np.argmax(margins)) if len(margins) and max(margins) > -math.inf else -1
 
-    def _of_classes(self, met: ScoredExample) -> list[float]:
-        return met.margins if self.several else [0.0 - met.margins[0], met.margins[0]]
+    def _of_classes(self, scored: ScoredExample) -> list[float]:
+        return scored.margins if self.several else [0.0 - scored.margins[0], scored.margins[0]]
 
     def _by_class(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """The numbers of classes, given those of columns in the last dimension."""
@@ -309,7 +309,7 @@ class Learner:
         """Learn one example, and return whether the encoder should forget names."""
         row = encoder.row(x, True)
         with self._alone():
-            self._learn_met(encoder, row, self._met(encoder, row), y, weight)
+            self._learn_scored(encoder, row, self._scored(encoder, row), y, weight)
         return encoder.is_crowded(self.n_held)
 
     def predict_learn_many(
@@ -327,18 +327,18 @@ class Learner:
         n_classes = self._n_classes_for(y)
         margins: list[list[float]] = []
         calibrated: list[tuple[float, ...]] = []
-        rows = encoder.rows(X, y is not None or self.meets_unknown)
+        rows = encoder.rows(X, y is not None or self.counts_unknown)
         with self._alone():
             for i, row in enumerate(rows):
-                met = self._met(encoder, row)
-                of_classes = self._of_classes(met)
+                scored = self._scored(encoder, row)
+                of_classes = self._of_classes(scored)
                 calibrated.append(self.calibrated)
                 margins.append([*of_classes, *[-math.inf] * (n_classes - len(of_classes))])
                 if y is None:
-                    if self.meets_unknown:
+                    if self.counts_unknown:
                         encoder.forget_newest()
                     continue
-                self._learn_met(encoder, row, met, float(y[i]), 1.0 if weights is None else float(weights[i]))
+                self._learn_scored(encoder, row, scored, float(y[i]), 1.0 if weights is None else float(weights[i]))
                 if 0 < self.max_features < len(self) or encoder.is_crowded(self.n_held):
                     break
         n = len(margins)
@@ -350,26 +350,26 @@ class Learner:
             found.append(scores)
         return scores
 
-    def _met(self, encoder: Encoder, row: Row) -> ScoredExample:
+    def _scored(self, encoder: Encoder, row: Row) -> ScoredExample:
         """The scored example; if the rule fails, the encoder forgets the example's new names."""
         try:
-            return self._meet(encoder, row)
+            return self._find_margins(encoder, row)
         except BaseException:
-            if self.meets_unknown:
+            if self.counts_unknown:
                 encoder.forget_newest()
             raise
 
-    def _learn_met(self, encoder: Encoder, row: Row, met: ScoredExample, y: float, weight: float) -> None:
+    def _learn_scored(self, encoder: Encoder, row: Row, scored: ScoredExample, y: float, weight: float) -> None:
         """Learn an example; one of weight 0 moves nothing, counts nowhere and leaves no name."""
         if weight and not self.several:
             if y not in (0.0, 1.0, 2.0):
                 raise IndexError("y is the number of no class")
             if y == 2.0:
                 self.grow()
-                met = self._met(encoder, row)
+                scored = self._scored(encoder, row)
             else:
                 y = 2.0 * y - 1.0
-        if not (weight and self._learn(encoder, met, y, weight)):
+        if not (weight and self._learn(encoder, scored, y, weight)):
             encoder.forget_newest()
 
     def _n_classes_for(self, y: NDArray[np.float64] | None) -> int:

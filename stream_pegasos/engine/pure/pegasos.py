@@ -176,23 +176,26 @@ class PegasosLearner(Learner):
             column.n_iterations, column.n_buffered = self._columns[0].n_iterations, self._columns[0].n_buffered
         self._columns.append(column)
 
-    def _meet(self, encoder: Encoder, row: Row) -> ScoredExample:
+    def _find_margins(self, encoder: Encoder, row: Row) -> ScoredExample:
         row = with_intercept(row, self.intercept_scaling)
         return ScoredExample(row, [column.predict(row) for column in self._columns])
 
-    def _learn(self, encoder: Encoder, met: ScoredExample, y: float, weight: float) -> bool:
+    def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
         if self.several and y == self.n_columns:
             self.add_column()
-            met.margins.append(0.0)
+            scored.margins.append(0.0)
         if self.several:
-            self.calibration.learn_class(met.margins, int(y), min(weight, LARGEST_LESSON))
+            self.calibration.learn_class(scored.margins, int(y), min(weight, LARGEST_LESSON))
         else:
-            self.calibration.learn(met.margins[0], y, min(weight, LARGEST_LESSON))
+            self.calibration.learn(scored.margins[0], y, min(weight, LARGEST_LESSON))
         violators = [
-            [(key, sign * weight * met.row.factor * x) for key, x in zip(met.row.keys, met.row.values, strict=True)]
+            [
+                (key, sign * weight * scored.row.factor * x)
+                for key, x in zip(scored.row.keys, scored.row.values, strict=True)
+            ]
             if sign
             else []
-            for sign in self._violated(met.row, y)
+            for sign in self._violated(scored.row, y)
         ]
         if self.batch_size == 1:
             self.step([Batch(*each, 1) for each in zip(self._columns, violators, strict=True)])

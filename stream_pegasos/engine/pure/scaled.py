@@ -19,7 +19,7 @@ from stream_pegasos.engine.pure.weights import Row
 class ScaledLearner(Learner, is_rule=False):
     """Each feature has a scale; the margin is Σ weight · scale · x / ‖scale · x‖ + intercept."""
 
-    meets_unknown = True
+    counts_unknown = True
     _features: dict[int, Any]
     _dense: DenseBlock | None = None  # made when the first vector is learned
 
