@@ -53,8 +53,9 @@ class RecordError(ValueError):
 
 
 def unreadable(error: ValueError, line: int = 0, id: Any = None) -> Example:
-    """The example in the place of a record that cannot be read."""
-    return Example("", None, 1.0, line, getattr(error, "id", id), str(error))
+    """The example in the place of a record that cannot be read, with its own id if that could be read."""
+    own = getattr(error, "id", None)
+    return Example("", None, 1.0, line, id if own is None else own, str(error))
 
 
 class StreamError(ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stream_pegasos.common.display import one_line
@@ -19,23 +19,21 @@ def parsed_fields(record: Any, options: ReadOptions) -> Parsed:
     """Read message, label, weight and id; a `RecordError` if the message or the label cannot be read."""
     id = _id(record, options.id_field)
     try:
-        message = message_of_fields(record, options.fields) if options.fields else record.get(options.text_field)
-        if options.on_unread_field is not None:
-            options.report_unread(record)
-        if not options.fields and type(message) is not str:
-            message = _nested_text(record, options.text_field)
-        return message, _label(record, options), 1.0, id
+        message: Any = ""
+        if not options.are_labels:
+            name, fields = options.message_fields[0], options.fields
+            message = message_of_fields(record, fields) if fields else record.get(name)
+            if options.on_unread_field is not None:
+                options.report_unread(record)
+            if not fields and type(message) is not str:
+                message = _nested_text(record, name)
+        label = _label(record, options)
+        if label is None and options.are_labels:
+            is_absent = value_of(record, options.label_field) is ABSENT
+            raise ValueError(f"{'no' if is_absent else 'no label in the'} field {options.label_field!r}")
+        return message, label, 1.0, id
     except ValueError as error:
         raise RecordError(str(error), id) from None
-
-
-def parsed_label(record: Any, options: ReadOptions) -> Parsed:
-    """Read a record that holds an id, and the label of the message with this id."""
-    id, label = _id(record, options.id_field), _label(record, options)
-    if label is None:
-        is_absent = value_of(record, options.label_field) is ABSENT
-        raise RecordError(f"{'no' if is_absent else 'no label in the'} field {options.label_field!r}", id)
-    return "", label, 1.0, id
 
 
 def _id(record: Any, field: str) -> Any:
@@ -61,6 +59,17 @@ def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
     if not message:
         raise ValueError(_no_field(record, *names))
     return message
+
+
+def columns_to_read(options: ReadOptions, has: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    """The fields that every record needs, and all that are read, where records are rows of columns."""
+    needed = [name for name in options.fields if has(name)] or [options.message_fields[0]]
+    if not options.unlabelled:
+        needed.append(options.label_field)
+    others = [name for name in (options.label_field, options.id_field) if has(name)]
+    if options.id_field != "id":
+        others.append(options.id_field)
+    return needed, [*dict.fromkeys([*needed, *others])]
 
 
 def _nested_text(record: dict[str, Any], field: str) -> str:

@@ -7,13 +7,13 @@ import os
 import re
 import socket
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any
 
 from stream_pegasos.streams.example import LabelFormat, StreamError
-from stream_pegasos.streams.options import ONE_LABEL, ReadKeywords, ReadOptions
-from stream_pegasos.streams.readers import format_of
+from stream_pegasos.streams.lines import Parser
+from stream_pegasos.streams.options import TABLE, ReadOptions
+from stream_pegasos.streams.readers import format_of, line_parser
 from stream_pegasos.streams.sources import (
-    NO_LINES,
     Address,
     OnBad,
     OnEvent,
@@ -21,7 +21,6 @@ from stream_pegasos.streams.sources import (
     Sink,
     Source,
     parse_address,
-    record_parser,
     stdin_hint,
 )
 
@@ -29,14 +28,15 @@ from stream_pegasos.streams.sources import (
 def open_source(
     address: str | os.PathLike[str],
     position: Any = None,
+    options: ReadOptions | None = None,
     *,
     follow: bool = True,
     labels: bool = False,
-    written: LabelFormat = ONE_LABEL,
+    written: LabelFormat | None = None,
     whole_lines: bool = False,
     on_bad: OnBad | None = None,
     on_event: OnEvent | None = None,
-    **options: Unpack[ReadKeywords],
+    **given: Any,
 ) -> Source:
     """Open a stream to follow it.
 
@@ -56,12 +56,15 @@ def open_source(
         The position of a batch, to go on after it. Without one, a file is read from its beginning, and
         a topic or stream from where its group is, or else from its beginning. A position is valid only
         for the same server; `of_any_server(position)` also for another.
+    options
+        How it is read; the defaults if it is `None`. The format is jsonl by default for Kafka and standard input;
+        entries of Redis have fields in place of a format.
     follow
         Whether to wait for more at the end of what is there.
     labels
-        Whether the records are labels, each with the id of its message.
+        Whether the records are labels, each with the id of its message: `are_labels` of `ReadOptions`.
     written
-        How labels are written: `labels` of `read`.
+        How labels are written: `labels` of `ReadOptions`.
     whole_lines
         Whether a last line without a line end is left unread, even without `follow`. A later run from the position then
         reads the whole line.
@@ -70,9 +73,8 @@ def open_source(
         that cannot be read. Without it such a record raises.
     on_event
         Called with what an operator should know: rotation, outages, lost messages.
-    **options
-        `format`, `text_field` and the other options of `read`. The format is jsonl by default for Kafka and standard
-        input; entries of Redis have fields in place of a format. `on_lines_of_text` is for standard input.
+    **given
+        Other fields of `ReadOptions` that differ from the options.
 
     Raises
     ------
@@ -101,22 +103,17 @@ def open_source(
     (['win a prize'], ['see you'])
 
     """
-    asked = ReadOptions(labels=written, unlabelled=True, **options)
-    reporter = Reporter(on_bad, on_event, asked.unreadable)
-    return open_as(os.fspath(address), position, asked, reporter, follow, labels, whole_lines)
-
-
-def open_as(
-    address: str, position: Any, options: ReadOptions, reporter: Reporter, follow: bool, labels: bool, whole_lines: bool
-) -> Source:
-    """Open what `open_source` opens, with these options."""
+    given |= {"labels": written} if written is not None else {}
+    options = replace(options or ReadOptions(), unlabelled=True, **given)
+    options = replace(options, are_labels=labels or options.are_labels)
+    address, reporter = os.fspath(address), Reporter(on_bad, on_event)
     server = parse_address(address) if "://" in address else None
     if options.format is None:
         options = replace(options, format="jsonl" if server else format_of(address))
     elif server is not None and server.scheme != "kafka":
         raise StreamError(f"format {options.format!r} does not fit a Redis stream, whose entries have fields")
     if address == "-":
-        if labels:
+        if options.are_labels:
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
         from stream_pegasos.streams.stdin import StandardInput
 
@@ -124,27 +121,38 @@ def open_as(
     if server is None:
         from stream_pegasos.streams.file import FollowedFile
 
-        hint = stdin_hint(address, str(options.format))
-        if options.format == "mail":
-            raise StreamError(f"{address} is mail, which predict and train read to its end; to go on, {hint}")
-        if options.format in NO_LINES and not labels:
-            raise StreamError(
-                f"{address} is {options.format}, whose records are no single lines, and cannot be followed: {hint}"
-            )
-        if not options.decoder.has_lines:
-            raise StreamError(
-                f"{address} is {options.encoding}, whose lines are found only after decoding, and cannot be followed: "
-                f"{hint}"
-            )
-        parse = record_parser(options, labels, "a growing file")
-        return FollowedFile(address, position, parse, follow, reporter, whole_lines)
+        _check_can_be_followed(address, options)
+        parse = _line_parser(options, "a growing file")
+        return FollowedFile(address, position, options, parse, follow, reporter, whole_lines)
     if server.scheme == "kafka":
         from stream_pegasos.streams.kafka import KafkaSource
 
-        return KafkaSource(server, position, record_parser(options, labels, "a Kafka topic"), follow, reporter)
+        return KafkaSource(server, position, options, _line_parser(options, "a Kafka topic"), follow, reporter)
     from stream_pegasos.streams.redis import RedisSource
 
-    return RedisSource(server, position, options, labels, follow, reporter)
+    return RedisSource(server, position, options, follow, reporter)
+
+
+def _check_can_be_followed(path: str, options: ReadOptions) -> None:
+    hint = stdin_hint(path, str(options.format))
+    if options.format == "mail":
+        raise StreamError(f"{path} is mail, which predict and train read to its end; to go on, {hint}")
+    fault = ""
+    if not TABLE[str(options.format)].has_lines and not options.are_labels:
+        fault = f"{options.format}, whose records are no single lines"
+    elif not options.decoder.has_lines:
+        fault = f"{options.encoding}, whose lines are found only after decoding"
+    if fault:
+        raise StreamError(f"{path} is {fault}, and cannot be followed: {hint}")
+
+
+def _line_parser(options: ReadOptions, what: str) -> Parser:
+    """The parser of single records; a StreamError unless those of the format are lines."""
+    if options.are_labels and options.format != "jsonl":
+        raise StreamError(f"labels come as jsonl, not as {options.format}")
+    if not TABLE[str(options.format)].has_lines:
+        raise StreamError(f"{what} cannot be {options.format}, whose records are no single lines")
+    return line_parser(options, options.decoder)
 
 
 def open_sink(address: str) -> Sink:

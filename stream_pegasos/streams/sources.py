@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stream_pegasos.features.message import grouped, size_of
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.streams.example import Example, RecordError, StreamError, Truth
+from stream_pegasos.streams.example import Example, StreamError, Truth, unreadable
+from stream_pegasos.streams.lines import Parser, example_of
 from stream_pegasos.streams.options import ReadOptions
-from stream_pegasos.streams.readers import line_parser
 
 LARGEST_BATCH = 512
-NO_LINES = ("csv", "tsv", "parquet", "mail")  # formats whose records are no single lines
 _LARGEST_TEXT = 1 << 20  # characters of a batch, roughly
 
 OnBad = Callable[[str, str], None]
 OnEvent = Callable[[str], None]
-RecordParser = Callable[[bytes, int, Any], Example | None]
 
 
 class Batch(NamedTuple):
@@ -185,26 +184,16 @@ def parse_address(address: str) -> Address:
 
 
 class Reporter:
-    """Reports bad records and events; an outage is reported when it begins and when it ends.
+    """Reports bad records and events; an outage is reported when it begins and when it ends."""
 
-    With `unreadable` the stream yields a bad record, too, with its fault.
-    """
-
-    def __init__(self, on_bad: OnBad | None, on_event: OnEvent | None, unreadable: bool = False) -> None:
+    def __init__(self, on_bad: OnBad | None, on_event: OnEvent | None) -> None:
         self._on_bad, self._on_event = on_bad, on_event
-        self.unreadable = unreadable
         self._down: set[str] = set()
 
     def bad(self, name: str, where: str, reason: str) -> None:
         if self._on_bad is None:
             raise StreamError(f"{name}: {where}: {reason}")
         self._on_bad(where, reason)
-
-    def bad_record(self, name: str, where: str, record: Example) -> Example | None:
-        """Report a bad record; return it if the stream yields it."""
-        assert record.fault is not None
-        self.bad(name, where, record.fault)
-        return record if self.unreadable else None
 
     def event(self, text: str) -> None:
         if self._on_event is not None:
@@ -224,32 +213,80 @@ class Reporter:
         return what in self._down
 
 
-def record_parser(options: ReadOptions, labels: bool, what: str) -> RecordParser:
-    """Make the parser of records. It takes a record, its line, and the id to use if the record has none.
+class LiveSource(ABC):
+    """What all sources share. A kind of source says how its next records come, and where to go on after them.
 
-    The parser returns `None` for a blank record, and raises a ValueError for a bad one.
+    Parameters
+    ----------
+    name
+        What people call it.
+    options
+        How records are read.
+    reporter
+        What takes bad records and events.
+    follow
+        Whether to wait for more at the end.
     """
-    if labels and options.format != "jsonl":
-        raise StreamError(f"labels come as jsonl, not as {options.format}")
-    if options.format in NO_LINES:
-        raise StreamError(f"{what} cannot be {options.format}, whose records are no single lines")
-    parse = line_parser(options, options.decoder, labels)
 
-    def parse_record(record: bytes, line: int, default_id: Any) -> Example | None:
+    def __init__(self, name: str, options: ReadOptions, reporter: Reporter, follow: bool) -> None:
+        self.name = name
+        self._options, self._reporter, self._follow = options, reporter, follow
+        self._closed = False
+
+    @abstractmethod
+    def next_batch(self) -> Iterable[Example | None] | None:
+        """The next records, some or none; `None` at the end. A record without an example is `None`."""
+
+    @abstractmethod
+    def snapshot(self) -> Any:
+        """Where to go on after the records that were taken so far, as JSON."""
+
+    def release(self) -> None:
+        """End reading; called once after the last batch."""
+        return
+
+    def batches(self) -> Iterator[Batch]:
         try:
-            parsed = parse(record)
-        except ValueError as error:
-            id = getattr(error, "id", None)
-            raise RecordError(str(error), default_id if id is None else id) from None
-        if parsed is None:
-            return None
-        x, y, w, id = parsed
-        id = default_id if id is None else id
-        if labels and id is None:
-            raise ValueError(f"no field {options.id_field!r}")
-        return Example(x, y, w, line, id)
+            while not self._closed and (records := self.next_batch()) is not None:
+                for batch in batched(records, self.snapshot):
+                    if not self._closed:
+                        yield batch
+                    if self._closed:
+                        return
+        finally:
+            self.release()
 
-    return parse_record
+    def commit(self, position: Any) -> None:
+        """Nothing is to be done unless a server keeps the position."""
+        return
+
+    def close(self) -> None:
+        self._closed = True
+
+    def example(self, record: Any, parse: Parser, where: str, line: int = 0, id: Any = None) -> Example | None:
+        """The example that a record holds. A bad one is reported, and is an example only where the options say so."""
+        example = example_of(record, parse, line, id)
+        if example is not None and example.fault is None and self._options.are_labels and example.id is None:
+            example = unreadable(ValueError(f"no field {self._options.id_field!r}"), line)
+        if example is None or example.fault is None:
+            return example
+        self._reporter.bad(self.name, where, example.fault)
+        return example if self._options.unreadable else None
+
+
+def check_position(position: Any, what: str, is_valid: Callable[[Any], bool]) -> None:
+    """Raise a StreamError unless a position is valid; what has another form makes `is_valid` fail."""
+    try:
+        found = is_valid(position)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        found = False
+    if not found:
+        raise StreamError(f"{position!r} is no position in a {what}")
+
+
+def is_server(server: Any) -> bool:
+    """Whether a position may name this server; `None` is any."""
+    return server is None or isinstance(server, str)
 
 
 def stdin_hint(path: str, format: str = "NAME") -> str:
