@@ -6,7 +6,7 @@
 | formats | `json_lines`, `csv_tsv`, `labelled_text`, `vw_svmlight`, `parquet`, with `fields` of records |
 | mails | `mail`, `mail_folders` |
 | bytes to lines | `chunks`, `compression`, `encoding`, `lines` |
-| live sources and sinks | `sources`, `opening`; `file`, `stdin`, `kafka`, `redis` |
+| live sources and sinks | `sources`, `addresses`, `opening`; `file`, `stdin`, `kafka`, `redis` |
 | late labels; the stream that needs no file | `join`, `synthetic` |
 """
 

@@ -6,6 +6,7 @@ import codecs
 import io
 import os
 import re
+import shlex
 import stat
 import time
 import zlib
@@ -15,9 +16,9 @@ from typing import Any
 from stream_pegasos.streams.compression import EXTENSIONS, compression_of
 from stream_pegasos.streams.encoding import marked_encoding
 from stream_pegasos.streams.example import Example, StreamError
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser
-from stream_pegasos.streams.options import ReadOptions
-from stream_pegasos.streams.sources import LiveSource, Reporter, check_position, stdin_hint
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
+from stream_pegasos.streams.options import TABLE, ReadOptions
+from stream_pegasos.streams.sources import Asked, LiveSource, check_position
 
 _CHUNK = 1 << 20
 _HEAD = 1024  # first bytes, which tell a file from another one with the same inode
@@ -37,25 +38,14 @@ class FollowedFile(LiveSource):
     later, and last with the path. Of files modified at the same time, a larger number or an earlier date comes first.
     """
 
-    def __init__(
-        self,
-        path: str,
-        position: Any,
-        options: ReadOptions,
-        parse: Parser,
-        follow: bool,
-        reporter: Reporter,
-        whole_lines: bool = False,
-    ) -> None:
-        super().__init__(os.path.abspath(path), options, reporter, follow)  # whichever folder a resumed run starts in
-        if path.lower().endswith(_COMPRESSED):
-            raise StreamError(f"{path} is compressed and cannot be followed: {stdin_hint(path)}")
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise StreamError(f"{path} is not a regular file and cannot be followed: {stdin_hint(path)}")
-        if position is not None:
-            check_position(position, "file", _is_position)
-        self._resume: dict[str, Any] | None = position
-        self._parse, self._whole_lines = parse, whole_lines
+    def __init__(self, path: str, asked: Asked) -> None:
+        super().__init__(os.path.abspath(path), asked)  # whichever folder a resumed run starts in
+        _check_can_be_followed(path, asked.options)
+        self._parse = self.line_parser("a growing file")
+        if asked.position is not None:
+            check_position(asked.position, "file", _is_position)
+        self._resume: dict[str, Any] | None = asked.position
+        self._whole_lines = asked.whole_lines
         self._file: io.FileIO | None = None
         self._status: os.stat_result
         self._head = b""
@@ -72,10 +62,10 @@ class FollowedFile(LiveSource):
         except OSError as error:
             if not self._follow:
                 raise
-            self._reporter.down("file", f"waiting for {self.name} ({error.strerror or error})")
+            self.down("file", f"waiting for {self.name} ({error.strerror or error})")
             time.sleep(_INTERVAL)
             return ()
-        self._reporter.up("file", f"{self.name} is there")
+        self.up("file", f"{self.name} is there")
         if chunk:
             return self._examples(self._lines(chunk, False))
         if self._follow and (successor is None or not self._is_done()):
@@ -87,7 +77,7 @@ class FollowedFile(LiveSource):
         if self._n_rest and not self._whole_lines:
             return self._examples(self._lines(chunk, True))
         if self._n_rest:
-            self._reporter.event(f"the last line of {self.name} has no end yet: it is read when it has one")
+            self.event(f"the last line of {self.name} has no end yet: it is read when it has one")
         return None
 
     def _rest_before(self, successor: tuple[str, os.stat_result]) -> Iterator[Example | None]:
@@ -157,7 +147,7 @@ class FollowedFile(LiveSource):
         self._resume = self.snapshot()
         file.close()
         self._file = None
-        self._reporter.event(f"{self.name} was emptied or written anew")
+        self.event(f"{self.name} was emptied or written anew")
         return self._read(self._find())
 
     def _find(self) -> io.FileIO:
@@ -168,11 +158,11 @@ class FollowedFile(LiveSource):
                 for path in (self.name, *(path for path, _ in self._siblings())):
                     if self._open(path, position, by_inode):
                         if path != self.name:
-                            self._reporter.event(f"going on in {path}, line {position['line'] + 1}")
+                            self.event(f"going on in {path}, line {position['line'] + 1}")
                         return self._opened()
         self._open(self.name)
         if position is not None:
-            self._reporter.event(
+            self.event(
                 f"starting at the beginning of {self.name}: the file read before is not there any more, and what came "
                 f"after its line {position['line']} may be lost"
             )
@@ -198,8 +188,7 @@ class FollowedFile(LiveSource):
             return False
         if compression_of(head) or marked_encoding(head):
             file.close()
-            what = marked_encoding(head) or "compressed"
-            raise StreamError(f"{path} is {what} and cannot be followed: {stdin_hint(path)}")
+            raise _not_followed(path, marked_encoding(head) or "compressed")
         if self._file is not None:
             self._file.close()
         self._file, self._status, self._head = file, status, head
@@ -267,7 +256,7 @@ class FollowedFile(LiveSource):
             return False
         if moved:
             where = "the new file" if path == self.name else path
-            self._reporter.event(f"{self.name} was rotated: going on in {where}")
+            self.event(f"{self.name} was rotated: going on in {where}")
         return moved
 
 
@@ -277,6 +266,28 @@ def _is_in(position: dict[str, Any], status: os.stat_result, head: bytes, by_ino
     same_inode = (status.st_ino, status.st_dev) == (position["inode"], position["device"])
     same_head = len(head) >= n and zlib.crc32(head[:n]) == checksum
     return same_head and status.st_size >= position["offset"] and (same_inode if by_inode else n > 0)
+
+
+def _check_can_be_followed(path: str, options: ReadOptions) -> None:
+    format = str(options.format)
+    if format == "mail":
+        raise StreamError(f"{path} is mail, which predict and train read to its end; to go on, {_hint(path, format)}")
+    if not TABLE[format].has_lines and not options.are_labels:
+        raise _not_followed(path, f"{format}, whose records are no single lines,", format)
+    if not options.decoder.has_lines:
+        raise _not_followed(path, f"{options.encoding}, whose lines are found only after decoding,", format)
+    if path.lower().endswith(_COMPRESSED):
+        raise _not_followed(path, "compressed")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise _not_followed(path, "not a regular file")
+
+
+def _not_followed(path: str, what: str, format: str = "NAME") -> StreamError:
+    return StreamError(f"{path} is {what} and cannot be followed: {_hint(path, format)}")
+
+
+def _hint(path: str, format: str) -> str:
+    return f"read it through standard input, stream-pegasos run --format {format} < {shlex.quote(path)}"
 
 
 def _is_position(position: Any) -> bool:

@@ -9,19 +9,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from stream_pegasos.common.extras import missing
+from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.example import Example, Parsed, StreamError
-from stream_pegasos.streams.lines import Parser
-from stream_pegasos.streams.options import ReadOptions
-from stream_pegasos.streams.sources import (
-    LARGEST_BATCH,
-    Address,
-    Answer,
-    LiveSource,
-    Reporter,
-    check_position,
-    check_server,
-    is_server,
-)
+from stream_pegasos.streams.sources import LARGEST_BATCH, Answer, Asked, LiveSource, check_server, place_at_server
 
 try:
     from confluent_kafka import (
@@ -81,13 +71,11 @@ class _Partition:
 class KafkaSource(LiveSource):
     """All partitions of a topic, read by this one reader; a position is the cluster and the next offset of each."""
 
-    def __init__(
-        self, address: Address, position: Any, options: ReadOptions, parse: Parser, follow: bool, reporter: Reporter
-    ) -> None:
-        super().__init__(f"Kafka topic {address.path}", options, reporter, follow)
-        self._topic, self._group, self._parse = address.path, address.options.get("group"), parse
-        server, offsets = _checked(position)
-        self._server = server
+    def __init__(self, address: Address, asked: Asked) -> None:
+        super().__init__(f"Kafka topic {address.path}", asked)
+        self._topic, self._group = address.path, address.options.get("group")
+        self._parse = self.line_parser("a Kafka topic")
+        self._server, offsets = _checked(asked.position)
         self._partitions = {number: _Partition(self._topic, number, offset) for number, offset in offsets.items()}
         self._next_look = 0.0  # for new partitions
         self._failure: KafkaError | None = None
@@ -101,7 +89,7 @@ class KafkaSource(LiveSource):
                 # The client insists on a group; nothing is committed to this one.
                 "group.id": self._group or "stream-pegasos",
                 "enable.auto.commit": False,
-                "enable.partition.eof": not follow,
+                "enable.partition.eof": not asked.follow,
                 # The client then reports an offset that the broker no longer has, and with it the loss.
                 "auto.offset.reset": "error",
                 "error_cb": self._on_error,
@@ -118,7 +106,7 @@ class KafkaSource(LiveSource):
             read = self._read_partitions()
             if not self._follow and read and all(partition.is_at_end for partition in read):
                 return None
-            if self._reporter.is_down("broker") or time.monotonic() >= self._next_look:
+            if self.is_down("broker") or time.monotonic() >= self._next_look:
                 self._find_partitions()
             self._send_commit()
             messages = self._consumer.consume(1, _WAIT)
@@ -151,14 +139,14 @@ class KafkaSource(LiveSource):
             return
         end = time.monotonic() + _COMMIT_TIMEOUT
         self._send_commit()
-        while self._is_committing and not self._reporter.is_down("broker") and time.monotonic() < end:
+        while self._is_committing and not self.is_down("broker") and time.monotonic() < end:
             self._consumer.poll(_WAIT)
             self._send_commit()
         if self._uncommitted or self._is_committing:
-            self._reporter.event(f"{self.name}: the offsets of group {self._group} cannot be stored")
+            self.event(f"{self.name}: the offsets of group {self._group} cannot be stored")
 
     def _send_commit(self) -> None:
-        if self._uncommitted is None or self._is_committing or self._reporter.is_down("broker"):
+        if self._uncommitted is None or self._is_committing or self.is_down("broker"):
             return
         wanted, self._uncommitted = self._uncommitted, None
         offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in wanted.items()]
@@ -209,7 +197,7 @@ class KafkaSource(LiveSource):
         except KafkaException as error:
             self._raise_if_fatal(error.args[0])
             return
-        self._reporter.up("broker", f"{self.name}: the broker can be reached again")
+        self.up("broker", f"{self.name}: the broker can be reached again")
         self._last_error = None
         self._partitions = known
         if new:
@@ -253,7 +241,7 @@ class KafkaSource(LiveSource):
                 except KafkaException as error:
                     self._raise_if_fatal(error.args[0])
                     return
-                self._reporter.event(f"{self.name}: {partition.go_on_at(first)}")
+                self.event(f"{self.name}: {partition.go_on_at(first)}")
         self._assign()
 
     # Errors
@@ -263,7 +251,7 @@ class KafkaSource(LiveSource):
             self._failure = error
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
             reason = self._last_error or error  # the error before says why
-            self._reporter.down("broker", f"{self.name}: the broker cannot be reached ({reason.str()})")
+            self.down("broker", f"{self.name}: the broker cannot be reached ({reason.str()})")
         else:
             self._last_error = error
 
@@ -272,9 +260,9 @@ class KafkaSource(LiveSource):
         error = next((offset.error for offset in offsets if offset.error is not None), error)
         if error is not None:
             text = f"{self.name}: the offsets of group {self._group} cannot be stored ({error.str()})"
-            self._reporter.down("group", text)
+            self.down("group", text)
         else:
-            self._reporter.up("group", f"{self.name}: the offsets of group {self._group} are stored again")
+            self.up("group", f"{self.name}: the offsets of group {self._group} are stored again")
 
     def _raise_if_fatal(self, error: KafkaError) -> None:
         is_refused = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and self._group is not None
@@ -353,12 +341,9 @@ def _text(key: Any) -> str | None:
 
 def _checked(position: Any) -> tuple[str | None, dict[int, int]]:
     """The id of the cluster, if the position names it, and the next offset of each partition."""
-    if position is None:
-        return None, {}
-    check_position(position, "Kafka topic", _is_position)
-    return position["server"], {int(partition): offset for partition, offset in position["offsets"].items()}
+    server, offsets = place_at_server(position, "Kafka topic", "offsets", _are_offsets)
+    return server, {int(partition): offset for partition, offset in (offsets or {}).items()}
 
 
-def _is_position(position: Any) -> bool:
-    offsets = {int(partition): offset for partition, offset in position["offsets"].items()}
-    return is_server(position["server"]) and all(type(offset) is int and offset >= 0 for offset in offsets.values())
+def _are_offsets(offsets: Any) -> bool:
+    return all(int(number) >= 0 and type(offset) is int and offset >= 0 for number, offset in offsets.items())

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import socket
 from dataclasses import replace
 from typing import Any
 
+from stream_pegasos.streams.addresses import PORTS, Address, parse_address
 from stream_pegasos.streams.example import LabelFormat, StreamError
-from stream_pegasos.streams.lines import Parser
-from stream_pegasos.streams.options import TABLE, ReadOptions
-from stream_pegasos.streams.readers import format_of, line_parser
-from stream_pegasos.streams.sources import (
-    Address,
-    OnBad,
-    OnEvent,
-    Reporter,
-    Sink,
-    Source,
-    parse_address,
-    stdin_hint,
-)
+from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.readers import format_of
+from stream_pegasos.streams.sources import Asked, OnBad, OnEvent, Sink, Source
+
+LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
 
 
 def open_source(
@@ -106,53 +98,28 @@ def open_source(
     given |= {"labels": written} if written is not None else {}
     options = replace(options or ReadOptions(), unlabelled=True, **given)
     options = replace(options, are_labels=labels or options.are_labels)
-    address, reporter = os.fspath(address), Reporter(on_bad, on_event)
+    address = os.fspath(address)
     server = parse_address(address) if "://" in address else None
     if options.format is None:
         options = replace(options, format="jsonl" if server else format_of(address))
     elif server is not None and server.scheme != "kafka":
         raise StreamError(f"format {options.format!r} does not fit a Redis stream, whose entries have fields")
+    asked = Asked(position, options, follow, whole_lines, on_bad, on_event)
     if address == "-":
-        if options.are_labels:
-            raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
         from stream_pegasos.streams.stdin import StandardInput
 
-        return StandardInput(options, reporter)
+        return StandardInput(asked)
     if server is None:
         from stream_pegasos.streams.file import FollowedFile
 
-        _check_can_be_followed(address, options)
-        parse = _line_parser(options, "a growing file")
-        return FollowedFile(address, position, options, parse, follow, reporter, whole_lines)
+        return FollowedFile(address, asked)
     if server.scheme == "kafka":
         from stream_pegasos.streams.kafka import KafkaSource
 
-        return KafkaSource(server, position, options, _line_parser(options, "a Kafka topic"), follow, reporter)
+        return KafkaSource(server, asked)
     from stream_pegasos.streams.redis import RedisSource
 
-    return RedisSource(server, position, options, follow, reporter)
-
-
-def _check_can_be_followed(path: str, options: ReadOptions) -> None:
-    hint = stdin_hint(path, str(options.format))
-    if options.format == "mail":
-        raise StreamError(f"{path} is mail, which predict and train read to its end; to go on, {hint}")
-    fault = ""
-    if not TABLE[str(options.format)].has_lines and not options.are_labels:
-        fault = f"{options.format}, whose records are no single lines"
-    elif not options.decoder.has_lines:
-        fault = f"{options.encoding}, whose lines are found only after decoding"
-    if fault:
-        raise StreamError(f"{path} is {fault}, and cannot be followed: {hint}")
-
-
-def _line_parser(options: ReadOptions, what: str) -> Parser:
-    """The parser of single records; a StreamError unless those of the format are lines."""
-    if options.are_labels and options.format != "jsonl":
-        raise StreamError(f"labels come as jsonl, not as {options.format}")
-    if not TABLE[str(options.format)].has_lines:
-        raise StreamError(f"{what} cannot be {options.format}, whose records are no single lines")
-    return line_parser(options, options.decoder)
+    return RedisSource(server, asked)
 
 
 def open_sink(address: str) -> Sink:
@@ -182,10 +149,6 @@ def open_sink(address: str) -> Sink:
     return RedisSink(server)
 
 
-LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
-PORTS = {"kafka": "9092", "redis": "6379", "rediss": "6379"}
-
-
 def is_same_stream(address: str, other: str) -> bool:
     """Whether two addresses name one topic or stream, whatever its server is called: hosts are looked up where the rest
     is the same, and clusters of Kafka are asked for their id.
@@ -210,7 +173,7 @@ def is_same_stream(address: str, other: str) -> bool:
     places = [(each.path, each.integer("db", 0) if "db" in each.options else 0) for each in (one, two)]
     if len(kinds) > 1 or places[0] != places[1]:
         return False
-    if not _servers(one).isdisjoint(_servers(two)) or not _found(one).isdisjoint(_found(two)):
+    if not _named(one).isdisjoint(_named(two)) or not _found(one).isdisjoint(_found(two)):
         return True
     if one.scheme != "kafka":
         return False
@@ -220,20 +183,15 @@ def is_same_stream(address: str, other: str) -> bool:
     return cluster is not None and cluster == cluster_of(two)
 
 
-def _servers(address: Address) -> set[tuple[str, str]]:
-    """The host and the port of each server."""
-    found = set()
-    for server in address.server.rpartition("@")[2].lower().split(","):
-        host, _, port = server.rpartition(":") if re.search(r":\d*$", server) else (server, "", "")
-        found.add(("localhost" if host in LOOPBACK else host, port or PORTS[address.scheme]))
-    return found
+def _named(address: Address) -> set[tuple[str, str]]:
+    """The host and the port of each server; all names of this machine are localhost."""
+    return {("localhost" if host in LOOPBACK else host, port) for host, port in address.servers()}
 
 
 def _found(address: Address) -> set[tuple[str, str]]:
     """The same with the numbers of hosts that can be looked up; all that are those of this machine are localhost."""
-    servers = _servers(address)
-    found = {*servers}
-    for host, port in servers:
+    found = _named(address)
+    for host, port in [*found]:
         with contextlib.suppress(OSError, UnicodeError):
             for family, kind, _, _, number in socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM):
                 found.add((str(number[0]), port))

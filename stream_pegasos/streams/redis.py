@@ -11,19 +11,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from stream_pegasos.common.extras import missing
+from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.example import Example, Parsed, RecordError, StreamError
 from stream_pegasos.streams.fields import parsed_fields
-from stream_pegasos.streams.options import ReadOptions
-from stream_pegasos.streams.sources import (
-    LARGEST_BATCH,
-    Address,
-    Answer,
-    LiveSource,
-    Reporter,
-    check_position,
-    check_server,
-    is_server,
-)
+from stream_pegasos.streams.sources import LARGEST_BATCH, Answer, Asked, LiveSource, check_server, place_at_server
 
 try:
     import redis
@@ -46,16 +37,17 @@ _is_id = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
 class RedisSource(LiveSource):
     """The entries of a stream, each a record with fields; a position is the server and the id of the last entry."""
 
-    def __init__(self, address: Address, position: Any, options: ReadOptions, follow: bool, reporter: Reporter) -> None:
-        super().__init__(f"Redis stream {address.path}", options, reporter, follow)
-        server, self._id = _checked(position)
+    def __init__(self, address: Address, asked: Asked) -> None:
+        super().__init__(f"Redis stream {address.path}", asked)
+        server, self._id = _checked(asked.position)
         self._stream, self._group = address.path, address.options.get("group")
         self._count = 1  # entries a read, adapted to their size
         self._is_ready = self._is_behind = False
         self._next_report, self._pause = 0.0, _FIRST_PAUSE
         # The client makes no pauses between attempts: `_wait` does, which `close` ends.
         self._client = _client(address, Retry(NoBackoff(), 0), "group")
-        self._server = _server(self._client)
+        host, port = address.servers()[0]
+        self._server = f"{host}:{port}/{address.integer('db', 0)}"
         check_server(self.name, server, self._server)
 
     def next_batch(self) -> Iterable[Example | None] | None:
@@ -67,12 +59,12 @@ class RedisSource(LiveSource):
             raise StreamError(f"{self.name}: {error}") from None
         except (redis.ConnectionError, redis.TimeoutError) as error:
             self._is_ready = False
-            self._reporter.down("server", f"{self.name}: the server cannot be reached ({error})")
+            self.down("server", f"{self.name}: the server cannot be reached ({error})")
             self._wait(self._pause)
             self._pause = min(2.0 * self._pause, _LONGEST_PAUSE)
             return ()
         self._pause = _FIRST_PAUSE
-        self._reporter.up("server", f"{self.name}: the server can be reached again")
+        self.up("server", f"{self.name}: the server can be reached again")
         return self._examples(entries) if entries or self._follow else None
 
     def snapshot(self) -> dict[str, str | None]:
@@ -85,9 +77,9 @@ class RedisSource(LiveSource):
         try:
             self._client.xgroup_setid(self._stream, self._group, entry)
         except redis.RedisError as error:
-            self._reporter.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({error})")
+            self.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({error})")
         else:
-            self._reporter.up("group", f"{self.name}: the place of group {self._group} is stored again")
+            self.up("group", f"{self.name}: the place of group {self._group} is stored again")
 
     def _wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -126,12 +118,12 @@ class RedisSource(LiveSource):
         if self._id in (None, _FIRST):
             return
         if not self._client.exists(self._stream):
-            self._reporter.event(f"{self.name} is not there, though entry {self._id} was read from it")
+            self.event(f"{self.name} is not there, though entry {self._id} was read from it")
             return
         info = self._client.xinfo_stream(self._stream)
         last = info["last-generated-id"].decode()
         if _order(last) < _order(self._id):
-            self._reporter.event(
+            self.event(
                 f"{self.name} ends at entry {last}, before entry {self._id} that was read from it: "
                 f"entries may be lost, and none is read until one comes after {self._id}"
             )
@@ -139,7 +131,7 @@ class RedisSource(LiveSource):
         # Servers before 7.0 do not count what was added.
         if first and _order(first[0]) > _order(self._id) and info.get("entries-added", 0) > info["length"]:
             self._next_report = time.monotonic() + _REPORT_INTERVAL
-            self._reporter.event(
+            self.event(
                 f"{self.name} was trimmed: it begins at entry {first[0].decode()}, and what came between entry "
                 f"{self._id} and that may be lost"
             )
@@ -211,23 +203,9 @@ def _client(address: Address, retry: Retry, *known: str) -> Any:
     return client
 
 
-def _server(client: Any) -> str:
-    """Host, port and database, without user and password."""
-    known = {"host": "localhost", "port": 6379, "db": 0, **client.connection_pool.connection_kwargs}
-    host = known["host"].lower()
-    return f"{f'[{host}]' if ':' in host else host}:{known['port']}/{known['db']}"
-
-
 def _checked(position: Any) -> tuple[str | None, str | None]:
     """The server, if the position names it, and the id of the last entry."""
-    if position is None:
-        return None, None
-    check_position(position, "Redis stream", _is_position)
-    return position["server"], position["id"]
-
-
-def _is_position(position: Any) -> bool:
-    return position.keys() == {"server", "id"} and is_server(position["server"]) and _is_id(position["id"]) is not None
+    return place_at_server(position, "Redis stream", "id", lambda id: _is_id(id) is not None)
 
 
 def _fields(answer: Answer) -> dict[str, bytes]:

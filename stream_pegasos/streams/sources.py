@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stream_pegasos.features.message import grouped, size_of
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Example, StreamError, Truth, unreadable
 from stream_pegasos.streams.lines import Parser, example_of
-from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.options import TABLE, ReadOptions
+from stream_pegasos.streams.readers import line_parser
 
 LARGEST_BATCH = 512
 _LARGEST_TEXT = 1 << 20  # characters of a batch, roughly
@@ -140,97 +138,25 @@ class Sink(Protocol):
         """Leave the server."""
 
 
-class Address(NamedTuple):
-    """A topic or stream of a server."""
+class Asked(NamedTuple):
+    """What `open_source` is asked for beside the address, whose docstring says what each means."""
 
-    scheme: str
-    server: str
-    path: str
-    options: dict[str, str]
-
-    def settings(self, pattern: str, *known: str) -> dict[str, str]:
-        """The options that are not `known`, whose names must match the pattern."""
-        others = {name: value for name, value in self.options.items() if name not in known}
-        for name in others:
-            if not re.fullmatch(pattern, name):
-                raise StreamError(f"unknown option {name!r} in the address; known are {', '.join(known) or 'none'}")
-        return others
-
-    def integer(self, name: str, default: int, least: int = 0) -> int:
-        value = self.options.get(name, str(default))
-        if not (value.isascii() and value.isdigit() and least <= int(value) < 1 << 63):
-            raise StreamError(f"{name} is {value!r}; it must be an integer of at least {least}")
-        return int(value)
-
-
-def parse_address(address: str) -> Address:
-    # Error messages leave out what may be a password.
-    try:
-        parts = urlsplit(address)
-    except ValueError as error:
-        raise StreamError(f"the address cannot be read ({error})") from None
-    if not parts.scheme:
-        raise StreamError("an address without a server: give kafka://host/topic or redis://host/stream")
-    if parts.scheme not in ("kafka", "redis", "rediss"):
-        raise StreamError(f"unknown address {parts.scheme}://: give kafka://host/topic or redis://host/stream")
-    path = unquote(parts.path.strip("/"))
-    if not parts.netloc.rpartition("@")[2] or not path or parts.fragment:
-        raise StreamError(f"{parts.scheme}:// needs a host and a name: {parts.scheme}://host/name")
-    try:
-        options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError as error:
-        raise StreamError(f"the options after ? cannot be read ({error})") from None
-    return Address(parts.scheme, parts.netloc, path, dict(options))
-
-
-class Reporter:
-    """Reports bad records and events; an outage is reported when it begins and when it ends."""
-
-    def __init__(self, on_bad: OnBad | None, on_event: OnEvent | None) -> None:
-        self._on_bad, self._on_event = on_bad, on_event
-        self._down: set[str] = set()
-
-    def bad(self, name: str, where: str, reason: str) -> None:
-        if self._on_bad is None:
-            raise StreamError(f"{name}: {where}: {reason}")
-        self._on_bad(where, reason)
-
-    def event(self, text: str) -> None:
-        if self._on_event is not None:
-            self._on_event(text)
-
-    def down(self, what: str, text: str) -> None:
-        if what not in self._down:
-            self._down.add(what)
-            self.event(text)
-
-    def up(self, what: str, text: str) -> None:
-        if what in self._down:
-            self._down.discard(what)
-            self.event(text)
-
-    def is_down(self, what: str) -> bool:
-        return what in self._down
+    position: Any
+    options: ReadOptions
+    follow: bool
+    whole_lines: bool
+    on_bad: OnBad | None
+    on_event: OnEvent | None
 
 
 class LiveSource(ABC):
-    """What all sources share. A kind of source says how its next records come, and where to go on after them.
+    """What all sources share. A kind of source says how its next records come, and where to go on after them."""
 
-    Parameters
-    ----------
-    name
-        What people call it.
-    options
-        How records are read.
-    reporter
-        What takes bad records and events.
-    follow
-        Whether to wait for more at the end.
-    """
-
-    def __init__(self, name: str, options: ReadOptions, reporter: Reporter, follow: bool) -> None:
+    def __init__(self, name: str, asked: Asked) -> None:
         self.name = name
-        self._options, self._reporter, self._follow = options, reporter, follow
+        self._options, self._follow = asked.options, asked.follow
+        self._on_bad, self._on_event = asked.on_bad, asked.on_event
+        self._down: set[str] = set()
         self._closed = False
 
     @abstractmethod
@@ -263,6 +189,17 @@ class LiveSource(ABC):
     def close(self) -> None:
         self._closed = True
 
+    # Records
+
+    def line_parser(self, what: str) -> Parser:
+        """The parser of single records; a StreamError unless those of the format are lines."""
+        format = str(self._options.format)
+        if self._options.are_labels and format != "jsonl":
+            raise StreamError(f"labels come as jsonl, not as {format}")
+        if not TABLE[format].has_lines:
+            raise StreamError(f"{what} cannot be {format}, whose records are no single lines")
+        return line_parser(self._options, self._options.decoder)
+
     def example(self, record: Any, parse: Parser, where: str, line: int = 0, id: Any = None) -> Example | None:
         """The example that a record holds. A bad one is reported, and is an example only where the options say so."""
         example = example_of(record, parse, line, id)
@@ -270,8 +207,32 @@ class LiveSource(ABC):
             example = unreadable(ValueError(f"no field {self._options.id_field!r}"), line)
         if example is None or example.fault is None:
             return example
-        self._reporter.bad(self.name, where, example.fault)
+        self.bad(where, example.fault)
         return example if self._options.unreadable else None
+
+    # Reports; an outage is reported when it begins and when it ends
+
+    def bad(self, where: str, reason: str) -> None:
+        if self._on_bad is None:
+            raise StreamError(f"{self.name}: {where}: {reason}")
+        self._on_bad(where, reason)
+
+    def event(self, text: str) -> None:
+        if self._on_event is not None:
+            self._on_event(text)
+
+    def down(self, what: str, text: str) -> None:
+        if what not in self._down:
+            self._down.add(what)
+            self.event(text)
+
+    def up(self, what: str, text: str) -> None:
+        if what in self._down:
+            self._down.discard(what)
+            self.event(text)
+
+    def is_down(self, what: str) -> bool:
+        return what in self._down
 
 
 def check_position(position: Any, what: str, is_valid: Callable[[Any], bool]) -> None:
@@ -284,13 +245,17 @@ def check_position(position: Any, what: str, is_valid: Callable[[Any], bool]) ->
         raise StreamError(f"{position!r} is no position in a {what}")
 
 
-def is_server(server: Any) -> bool:
-    """Whether a position may name this server; `None` is any."""
-    return server is None or isinstance(server, str)
+def place_at_server(position: Any, what: str, name: str, is_valid: Callable[[Any], bool]) -> tuple[str | None, Any]:
+    """The server that a position names, and the place there, which has this name; `None` where there is none."""
 
+    def is_both(position: Any) -> bool:
+        is_server = position["server"] is None or isinstance(position["server"], str)
+        return is_server and position.keys() == {"server", name} and is_valid(position[name])
 
-def stdin_hint(path: str, format: str = "NAME") -> str:
-    return f"read it through standard input, stream-pegasos run --format {format} < {shlex.quote(path)}"
+    if position is None:
+        return None, None
+    check_position(position, what, is_both)
+    return position["server"], position[name]
 
 
 def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:

@@ -7,22 +7,23 @@ from collections.abc import Generator
 from typing import Any, cast
 
 from stream_pegasos.streams.example import Example, StreamError
-from stream_pegasos.streams.options import ReadOptions
 from stream_pegasos.streams.readers import read
-from stream_pegasos.streams.sources import LiveSource, Reporter
+from stream_pegasos.streams.sources import Asked, LiveSource
 
 
 class StandardInput(LiveSource):
     """Standard input, one example a batch. No batch has a position: a pipe cannot be read again."""
 
-    def __init__(self, options: ReadOptions, reporter: Reporter) -> None:
-        super().__init__("standard input", options, reporter, follow=True)
+    def __init__(self, asked: Asked) -> None:
+        super().__init__("standard input", asked)
+        if asked.options.are_labels:
+            raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
         if sys.stdin is None:
             raise StreamError("standard input is closed")
         self._examples = read(
             cast(Any, sys.stdin).detach(),  # or Python locks it at exit, while a thread may wait for a line
-            options,
-            on_bad_line=lambda line, reason: reporter.bad(self.name, f"{options.record} {line}", reason),
+            asked.options,
+            on_bad_line=lambda line, reason: self.bad(f"{asked.options.record} {line}", reason),
         )
 
     def next_batch(self) -> list[Example] | None:
