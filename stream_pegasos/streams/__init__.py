@@ -7,6 +7,7 @@
 | mails | `mail`, `mail_folders` |
 | bytes to lines | `chunks`, `compression`, `encoding`, `lines` |
 | live sources and sinks | `sources`, `addresses`, `opening`; `file`, `stdin`, `kafka`, `redis` |
+| all together, or each by itself | `together` |
 | late labels; the stream that needs no file | `join`, `synthetic` |
 """
 

@@ -18,6 +18,7 @@ from stream_pegasos.streams.example import Example, Parsed, StreamError
 from stream_pegasos.streams.fields import columns_to_read, parsed_fields
 from stream_pegasos.streams.lines import examples_of
 from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.together import together_or_alone
 
 try:
     import pyarrow
@@ -85,23 +86,19 @@ def _columns(schema: Any, options: ReadOptions) -> list[str]:
 
 
 def _rows(batches: Iterator[Any], name: str) -> Iterator[dict[str, Any] | ValueError]:
+    """The rows; a batch in which a text is not UTF-8 is read row by row."""
     while True:
         with _reading(name):
             batch = next(batches, None)
-            rows = [] if batch is None else _rows_of(batch)
+            found = [] if batch is None else [*together_or_alone(batch, _as_objects, UnicodeDecodeError)]
         if batch is None:
             return
-        yield from rows
+        for _, rows in found:
+            yield from [ValueError("not UTF-8")] if isinstance(rows, UnicodeDecodeError) else rows
 
 
-def _rows_of(batch: Any) -> list[dict[str, Any] | ValueError]:
-    """The rows; a batch in which a text is not UTF-8 is read row by row."""
-    try:
-        return batch.to_pylist()  # type: ignore[no-any-return]
-    except UnicodeDecodeError:
-        if batch.num_rows == 1:
-            return [ValueError("not UTF-8")]
-        return [row for i in range(batch.num_rows) for row in _rows_of(batch.slice(i, 1))]
+def _as_objects(rows: Any) -> Any:
+    return rows.to_pylist()
 
 
 def _as_in_json(value: Any) -> Any:
