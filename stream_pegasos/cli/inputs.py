@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import chain
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
-    from stream_pegasos.streams import Example, Source, Truth
+    from stream_pegasos.streams import Example, ReadOptions, Source, Truth
 
 REPORTED_BAD_LINES = 10
 MOST_UNUSED = 1_000  # labels that are noted where they are not used
@@ -42,8 +42,7 @@ class Input:
 
     def __init__(self, stream: Stream, model: Any, *, unlabelled: bool = False, unreadable: bool = False) -> None:
         from stream_pegasos.learners.label_meaning import LabelsMeant
-        from stream_pegasos.streams import LabelFormat
-        from stream_pegasos.streams.options import ReadOptions
+        from stream_pegasos.streams import LabelFormat, ReadOptions
 
         self.stream, self.model, self.name, self.strict = stream, model, stream.name, stream.options.strict
         self.record = "mail" if stream.is_mail else "line"
@@ -64,27 +63,27 @@ class Input:
         self._ahead: Iterator[Example] | None = None  # all examples, once the first was looked at
         self._n_looked_at = self._n_mails = 0  # the first messages, and how many look like whole mails
         self._is_open = False  # whether the first message decides if messages may have several labels
-        options = stream.options
+        options, field_names = stream.options, model.field_names
         # People who type into a terminal type no JSON.
         may_be_text = stream.address == "-" and options.format is None and unlabelled and takes_lines(model)
-        self._options = ReadOptions(
-            format=options.format,
-            text_field=stream.text_fields_for(model)[0],
-            label_field=options.label_field or model.field_names.get("label_field", "label"),
-            id_field=options.id_field,
-            labels=LabelFormat(stream.separator, self.several, self._meant),
-            delimiter=stream.delimiter,
-            columns=stream.columns,
-            fields=self.fields,
-            namespace_is_text=stream.format == "vw" and takes_text(model),
-            encoding=options.encoding,
-            unlabelled=unlabelled,
-            unreadable=unreadable,
-            on_windows_1252=self._count_windows_1252,
-            on_unread_field=self._report_unread_field if self.strict else None,
-            on_lines_of_text=self._report_lines_of_text if may_be_text else None,
-            on_blank_line=self._count_blank,
-        )
+        reads_features = stream.format == "vw" and not takes_text(model)
+        # Each option of the command is the one of this name here.
+        given = vars(options) | {
+            "text_field": None if reads_features else stream.text_fields_for(model)[0],
+            "label_field": options.label_field or field_names.get("label_field", "label"),
+            "labels": LabelFormat(stream.separator, self.several, self._meant),
+            "delimiter": stream.delimiter,
+            "columns": stream.columns,
+            "fields": self.fields,
+            "unlabelled": unlabelled,
+            "unreadable": unreadable,
+            "on_windows_1252": self._count_windows_1252,
+            "on_unread_field": self._report_unread_field if self.strict else None,
+            "on_lines_of_text": self._report_lines_of_text if may_be_text else None,
+            "on_blank_line": self._count_blank,
+        }
+        names = {each.name for each in fields(ReadOptions)}
+        self._options = ReadOptions(**{name: value for name, value in given.items() if name in names})
 
     # Examples
 
@@ -129,8 +128,7 @@ class Input:
             self.broken_off = truncated if isinstance(error, Truncated) else "the rest could not be read"
 
     def _examples(self) -> "Iterator[Example]":
-        from stream_pegasos.streams import Example, read_mail, synthetic
-        from stream_pegasos.streams.readers import read_as
+        from stream_pegasos.streams import Example, read, read_mail, synthetic
 
         stream, address = self.stream, self.stream.address
         if stream.mails:
@@ -143,7 +141,7 @@ class Input:
                 source: Any = address
                 if address != "-" and not (stream.is_mail and os.path.isdir(address)):
                     source = self._file = stack.enter_context(open(address, "rb"))
-                yield from read_as(source, replace(self._options, format=stream.format), self._report_line)
+                yield from read(source, self._options, format=stream.format, on_bad_line=self._report_line)
 
     def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         for example in examples:
@@ -171,23 +169,20 @@ class Input:
     def open(self, position: Any, follow: bool, whole_lines: bool) -> "Source":
         """Follow the stream from a position on."""
         self._tell_of_keyboard()
-        on_lines_of_text = self._options.on_lines_of_text if self.stream.listed is None else None
-        return self._open(str(self.stream.address), position, follow, whole_lines, on_lines_of_text=on_lines_of_text)
+        options = self._options if self.stream.listed is None else replace(self._options, on_lines_of_text=None)
+        return self._open(str(self.stream.address), position, options, follow, whole_lines)
 
     def open_labels(self, address: str, position: Any, follow: bool, whole_lines: bool) -> "Source":
         """Follow a stream of labels, each with the id of its message."""
-        others: dict[str, Any] = {"format": None, "delimiter": None, "columns": None, "unreadable": False}
-        return self._open(address, position, follow, whole_lines, labels=True, **others)
+        options = replace(self._options, format=None, delimiter=None, columns=None, unreadable=False, are_labels=True)
+        return self._open(address, position, options, follow, whole_lines)
 
-    def _open(
-        self, address: str, position: Any, follow: bool, whole_lines: bool, labels: bool = False, **changes: Any
-    ) -> "Source":
-        from stream_pegasos.streams.opening import open_as
-        from stream_pegasos.streams.sources import Reporter
+    def _open(self, address: str, position: Any, options: "ReadOptions", follow: bool, whole_lines: bool) -> "Source":
+        from stream_pegasos.streams import open_source
 
-        options = replace(self._options, **changes)
-        reporter = Reporter(self.report, note, options.unreadable)
-        return open_as(address, position, options, reporter, follow, labels, whole_lines)
+        return open_source(
+            address, position, options, follow=follow, whole_lines=whole_lines, on_bad=self.report, on_event=note
+        )
 
     # Labels
 

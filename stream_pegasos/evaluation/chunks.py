@@ -14,6 +14,7 @@ from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.features.message import grouped, size_of
 from stream_pegasos.learners.labels import PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError
+from stream_pegasos.streams.together import together_or_alone
 
 __all__ = [
     "REFUSALS",
@@ -120,19 +121,20 @@ def predict_labelled(
     model: Any, chunk: list[Labelled], on_refused: OnRefused | None, threads: int
 ) -> Iterator[PredictedBlock]:
     """Predict examples without learning them: in one block, or one by one if the model refuses any."""
-    try:
+
+    def predicted(chunk: list[Labelled]) -> PredictedBlock:
         X, y, _ = columns_of(chunk)
         if kind_of(model) == CLASSES:
             y = [check_label(label) for label in y]  # any label may be scored, also a third one of two
         else:
             model.check_labels(y)
-        yield predict_block(model, X, y, chunk, threads)
-    except REFUSALS as error:
-        if len(chunk) == 1:
-            pass_over(ExampleError(str(error), chunk[0]), on_refused)
-            return
-        for example in chunk:
-            yield from predict_labelled(model, [example], on_refused, threads)
+        return predict_block(model, X, y, chunk, threads)
+
+    for examples, block in together_or_alone(chunk, predicted, REFUSALS):
+        if isinstance(block, Exception):
+            pass_over(ExampleError(str(block), examples[0]), on_refused)
+        else:
+            yield block
 
 
 def predict_block(
@@ -254,24 +256,25 @@ def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None
         If the model refuses an example; all examples before it are learned.
 
     """
+
+    def learn_many(examples: list[Labelled]) -> None:
+        model.learn_many(*columns_of(examples), threads=threads)
+
+    n = 0
     try:
-        model.learn_many(*columns_of(chunk), threads=threads)
-        return len(chunk)
+        for examples, error in together_or_alone(
+            chunk, learn_many, REFUSALS, lambda examples: learn_one(model, *examples)
+        ):
+            if error is None:
+                n += len(examples)
+            else:
+                pass_over(error, on_refused)
     except PartlyLearnedError as error:
         if not isinstance(error.__cause__, REFUSALS):
             raise
         n = error.n_learned
         pass_over(ExampleError(str(error.__cause__), chunk[n]), on_refused)
-        return n + learn(model, chunk[n + 1 :], on_refused, threads)
-    except REFUSALS:
-        pass  # nothing was learned
-    n = 0
-    for example in chunk:
-        try:
-            learn_one(model, example)
-            n += 1
-        except ExampleError as error:
-            pass_over(error, on_refused)
+        n += learn(model, chunk[n + 1 :], on_refused, threads)
     return n
 
 

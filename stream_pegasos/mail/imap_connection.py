@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
-from itertools import islice
 from typing import Any
 
 from stream_pegasos.common.display import one_line, shortened
 from stream_pegasos.common.extras import missing
+from stream_pegasos.features.message import grouped
 
 __all__ = [
     "Account",
@@ -299,6 +299,4 @@ def _key_of(header: bytes) -> str:
 
 
 def in_batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    rest = iter(items)
-    while batch := [*islice(rest, size)]:
-        yield batch
+    return grouped(items, lambda item: 0, 1, size)

@@ -10,6 +10,7 @@ from stream_pegasos.evaluation.chunks import REFUSALS, predict_block
 from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.learners.label_meaning import known_label
 from stream_pegasos.streams import Answer, Example
+from stream_pegasos.streams.together import together_or_alone
 
 __all__ = ["answer", "answers_of", "answers_to", "label_named", "shown", "shown_answer"]
 
@@ -39,22 +40,19 @@ def answer(
     threads
         How many threads the model may use.
     """
-    readable = [example for example in examples if example.fault is None]
-    answers = iter(_accepted(model, readable, on_refused, in_full, threads) if readable else ())
-    return [_nothing(example, example.fault) if example.fault is not None else next(answers) for example in examples]
 
-
-def _accepted(
-    model: Any, examples: Sequence[Example], on_refused: Callable[[Example, str], None], in_full: bool, threads: int
-) -> list[Answer]:
-    try:
+    def answered(examples: Sequence[Example]) -> list[Answer]:
         block = predict_block(model, [example.x for example in examples], [], threads=threads)
         return answers_to(examples, block, in_full)
-    except REFUSALS as error:
-        if len(examples) == 1:
-            on_refused(examples[0], str(error))
-            return [_nothing(examples[0], str(error))]
-        return [one for example in examples for one in _accepted(model, [example], on_refused, in_full, threads)]
+
+    readable, answers = [example for example in examples if example.fault is None], list[Answer]()
+    for some, found in together_or_alone(readable, answered, REFUSALS) if readable else ():
+        if isinstance(found, Exception):
+            on_refused(some[0], str(found))
+            found = [_nothing(some[0], str(found))]
+        answers += found
+    rest = iter(answers)
+    return [_nothing(example, example.fault) if example.fault is not None else next(rest) for example in examples]
 
 
 def _nothing(example: Example, fault: str | None) -> Answer:

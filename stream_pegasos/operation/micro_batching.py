@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from stream_pegasos.features.message import grouped
+from stream_pegasos.streams.together import together_or_alone
 
 __all__ = ["A_MESSAGE", "SLICE", "MicroBatching", "give_way", "slices"]
 
@@ -57,19 +58,18 @@ class MicroBatching:
         self._answer_batch(batch)
 
     def _answer_batch(self, batch: list[_Request]) -> None:
-        try:
-            answers = iter(self._answer([item for request in batch for item in request.items]))
-        except Exception as error:
-            if len(batch) > 1:
-                for request in batch:
-                    self._answer_batch([request])
-            elif not batch[0].answers.done():
-                batch[0].answers.set_exception(error)
-            return
-        for request in batch:
-            own = [*itertools.islice(answers, len(request.items))]
-            if not request.answers.done():  # as of a client that is gone
-                request.answers.set_result(own)
+        def answered(requests: list[_Request]) -> Iterator[Any]:
+            return iter(self._answer([item for request in requests for item in request.items]))
+
+        for requests, answers in together_or_alone(batch, answered, Exception):
+            for request in requests:
+                own = answers if isinstance(answers, Exception) else [*itertools.islice(answers, len(request.items))]
+                if request.answers.done():  # as of a client that is gone
+                    continue
+                if isinstance(own, Exception):
+                    request.answers.set_exception(own)
+                else:
+                    request.answers.set_result(own)
 
 
 async def give_way() -> None:

@@ -18,6 +18,7 @@ from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import changes, model_of, snapshot_of
 from stream_pegasos.spark.sharing import packed, unpacked
+from stream_pegasos.streams.together import together_or_alone
 
 __all__ = ["Learned", "Part", "learned_part", "parts_of", "unread_messages", "values_of"]
 
@@ -138,17 +139,11 @@ def reasons_against(
 
 def values_of(array: pa.Array) -> tuple[list[Any], set[int]]:
     """The values of a column, and which cannot be read, as Spark's strings may be any bytes; these are `None`."""
-    try:
-        return array.to_pylist(), set()
-    except UnicodeDecodeError:
-        pass
     values, unread = list[Any](), set[int]()
-    for row, value in enumerate(array):
-        try:
-            values.append(value.as_py())
-        except UnicodeDecodeError:
-            values.append(None)
-            unread.add(row)
+    for _, found in together_or_alone(array, lambda some: some.to_pylist(), UnicodeDecodeError):
+        if isinstance(found, UnicodeDecodeError):
+            unread.add(len(values))
+        values += [None] if isinstance(found, UnicodeDecodeError) else found
     return values, unread
 
 

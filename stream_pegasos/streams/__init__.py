@@ -6,7 +6,8 @@
 | formats | `json_lines`, `csv_tsv`, `labelled_text`, `vw_svmlight`, `parquet`, with `fields` of records |
 | mails | `mail`, `mail_folders` |
 | bytes to lines | `chunks`, `compression`, `encoding`, `lines` |
-| live sources and sinks | `sources`, `opening`; `file`, `stdin`, `kafka`, `redis` |
+| live sources and sinks | `sources`, `addresses`, `opening`; `file`, `stdin`, `kafka`, `redis` |
+| all together, or each by itself | `together` |
 | late labels; the stream that needs no file | `join`, `synthetic` |
 """
 
@@ -14,7 +15,7 @@ from stream_pegasos.learners.label_meaning import label_of
 from stream_pegasos.streams.example import Example, LabelFormat, StreamError, Truth
 from stream_pegasos.streams.join import LabelJoin
 from stream_pegasos.streams.opening import open_sink, open_source
-from stream_pegasos.streams.options import FORMATS
+from stream_pegasos.streams.options import FORMATS, ReadOptions
 from stream_pegasos.streams.readers import format_of, read, read_mail
 from stream_pegasos.streams.sources import Answer, Batch, Sink, Source, of_any_server
 from stream_pegasos.streams.synthetic import synthetic
@@ -26,6 +27,7 @@ __all__ = [
     "Example",
     "LabelFormat",
     "LabelJoin",
+    "ReadOptions",
     "Sink",
     "Source",
     "StreamError",

@@ -30,10 +30,11 @@ def opened(source: PathOrFile) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
 
 
-class Chunks(Iterator[bytes]):
-    """Chunks of bytes. The first may be looked at before they are read."""
+class Chunks(io.RawIOBase):
+    """Chunks of bytes, or a file of them. The first may be looked at before they are read."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
+        super().__init__()
         self._chunks = chunks
         self._back: list[bytes] = []  # chunks to be read before them, the first one last
 
@@ -57,6 +58,16 @@ class Chunks(Iterator[bytes]):
         self.push_back(head)
         return head
 
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = next((chunk for chunk in self if chunk), b"")
+        n = min(len(buffer), len(chunk))
+        buffer[:n] = chunk[:n]
+        self.push_back(chunk[n:])
+        return n
+
 
 def chunks_of(file: Any) -> Chunks:
     """The chunks of a file, each as soon as some bytes are there."""
@@ -69,26 +80,6 @@ def may_begin(head: bytes, marks: tuple[bytes, ...]) -> bool:
     return any(len(mark) > len(head) and mark.startswith(head) for mark in marks)
 
 
-class _Raw(io.RawIOBase):
-    def __init__(self, chunks: Chunks) -> None:
-        self._chunks = chunks
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._rest:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._rest = memoryview(chunk)
-        n = min(len(buffer), len(self._rest))
-        buffer[:n] = self._rest[:n]
-        self._rest = self._rest[n:]
-        return n
-
-
 def buffered(chunks: Chunks) -> BinaryIO:
     """A file of the chunks."""
-    return io.BufferedReader(_Raw(chunks), _SIZE)
+    return io.BufferedReader(chunks, _SIZE)

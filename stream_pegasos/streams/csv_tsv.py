@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from stream_pegasos.common.display import one_line
-from stream_pegasos.features.message import Fields
 from stream_pegasos.streams.encoding import Encoding
-from stream_pegasos.streams.example import Example, StreamError, unreadable
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, lines_of, pass_over
+from stream_pegasos.streams.example import Example, Parsed, RecordError, StreamError, unreadable
+from stream_pegasos.streams.fields import columns_to_read, parsed_fields
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, examples_of, lines_of, pass_over
 from stream_pegasos.streams.options import ReadOptions
 
 _Records = Iterator[tuple[int, list[str] | ValueError]]  # each with the line on which it begins
@@ -28,36 +28,24 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
             yield unreadable(record, line)
         else:
             header = [field.strip() for field in record]
-    there = [name for name in options.fields if name in header] or [*options.message_fields[:1]]
-    columns = {name: _column(name, header, options) for name in there}
+    needed, all_fields = columns_to_read(options, header.__contains__)
+    columns = {name: _column(name, header, options) for name in all_fields}
     options.report_unread(header)
-    text_column = columns[there[0]]
-    label_column = id_column = None
-    if options.label_field in header or not options.unlabelled:
-        label_column = _column(options.label_field, header, options)
-    if "id" in header or options.id_field != "id":
-        id_column = _column(options.id_field, header, options)
     under = "under a header of" if options.columns is None else "where there are columns for"
-    needed = max([*columns.values(), 0 if options.unlabelled else label_column or 0])
-    for line, record in rows:
-        if isinstance(record, ValueError):
-            yield unreadable(record, line)
-            continue
-        id = record[id_column] if id_column is not None and id_column < len(record) else None
-        if len(record) > len(header):
-            yield unreadable(ValueError(f"{len(record)} fields {under} {len(header)}"), line, id)
-        elif len(record) <= needed:
-            missing = next((name for name, at in columns.items() if len(record) <= at), options.label_field)
-            yield unreadable(ValueError(f"no field {missing!r}"), line, id)
-        else:
-            has_label = label_column is not None and label_column < len(record)
-            try:
-                y = options.labels.of_text(record[label_column]) if has_label else None  # type: ignore[index]
-            except ValueError as error:
-                yield unreadable(error, line, id)
-                continue
-            x = Fields({name: record[at] for name, at in columns.items()}) if options.fields else record[text_column]
-            yield Example(x, y, 1.0, line, id)
+    last = max(columns[name] for name in needed)
+
+    def parse(row: list[str]) -> Parsed:
+        record = {name: row[at] for name, at in columns.items() if at < len(row)}
+        fault = None
+        if len(row) > len(header):
+            fault = f"{len(row)} fields {under} {len(header)}"
+        elif len(row) <= last:
+            fault = f"no field {next(name for name in needed if name not in record)!r}"
+        if fault is not None:
+            raise RecordError(fault, record.get(options.id_field))
+        return parsed_fields(record, options)
+
+    yield from examples_of(rows, parse)
 
 
 def _records(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> _Records:

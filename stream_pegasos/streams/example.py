@@ -53,8 +53,9 @@ class RecordError(ValueError):
 
 
 def unreadable(error: ValueError, line: int = 0, id: Any = None) -> Example:
-    """The example in the place of a record that cannot be read."""
-    return Example("", None, 1.0, line, getattr(error, "id", id), str(error))
+    """The example in the place of a record that cannot be read, with its own id if that could be read."""
+    own = getattr(error, "id", None)
+    return Example("", None, 1.0, line, id if own is None else own, str(error))
 
 
 class StreamError(ValueError):
@@ -105,8 +106,7 @@ class LabelFormat(NamedTuple):
     def of_text(self, text: str) -> Truth | None:
         """The label or labels that a text spells, `None` where it is blank."""
         if self.separator is None:
-            label = self.of_one(text)
-            return (label,) if self.several and label is not None else label
+            return self.of_label(text)
         labels = together(label for part in text.split(self.separator) if (label := self.of_one(part)) is not None)
         return labels or None
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stream_pegasos.common.display import one_line
-from stream_pegasos.features.message import ABSENT, Fields, value_of
+from stream_pegasos.features.message import ABSENT, Fields, Message, value_of
 from stream_pegasos.streams.example import Parsed, RecordError, Truth, together
 from stream_pegasos.streams.options import ReadOptions
 
@@ -19,23 +19,22 @@ def parsed_fields(record: Any, options: ReadOptions) -> Parsed:
     """Read message, label, weight and id; a `RecordError` if the message or the label cannot be read."""
     id = _id(record, options.id_field)
     try:
-        message = message_of_fields(record, options.fields) if options.fields else record.get(options.text_field)
-        if options.on_unread_field is not None:
-            options.report_unread(record)
-        if not options.fields and type(message) is not str:
-            message = _nested_text(record, options.text_field)
+        message = "" if options.are_labels else _message(record, options)
         return message, _label(record, options), 1.0, id
     except ValueError as error:
         raise RecordError(str(error), id) from None
 
 
-def parsed_label(record: Any, options: ReadOptions) -> Parsed:
-    """Read a record that holds an id, and the label of the message with this id."""
-    id, label = _id(record, options.id_field), _label(record, options)
-    if label is None:
-        is_absent = value_of(record, options.label_field) is ABSENT
-        raise RecordError(f"{'no' if is_absent else 'no label in the'} field {options.label_field!r}", id)
-    return "", label, 1.0, id
+def _message(record: dict[str, Any], options: ReadOptions) -> Message:
+    fields, field = options.fields, options.message_fields[0]
+    message = message_of_fields(record, fields) if fields else value_of(record, field)
+    if options.on_unread_field is not None:
+        options.report_unread(record)
+    if message is ABSENT:
+        raise ValueError(_no_field(record, field))
+    if not fields and type(message) is not str:
+        raise ValueError(f"field {field!r} is {_kind(message)}, not a string")
+    return message
 
 
 def _id(record: Any, field: str) -> Any:
@@ -44,7 +43,7 @@ def _id(record: Any, field: str) -> Any:
     """
     if type(record) is not dict:
         raise ValueError(f"not a JSON object but {_kind(record)}")
-    id = record[field] if field in record else value_of(record, field)
+    id = value_of(record, field)
     return id if type(id) is str or type(id) is int else None
 
 
@@ -63,11 +62,15 @@ def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
     return message
 
 
-def _nested_text(record: dict[str, Any], field: str) -> str:
-    text = value_of(record, field)
-    if type(text) is str:
-        return text
-    raise ValueError(_no_field(record, field) if text is ABSENT else f"field {field!r} is {_kind(text)}, not a string")
+def columns_to_read(options: ReadOptions, has: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    """The fields that every record needs, and all that are read, where records are rows of columns."""
+    needed = [name for name in options.fields if has(name)] or [options.message_fields[0]]
+    if not options.unlabelled:
+        needed.append(options.label_field)
+    others = [name for name in (options.label_field, options.id_field) if has(name)]
+    if options.id_field != "id":
+        others.append(options.id_field)
+    return needed, [*dict.fromkeys([*needed, *others])]
 
 
 def _no_field(record: dict[str, Any], *fields: str) -> str:
@@ -78,17 +81,22 @@ def _no_field(record: dict[str, Any], *fields: str) -> str:
 
 def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
     field, labels = options.label_field, options.labels
-    label = record[field] if field in record else value_of(record, field)
-    if type(label) is str:
-        return labels.of_text(label)
-    if type(label) is list:
-        several = [labels.of_one(_one_label(each, field)) for each in label]
+    given = value_of(record, field)
+    if given is ABSENT:
+        if options.are_labels:
+            raise ValueError(f"no field {field!r}")
+        if not options.unlabelled:
+            raise ValueError(_no_field(record, field))
+        return None
+    if type(given) is list:
+        several = [labels.of_one(_one_label(each, field)) for each in given]
         if None in several:
             raise ValueError(f"field {field!r} is a list with an empty label")
         return together(each for each in several if each is not None)
-    if label is ABSENT and not options.unlabelled:
-        raise ValueError(_no_field(record, field))
-    return labels.of_label(None if label is ABSENT else _one_label(label, field))
+    label = labels.of_text(given) if type(given) is str else labels.of_label(_one_label(given, field))
+    if label is None and options.are_labels:
+        raise ValueError(f"no label in the field {field!r}")
+    return label
 
 
 def _one_label(label: Any, field: str) -> Any:

@@ -6,17 +6,19 @@ import codecs
 import io
 import os
 import re
+import shlex
 import stat
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stream_pegasos.streams.compression import EXTENSIONS, compression_of
 from stream_pegasos.streams.encoding import marked_encoding
-from stream_pegasos.streams.example import Example, StreamError, unreadable
+from stream_pegasos.streams.example import Example, StreamError
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
-from stream_pegasos.streams.sources import Batch, RecordParser, Reporter, batched, stdin_hint
+from stream_pegasos.streams.options import TABLE, ReadOptions
+from stream_pegasos.streams.sources import Asked, LiveSource, check_position
 
 _CHUNK = 1 << 20
 _HEAD = 1024  # first bytes, which tell a file from another one with the same inode
@@ -28,7 +30,7 @@ _is_rotation = re.compile(r"[._-]([0-9][0-9TZ:._+-]*|old|bak)").fullmatch
 _rotations = re.compile(r"[._-]([0-9]{1,5})").fullmatch  # how often it was rotated; more digits are a date or a time
 
 
-class FollowedFile:
+class FollowedFile(LiveSource):
     """A file with a record a line that others append to and rotate, by renaming it or by copying and emptying it.
 
     A position identifies its file by the inode and by the checksum of the first bytes. The source finds this file under
@@ -36,18 +38,14 @@ class FollowedFile:
     later, and last with the path. Of files modified at the same time, a larger number or an earlier date comes first.
     """
 
-    def __init__(
-        self, path: str, position: Any, parse: RecordParser, follow: bool, reporter: Reporter, whole_lines: bool = False
-    ) -> None:
-        self.name = os.path.abspath(path)  # whichever folder a resumed run starts in
-        if path.lower().endswith(_COMPRESSED):
-            raise StreamError(f"{path} is compressed and cannot be followed: {stdin_hint(path)}")
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise StreamError(f"{path} is not a regular file and cannot be followed: {stdin_hint(path)}")
-        self._resume = None if position is None else _checked(position)
-        self._parse, self._follow, self._reporter = parse, follow, reporter
-        self._whole_lines = whole_lines
-        self._closed = False
+    def __init__(self, path: str, asked: Asked) -> None:
+        super().__init__(os.path.abspath(path), asked)  # whichever folder a resumed run starts in
+        _check_can_be_followed(path, asked.options)
+        self._parse = self.line_parser("a growing file")
+        if asked.position is not None:
+            check_position(asked.position, "file", _is_position)
+        self._resume: dict[str, Any] | None = asked.position
+        self._whole_lines = asked.whole_lines
         self._file: io.FileIO | None = None
         self._status: os.stat_result
         self._head = b""
@@ -57,52 +55,47 @@ class FollowedFile:
         self._seen: tuple[int, ...] = ()  # the open file, as it was at the last look for its successor
         self._seen_at = 0.0  # since when it is so
 
-    def batches(self) -> Iterator[Batch]:
+    def next_batch(self) -> Iterable[Example | None] | None:
         try:
-            while not self._closed:
-                try:
-                    chunk = self._read(self._file or self._find())
-                    successor = None if chunk else self._successor()
-                except OSError as error:
-                    if not self._follow:
-                        raise
-                    self._reporter.down("file", f"waiting for {self.name} ({error.strerror or error})")
-                    time.sleep(_INTERVAL)
-                    continue
-                self._reporter.up("file", f"{self.name} is there")
-                if not chunk and self._follow and (successor is None or not self._is_done()):
-                    time.sleep(_INTERVAL)
-                    continue
-                # The last line of a file counts even without a line end, unless that may still come.
-                ends_line = not chunk and not (successor is None and self._whole_lines)
-                for batch in batched(self._examples(self._lines(chunk, ends_line)), self._position):
-                    yield batch
-                    if self._closed:
-                        return
-                if chunk:
-                    continue
-                if successor is None:
-                    if self._n_rest:
-                        self._reporter.event(f"the last line of {self.name} has no end yet: it is read when it has one")
-                    return
-                if self._move_to(successor) and self._head:
-                    yield Batch([], self._position())
-                else:
-                    time.sleep(_INTERVAL)
-        finally:
-            if self._file is not None:
-                self._file.close()
+            chunk = self._read(self._file or self._find())
+            successor = None if chunk else self._successor()
+        except OSError as error:
+            if not self._follow:
+                raise
+            self.down("file", f"waiting for {self.name} ({error.strerror or error})")
+            time.sleep(_INTERVAL)
+            return ()
+        self.up("file", f"{self.name} is there")
+        if chunk:
+            return self._examples(self._lines(chunk, False))
+        if self._follow and (successor is None or not self._is_done()):
+            time.sleep(_INTERVAL)
+            return ()
+        if successor is not None:
+            return self._rest_before(successor)
+        # The last line of a file counts even without a line end, unless that may still come.
+        if self._n_rest and not self._whole_lines:
+            return self._examples(self._lines(chunk, True))
+        if self._n_rest:
+            self.event(f"the last line of {self.name} has no end yet: it is read when it has one")
+        return None
 
-    def commit(self, position: Any) -> None:
-        pass
+    def _rest_before(self, successor: tuple[str, os.stat_result]) -> Iterator[Example | None]:
+        """The last line of the open file, if it has no end; then go on at the beginning of the next one."""
+        yield from self._examples(self._lines(b"", True))
+        if self._move_to(successor) and self._head:
+            yield None  # whose position is in the next file
+        else:
+            time.sleep(_INTERVAL)
 
-    def close(self) -> None:
-        self._closed = True
+    def release(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
     # Lines
 
-    def _lines(self, chunk: bytes, ends_line: bool) -> Iterator[tuple[int, bytes | None]]:
-        """Yield the length of each line that ends in the chunk, and the line unless it is too long. With `ends_line`
+    def _lines(self, chunk: bytes, ends_line: bool) -> Iterator[tuple[int, bytes | ValueError]]:
+        """Yield the length of each line that ends in the chunk, and the line or why it cannot be had. With `ends_line`
         the chunk itself ends the last line.
         """
         end = len(chunk) if ends_line else chunk.rfind(b"\n") + 1
@@ -110,9 +103,9 @@ class FollowedFile:
             lines = io.BytesIO(chunk[:end])
             first = lines.readline()
             size = self._n_rest + len(first)
-            whole = None if size > LONGEST_LINE else b"".join([*self._rest, first])
+            whole = b"".join([*self._rest, first])
             self._rest, self._n_rest = [], 0
-            yield size, whole
+            yield size, ValueError(f"the line is {TOO_LONG}") if size > LONGEST_LINE else whole
             for line in lines:
                 yield len(line), line
         if end < len(chunk):
@@ -121,26 +114,17 @@ class FollowedFile:
             if self._n_rest > LONGEST_LINE:
                 self._rest.clear()
 
-    def _examples(self, lines: Iterator[tuple[int, bytes | None]]) -> Iterator[Example | None]:
+    def _examples(self, lines: Iterator[tuple[int, bytes | ValueError]]) -> Iterator[Example | None]:
         for size, line in lines:
-            is_first = self._offset == 0
+            if self._offset == 0 and isinstance(line, bytes):
+                line = line.removeprefix(codecs.BOM_UTF8)
             self._offset += size
             self._line += 1
-            try:
-                if line is None:
-                    raise ValueError(f"the line is {TOO_LONG}")
-                line = line.removeprefix(codecs.BOM_UTF8) if is_first else line
-                example = self._parse(line, self._line, None)
-            except ValueError as error:
-                record = unreadable(error, self._line)
-                yield self._reporter.bad_record(self.name, f"line {self._line}", record)
-            else:
-                if example is not None:
-                    yield example
+            yield self.example(line, self._parse, f"line {self._line}", self._line)
 
     # Files
 
-    def _position(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         return {
             "inode": self._status.st_ino,
             "device": self._status.st_dev,
@@ -160,10 +144,10 @@ class FollowedFile:
         if os.fstat(file.fileno()).st_size >= read_to + len(chunk) and head.startswith(self._head):
             self._head = head
             return chunk
-        self._resume = self._position()
+        self._resume = self.snapshot()
         file.close()
         self._file = None
-        self._reporter.event(f"{self.name} was emptied or written anew")
+        self.event(f"{self.name} was emptied or written anew")
         return self._read(self._find())
 
     def _find(self) -> io.FileIO:
@@ -174,11 +158,11 @@ class FollowedFile:
                 for path in (self.name, *(path for path, _ in self._siblings())):
                     if self._open(path, position, by_inode):
                         if path != self.name:
-                            self._reporter.event(f"going on in {path}, line {position['line'] + 1}")
+                            self.event(f"going on in {path}, line {position['line'] + 1}")
                         return self._opened()
         self._open(self.name)
         if position is not None:
-            self._reporter.event(
+            self.event(
                 f"starting at the beginning of {self.name}: the file read before is not there any more, and what came "
                 f"after its line {position['line']} may be lost"
             )
@@ -204,8 +188,7 @@ class FollowedFile:
             return False
         if compression_of(head) or marked_encoding(head):
             file.close()
-            what = marked_encoding(head) or "compressed"
-            raise StreamError(f"{path} is {what} and cannot be followed: {stdin_hint(path)}")
+            raise _not_followed(path, marked_encoding(head) or "compressed")
         if self._file is not None:
             self._file.close()
         self._file, self._status, self._head = file, status, head
@@ -273,7 +256,7 @@ class FollowedFile:
             return False
         if moved:
             where = "the new file" if path == self.name else path
-            self._reporter.event(f"{self.name} was rotated: going on in {where}")
+            self.event(f"{self.name} was rotated: going on in {where}")
         return moved
 
 
@@ -285,13 +268,29 @@ def _is_in(position: dict[str, Any], status: os.stat_result, head: bytes, by_ino
     return same_head and status.st_size >= position["offset"] and (same_inode if by_inode else n > 0)
 
 
-def _checked(position: Any) -> dict[str, Any]:
-    try:
-        n, checksum = position["fingerprint"]
-        numbers = [n, checksum, *(position[key] for key in ("inode", "device", "offset", "line"))]
-        is_valid = all(type(number) is int and number >= 0 for number in numbers) and n <= _HEAD
-    except (TypeError, KeyError, ValueError):
-        is_valid = False
-    if not is_valid:
-        raise StreamError(f"{position!r} is no position in a file")
-    return dict(position)
+def _check_can_be_followed(path: str, options: ReadOptions) -> None:
+    format = str(options.format)
+    if format == "mail":
+        raise StreamError(f"{path} is mail, which predict and train read to its end; to go on, {_hint(path, format)}")
+    if not TABLE[format].has_lines and not options.are_labels:
+        raise _not_followed(path, f"{format}, whose records are no single lines,", format)
+    if not options.decoder.has_lines:
+        raise _not_followed(path, f"{options.encoding}, whose lines are found only after decoding,", format)
+    if path.lower().endswith(_COMPRESSED):
+        raise _not_followed(path, "compressed")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise _not_followed(path, "not a regular file")
+
+
+def _not_followed(path: str, what: str, format: str = "NAME") -> StreamError:
+    return StreamError(f"{path} is {what} and cannot be followed: {_hint(path, format)}")
+
+
+def _hint(path: str, format: str) -> str:
+    return f"read it through standard input, stream-pegasos run --format {format} < {shlex.quote(path)}"
+
+
+def _is_position(position: Any) -> bool:
+    n, checksum = position["fingerprint"]
+    numbers = [n, checksum, *(position[key] for key in ("inode", "device", "offset", "line"))]
+    return all(type(number) is int and number >= 0 for number in numbers) and n <= _HEAD

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import orjson
 
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, Parsed, unreadable
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, read_lines
+from stream_pegasos.streams.fields import parsed_fields
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, example_of, examples_of, numbered_lines
 from stream_pegasos.streams.options import ReadOptions
 
 # How an array of objects, or an empty array, begins, as no line of JSON does; a byte order mark may come first.
@@ -26,15 +27,15 @@ _mark = re.compile(rb'\{(?:[^"{}\[\]]++|%b)*+\}|%b|["\[\]{},]' % (_STRING, _STRI
 _in_string = re.compile(rb'["\\]').search
 
 
-def json_parser(options: ReadOptions, of_record: Callable[[Any, ReadOptions], Parsed]) -> Callable[[bytes], Parsed]:
-    """Make a parser that decodes JSON and hands the value to `of_record`."""
+def json_parser(options: ReadOptions) -> Parser:
+    """Make the parser of a JSON object."""
 
     def parse(line: bytes) -> Parsed:
         try:
             record = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             record = _lenient_json(line, error)
-        return of_record(record, options)
+        return parsed_fields(record, options)
 
     return parse
 
@@ -42,46 +43,34 @@ def json_parser(options: ReadOptions, of_record: Callable[[Any, ReadOptions], Pa
 def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
     """Read arrays of objects, as a rule one and nothing else, then an object a line."""
     line = 1
-    while True:
-        head = chunks.look(lambda head: len(head) < _LONGEST_BEGINNING and _may_begin_array(head) is not None)
-        if not _begins_array(head):
-            break
-        line = yield from _read_array(chunks, line, parse)
-    yield from read_lines(buffered(chunks), parse, line)
+    while _begins_array(chunks.look(_may_still_begin_array)):
+        elements = _Elements(chunks, line)
+        for number, (begin, element) in enumerate(elements, 1):
+            if (example := example_of(element, parse, begin)) is not None:
+                fault = None if example.fault is None else f"element {number}: {example.fault}"
+                yield example._replace(fault=fault)
+        line = elements.line
+        if elements.is_open:
+            yield unreadable(ValueError("the array is never closed"), line)
+    yield from examples_of(numbered_lines(buffered(chunks), line), parse)
 
 
-def _read_array(chunks: Chunks, line: int, parse: Parser) -> Generator[Example, None, int]:
-    """Yield the examples of an array; return the line on which it ends. The chunks then go on behind it."""
-    elements = _Elements(chunks, line)
-    for number, (line, element) in enumerate(elements, 1):
-        try:
-            parsed = None if element is None else parse(element)
-            if parsed is None:
-                raise ValueError(elements.fault)
-        except ValueError as error:
-            example = unreadable(error, line)
-            yield example._replace(fault=f"element {number}: {example.fault}")
-        else:
-            x, y, w, id = parsed
-            yield Example(x, y, w, line, id)
-    if elements.is_open:
-        yield unreadable(ValueError("the array is never closed"), elements.line)
-    return elements.line
+def _may_still_begin_array(head: bytes) -> bool:
+    return len(head) < _LONGEST_BEGINNING and _may_begin_array(head) is not None
 
 
 class _Elements:
-    """The elements of an array, each with the line on which it begins; `None` for one that is empty or too long."""
+    """The elements of an array, each with the line on which it begins. The chunks then go on behind the array."""
 
     def __init__(self, chunks: Chunks, line: int) -> None:
         self.line = line
         self._chunks = chunks
-        self.fault = ""
         self.is_open = False  # whether it is never closed
         self._parts: list[bytes] = []  # of the element that has not ended yet
         self._size = 0
         self._first_line = line
 
-    def __iter__(self) -> Iterator[tuple[int, bytes | None]]:
+    def __iter__(self) -> Iterator[tuple[int, bytes | ValueError]]:
         depth = n = skip = 0
         is_string = False
         for chunk in self._chunks:
@@ -137,9 +126,10 @@ class _Elements:
         elif part:
             self._parts.append(part)
 
-    def _element(self) -> tuple[int, bytes | None]:
-        element = b"".join(self._parts) if self._parts else None
-        self.fault = f"it is {TOO_LONG}" if self._size else "there is none"
+    def _element(self) -> tuple[int, bytes | ValueError]:
+        element: bytes | ValueError = b"".join(self._parts)
+        if not element:
+            element = ValueError(f"it is {TOO_LONG}" if self._size else "there is none")
         self._parts.clear()
         self._size = 0
         return self._first_line, element

@@ -5,20 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.streams.example import Example, StreamError, unreadable
-from stream_pegasos.streams.sources import (
-    LARGEST_BATCH,
-    Address,
-    Answer,
-    Batch,
-    RecordParser,
-    Reporter,
-    batched,
-    check_server,
-)
+from stream_pegasos.streams.addresses import Address
+from stream_pegasos.streams.example import Example, Parsed, StreamError
+from stream_pegasos.streams.sources import LARGEST_BATCH, Answer, Asked, LiveSource, check_server, place_at_server
 
 try:
     from confluent_kafka import (
@@ -50,21 +43,45 @@ _FATAL = {
 }
 
 
-class KafkaSource:
+@dataclass
+class _Partition:
+    """A partition of the topic. Its snapshot is a number: the offset at which it goes on."""
+
+    topic: str
+    number: int
+    next_offset: int | None = None  # `None` is the first that the broker has
+    is_read: bool = False
+    is_at_end: bool = False
+    is_lost: bool = False  # whether the broker does not have the next offset
+
+    def at(self, offset: int | None) -> TopicPartition:
+        return TopicPartition(self.topic, self.number, OFFSET_BEGINNING if offset is None else offset)
+
+    def go_on_at(self, first: int) -> str:
+        """Go on at the first offset that the broker has; return what became of those before."""
+        wanted = first if self.next_offset is None else self.next_offset
+        self.next_offset, self.is_lost = first, False
+        if first > wanted:
+            lost = f"{first - wanted} messages of partition {self.number} are gone from the broker"
+        else:
+            lost = f"partition {self.number} ends before offset {wanted}, as if the topic were made anew"
+        return f"{lost}; going on at offset {first}"
+
+
+class KafkaSource(LiveSource):
     """All partitions of a topic, read by this one reader; a position is the cluster and the next offset of each."""
 
-    def __init__(self, address: Address, position: Any, parse: RecordParser, follow: bool, reporter: Reporter) -> None:
-        self.name = f"Kafka topic {address.path}"
-        self._group = address.options.get("group")
-        self._topic, self._parse, self._follow, self._reporter = address.path, parse, follow, reporter
-        self._server, self._offsets = _checked(position)
-        self._partitions: set[int] = set()
-        self._ended: set[int] = set()
-        self._out_of_range: set[int] = set()
+    def __init__(self, address: Address, asked: Asked) -> None:
+        super().__init__(f"Kafka topic {address.path}", asked)
+        self._topic, self._group = address.path, address.options.get("group")
+        self._parse = self.line_parser("a Kafka topic")
+        self._server, offsets = _checked(asked.position)
+        self._partitions = {number: _Partition(self._topic, number, offset) for number, offset in offsets.items()}
+        self._next_look = 0.0  # for new partitions
         self._failure: KafkaError | None = None
         self._last_error: KafkaError | None = None
         self._uncommitted: dict[int, int] | None = None
-        self._closed = self._is_over = self._is_committing = False
+        self._is_over = self._is_committing = False
         self._consumer: Any = _made(
             Consumer,
             {
@@ -72,7 +89,7 @@ class KafkaSource:
                 # The client insists on a group; nothing is committed to this one.
                 "group.id": self._group or "stream-pegasos",
                 "enable.auto.commit": False,
-                "enable.partition.eof": not follow,
+                "enable.partition.eof": not asked.follow,
                 # The client then reports an offset that the broker no longer has, and with it the loss.
                 "auto.offset.reset": "error",
                 "error_cb": self._on_error,
@@ -80,32 +97,37 @@ class KafkaSource:
             },
         )
 
-    def batches(self) -> Iterator[Batch]:
-        next_look = 0.0
+    def next_batch(self) -> Iterator[Example | None] | None:
         try:
-            while not self._closed:
-                if (self._reporter.is_down("broker") or time.monotonic() >= next_look) and self._find_partitions():
-                    next_look = time.monotonic() + METADATA_INTERVAL
-                self._send_commit()
-                messages = self._consumer.consume(1, _WAIT)
-                if messages:
-                    messages += self._consumer.consume(LARGEST_BATCH - 1, 0)
-                for batch in batched(self._examples(messages), self._position):
-                    yield batch
-                    if self._closed:
-                        return
-                if self._failure is not None:
-                    self._raise_if_fatal(self._failure)
-                if self._out_of_range:
-                    self._find_first_offsets()
-                if not self._follow and self._partitions and self._ended >= self._partitions:
-                    return
+            if self._failure is not None:
+                self._raise_if_fatal(self._failure)
+            if any(partition.is_lost for partition in self._partitions.values()):
+                self._find_first_offsets()
+            read = self._read_partitions()
+            if not self._follow and read and all(partition.is_at_end for partition in read):
+                return None
+            if self.is_down("broker") or time.monotonic() >= self._next_look:
+                self._find_partitions()
+            self._send_commit()
+            messages = self._consumer.consume(1, _WAIT)
+            if messages:
+                messages += self._consumer.consume(LARGEST_BATCH - 1, 0)
+            return self._examples(messages)
         except KafkaException as error:
             raise StreamError(f"{self.name}: {error.args[0]}") from None
-        finally:
-            # The consumer stays open: the last position is committed after the last batch.
-            self._is_over = True
-            self._consumer.unassign()
+
+    def snapshot(self) -> dict[str, Any]:
+        offsets = {
+            str(number): partition.next_offset
+            for number, partition in sorted(self._partitions.items())
+            if partition.next_offset is not None
+        }
+        return {"server": self._server, "offsets": offsets}
+
+    def release(self) -> None:
+        # The consumer stays open: the last position is committed after the last batch.
+        self._is_over = True
+        self._consumer.unassign()
 
     def commit(self, position: Any) -> None:
         _, offsets = _checked(position)
@@ -117,14 +139,14 @@ class KafkaSource:
             return
         end = time.monotonic() + _COMMIT_TIMEOUT
         self._send_commit()
-        while self._is_committing and not self._reporter.is_down("broker") and time.monotonic() < end:
+        while self._is_committing and not self.is_down("broker") and time.monotonic() < end:
             self._consumer.poll(_WAIT)
             self._send_commit()
         if self._uncommitted or self._is_committing:
-            self._reporter.event(f"{self.name}: the offsets of group {self._group} cannot be stored")
+            self.event(f"{self.name}: the offsets of group {self._group} cannot be stored")
 
     def _send_commit(self) -> None:
-        if self._uncommitted is None or self._is_committing or self._reporter.is_down("broker"):
+        if self._uncommitted is None or self._is_committing or self.is_down("broker"):
             return
         wanted, self._uncommitted = self._uncommitted, None
         offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in wanted.items()]
@@ -134,60 +156,56 @@ class KafkaSource:
         except KafkaException as error:
             self._on_commit(error.args[0], [])
 
-    def close(self) -> None:
-        self._closed = True
-
-    def _position(self) -> dict[str, Any]:
-        offsets = {str(partition): offset for partition, offset in sorted(self._offsets.items())}
-        return {"server": self._server, "offsets": offsets}
-
     # Messages
 
     def _examples(self, messages: list[Message]) -> Iterator[Example | None]:
         for message in messages:
-            error, partition, offset = message.error(), message.partition(), message.offset()
+            error, number, offset = message.error(), cast(int, message.partition()), cast(int, message.offset())
             if error is None:
-                assert partition is not None and offset is not None
-                self._offsets[partition] = offset + 1
-                yield self._example(message, f"offset {offset} of partition {partition}")
+                self._partitions[number].next_offset = offset + 1
+                where = f"offset {offset} of partition {number}"
+                yield self.example(_bytes(message.value()), self._parsed, where, id=_text(message.key()))
             elif error.code() == KafkaError._PARTITION_EOF:
-                self._ended.add(partition)  # type: ignore[arg-type]
+                self._partitions[number].is_at_end = True
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                self._out_of_range.add(partition)  # type: ignore[arg-type]
+                self._partitions[number].is_lost = True
             else:
                 self._raise_if_fatal(error)
 
-    def _example(self, message: Message, where: str) -> Example | None:
-        try:
-            example = self._parse(_bytes(message.value()), 0, _text(message.key()))
-            if example is None:
-                raise ValueError("the message is empty")
-        except ValueError as error:
-            return self._reporter.bad_record(self.name, where, unreadable(error, id=_text(message.key())))
-        return example
+    def _parsed(self, record: bytes) -> Parsed:
+        parsed = self._parse(record)
+        if parsed is None:
+            raise ValueError("the message is empty")
+        return parsed
 
     # Partitions and offsets
 
-    def _find_partitions(self) -> bool:
-        """Begin to read new partitions; return whether any partition is known."""
+    def _read_partitions(self) -> list[_Partition]:
+        return [partition for _, partition in sorted(self._partitions.items()) if partition.is_read]
+
+    def _find_partitions(self) -> None:
+        """Begin to read new partitions; look again soon if the broker tells of none."""
         try:
             metadata = self._consumer.list_topics(self._topic, timeout=_REQUEST_TIMEOUT)
             self._check_cluster(metadata.cluster_id)
             topic = metadata.topics[self._topic]
             if topic.error is not None:
                 raise KafkaException(topic.error)
-            new = set(topic.partitions) - self._partitions
-            if new:
-                self._add_committed(new - set(self._offsets))
+            known = {number: _Partition(self._topic, number) for number in topic.partitions} | self._partitions
+            new = [known[number] for number in sorted(topic.partitions) if not known[number].is_read]
+            self._add_committed([partition for partition in new if partition.next_offset is None])
         except KafkaException as error:
             self._raise_if_fatal(error.args[0])
-            return False
-        self._reporter.up("broker", f"{self.name}: the broker can be reached again")
+            return
+        self.up("broker", f"{self.name}: the broker can be reached again")
         self._last_error = None
+        self._partitions = known
         if new:
-            self._partitions |= new
+            for partition in new:
+                partition.is_read = True
             self._assign()
-        return bool(self._partitions)
+        if self._read_partitions():
+            self._next_look = time.monotonic() + METADATA_INTERVAL
 
     def _check_cluster(self, cluster: str | None) -> None:
         if cluster is not None:  # some brokers do not tell
@@ -195,41 +213,35 @@ class KafkaSource:
             check_server(self.name, self._server, server)
             self._server = server
 
-    def _add_committed(self, partitions: set[int]) -> None:
+    def _add_committed(self, partitions: list[_Partition]) -> None:
+        """Take the offsets of the group where no checkpoint names one."""
         if self._group is None or not partitions:
             return
-        wanted = [TopicPartition(self._topic, partition) for partition in sorted(partitions)]
-        for committed in self._consumer.committed(wanted, timeout=_REQUEST_TIMEOUT):
-            if committed.offset >= 0:
-                self._offsets[committed.partition] = committed.offset
+        wanted = [TopicPartition(self._topic, partition.number) for partition in partitions]
+        offsets = {
+            committed.partition: committed.offset
+            for committed in self._consumer.committed(wanted, timeout=_REQUEST_TIMEOUT)
+        }
+        for partition in partitions:
+            if offsets.get(partition.number, -1) >= 0:
+                partition.next_offset = offsets[partition.number]
 
     def _assign(self) -> None:
-        self._ended.clear()
-        self._consumer.assign(
-            [
-                TopicPartition(self._topic, partition, self._offsets.get(partition, OFFSET_BEGINNING))
-                for partition in sorted(self._partitions)
-            ]
-        )
+        read = self._read_partitions()
+        for partition in read:
+            partition.is_at_end = False
+        self._consumer.assign([partition.at(partition.next_offset) for partition in read])
 
     def _find_first_offsets(self) -> None:
         """Go on at the first offset of each partition in which the wanted offset is gone."""
-        for partition in sorted(self._out_of_range):
-            try:
-                first, _ = self._consumer.get_watermark_offsets(
-                    TopicPartition(self._topic, partition), timeout=_REQUEST_TIMEOUT
-                )
-            except KafkaException as error:
-                self._raise_if_fatal(error.args[0])
-                return
-            wanted = self._offsets.get(partition, first)
-            if first > wanted:
-                lost = f"{first - wanted} messages of partition {partition} are gone from the broker"
-            else:
-                lost = f"partition {partition} ends before offset {wanted}, as if the topic were made anew"
-            self._reporter.event(f"{self.name}: {lost}; going on at offset {first}")
-            self._offsets[partition] = first
-        self._out_of_range.clear()
+        for partition in self._read_partitions():
+            if partition.is_lost:
+                try:
+                    first, _ = self._consumer.get_watermark_offsets(partition.at(0), timeout=_REQUEST_TIMEOUT)
+                except KafkaException as error:
+                    self._raise_if_fatal(error.args[0])
+                    return
+                self.event(f"{self.name}: {partition.go_on_at(first)}")
         self._assign()
 
     # Errors
@@ -239,7 +251,7 @@ class KafkaSource:
             self._failure = error
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
             reason = self._last_error or error  # the error before says why
-            self._reporter.down("broker", f"{self.name}: the broker cannot be reached ({reason.str()})")
+            self.down("broker", f"{self.name}: the broker cannot be reached ({reason.str()})")
         else:
             self._last_error = error
 
@@ -248,9 +260,9 @@ class KafkaSource:
         error = next((offset.error for offset in offsets if offset.error is not None), error)
         if error is not None:
             text = f"{self.name}: the offsets of group {self._group} cannot be stored ({error.str()})"
-            self._reporter.down("group", text)
+            self.down("group", text)
         else:
-            self._reporter.up("group", f"{self.name}: the offsets of group {self._group} are stored again")
+            self.up("group", f"{self.name}: the offsets of group {self._group} are stored again")
 
     def _raise_if_fatal(self, error: KafkaError) -> None:
         is_refused = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and self._group is not None
@@ -329,14 +341,9 @@ def _text(key: Any) -> str | None:
 
 def _checked(position: Any) -> tuple[str | None, dict[int, int]]:
     """The id of the cluster, if the position names it, and the next offset of each partition."""
-    if position is None:
-        return None, {}
-    try:
-        server = position["server"]
-        offsets = {int(partition): offset for partition, offset in position["offsets"].items()}
-        is_valid = all(type(offset) is int and offset >= 0 for offset in offsets.values())
-    except (AttributeError, LookupError, TypeError, ValueError):
-        is_valid = False
-    if not is_valid or not (server is None or isinstance(server, str)):
-        raise StreamError(f"{position!r} is no position in a Kafka topic")
-    return server, offsets
+    server, offsets = place_at_server(position, "Kafka topic", "offsets", _are_offsets)
+    return server, {int(partition): offset for partition, offset in (offsets or {}).items()}
+
+
+def _are_offsets(offsets: Any) -> bool:
+    return all(int(number) >= 0 and type(offset) is int and offset >= 0 for number, offset in offsets.items())

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from stream_pegasos.streams.example import LabelFormat, Parsed, together
-
-
-def parse_text(line: bytes) -> Parsed:
-    return line.decode(), None, 1.0, None
+from stream_pegasos.streams.example import Parsed, together
+from stream_pegasos.streams.lines import Parser
+from stream_pegasos.streams.options import ReadOptions
 
 
-def labelled_text_parser(labels: LabelFormat, labelled: bool) -> Callable[[bytes], Parsed]:
+def text_parser(options: ReadOptions) -> Parser:
+    return lambda line: (line.decode(), None, 1.0, None)
+
+
+def labelled_text_parser(options: ReadOptions) -> Parser:
     def parse(line: bytes) -> Parsed:
         label, tab, text = line.decode().partition("\t")
-        if labelled and not tab and _fasttext(label):
+        if not (tab or options.unlabelled) and _fasttext(label):
             raise ValueError("no label and tab before the text, but __label__; see --format fasttext")
-        return (text, labels.of_text(label), 1.0, None) if tab else (label, None, 1.0, None)
+        return (text, options.labels.of_text(label), 1.0, None) if tab else (label, None, 1.0, None)
 
     return parse
 
@@ -26,14 +27,14 @@ _fasttext = re.compile(r"\s*__label__(\S*)(?:\s+|$)").match
 _fasttext_label = re.compile(r"(?:^|\s)__label__\S").search
 
 
-def fasttext_parser(labels: LabelFormat) -> Callable[[bytes], Parsed]:
+def fasttext_parser(options: ReadOptions) -> Parser:
     """The labels before the text: one, or several."""
 
     def parse(line: bytes) -> Parsed:
         text = line.decode()
         found, begin = [], 0
         while match := _fasttext(text, begin):
-            label = labels.of_text(match[1])
+            label = options.labels.of_text(match[1])
             if label is not None:
                 found.append(label)
             begin = match.end()

@@ -1,17 +1,19 @@
-"""The lines of a stream, none too long."""
+"""Records, of which lines are most, none too long, and the examples that they hold."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from stream_pegasos.streams.example import Example, Parsed, unreadable
 
-# Parses a line; `None` if it is blank. A ValueError says why if it cannot be read.
-Parser = Callable[[bytes], Parsed | None]
+# The records of a stream, each with its number; in the place of one that cannot be had stands the reason.
+Records = Iterable[tuple[int, Any]]
+# Parses a record; `None` if it is blank. A ValueError says why if it cannot be read.
+Parser = Callable[[Any], Parsed | None]
 
 # A line that never ends, or a quote left open in CSV, must not swallow an endless stream, yet 100 MB must pass.
 LONGEST_LINE = 1 << 28  # bytes
@@ -30,17 +32,32 @@ def pass_over(line: bytes, file: BinaryIO) -> None:
         line = file.readline(1 << 20)
 
 
-def read_lines(file: BinaryIO, parse: Parser, first: int = 1) -> Iterator[Example]:
-    """Yield an example a line; `first` is the number of the first line."""
+def numbered_lines(file: BinaryIO, first: int = 1) -> Records:
+    """The lines as records; `first` is the number of the first one."""
     for number, line in enumerate(lines_of(file), first):
-        try:
-            if len(line) > LONGEST_LINE:
-                pass_over(line, file)
-                raise ValueError(f"the line is {TOO_LONG}")
-            parsed = parse(line)
-        except ValueError as error:
-            yield unreadable(error, number)
+        if len(line) > LONGEST_LINE:
+            pass_over(line, file)
+            yield number, ValueError(f"the line is {TOO_LONG}")
         else:
-            if parsed is not None:
-                x, y, w, id = parsed
-                yield Example(x, y, w, number, id)
+            yield number, line
+
+
+def example_of(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:
+    """The example that a record holds, or why it cannot be read; `None` if it is blank. The id is that of the record,
+    if it has one.
+    """
+    try:
+        if isinstance(record, ValueError):
+            raise record
+        parsed = parse(record)
+    except ValueError as error:
+        return unreadable(error, line, id)
+    if parsed is None:
+        return None
+    x, y, w, own = parsed
+    return Example(x, y, w, line, id if own is None else own)
+
+
+def examples_of(records: Records, parse: Parser) -> Iterator[Example]:
+    """The examples of records that are not blank."""
+    return (example for line, record in records if (example := example_of(record, parse, line)) is not None)

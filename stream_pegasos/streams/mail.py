@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from stream_pegasos.mail_text.mime import KNOWN_FIELD, end_of_headers
 from stream_pegasos.streams.encoding import Encoding
-from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError, unreadable
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
+from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, examples_of
 
 FROM = b"From "  # what an mbox begins with
 LONGEST_HEAD = 1 << 16  # bytes in which headers are looked for
@@ -200,7 +200,7 @@ def is_internal(mail: bytes) -> bool:
     return _of_uw_imap(head) is not None and b"MAILER-DAEMON" in senders.upper()
 
 
-def mail_parser(label_header: str | None, labels: LabelFormat) -> Callable[[bytes], Parsed]:
+def mail_parser(label_header: str | None, labels: LabelFormat) -> Parser:
     """Make the parser of a mail. It takes out the header with the label, so that this is not learned, and reads the
     Message-ID as the id.
     """
@@ -229,18 +229,11 @@ def _id(text: str) -> str | None:
     return (found[1].strip() if found else text) or None
 
 
-def read_mails(file: BinaryIO, parse: Callable[[bytes], Parsed], path: str | None = None) -> Iterator[Example]:
+def read_mails(file: BinaryIO, parse: Parser, path: str | None = None) -> Iterator[Example]:
     """Yield the mails of a file, each as soon as it is there; a StreamError if a file with a path has none."""
     number = 0
     for number, (_, _, mail) in enumerate(split(file), 1):
-        if mail is None:
-            yield unreadable(ValueError(f"the mail is {TOO_LONG}"), number)
-            continue
-        try:
-            x, y, w, id = parse(unwrapped(mail))
-        except ValueError as error:
-            yield unreadable(error, number)
-        else:
-            yield Example(x, y, w, number, id)
+        record = ValueError(f"the mail is {TOO_LONG}") if mail is None else unwrapped(mail)
+        yield from examples_of([(number, record)], parse)
     if not number and path is not None:
         raise StreamError(f"{path}: there is no mail in this file")

@@ -16,8 +16,8 @@ from stream_pegasos.common.display import one_line
 from stream_pegasos.mail_text.mime import end_of_headers
 from stream_pegasos.streams.chunks import buffered, chunks_of
 from stream_pegasos.streams.compression import decompressed
-from stream_pegasos.streams.example import Example, Parsed, StreamError, Truth, unreadable
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
+from stream_pegasos.streams.example import Example, StreamError, Truth
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, examples_of
 from stream_pegasos.streams.mail import (
     FROM,
     LONGEST_HEAD,
@@ -62,9 +62,7 @@ class _Place(NamedTuple):
     fault: str | None = None
 
 
-def read_mail_folders(
-    sources: Iterable[tuple[str, Truth | None]], parse: Callable[[bytes], Parsed]
-) -> Iterator[Example]:
+def read_mail_folders(sources: Iterable[tuple[str, Truth | None]], parse: Parser) -> Iterator[Example]:
     """Yield the mails at some paths in order of arrival, with the label of their path if it has one.
 
     Only the place of each mail is kept; the mail is read when its turn comes.
@@ -76,16 +74,18 @@ def read_mail_folders(
         number = 1
         for place in index.in_order():
             try:
-                mail = index.mail(place)
-                if is_internal(mail):
-                    continue
-                x, y, w, id = parse(mail)
+                mail: bytes | ValueError = index.mail(place)
             except OSError as error:
-                yield unreadable(ValueError(one_line(_fault(place.path, error))), number)
+                mail = ValueError(_fault(place.path, error))
             except ValueError as error:  # also if compressed data is damaged
-                yield unreadable(ValueError(one_line(str(error))), number)
-            else:
-                yield Example(x, y if place.label is None else place.label, w, number, id)
+                mail = error
+            if isinstance(mail, bytes) and is_internal(mail):
+                continue
+            for example in examples_of([(number, mail)], parse):
+                if example.fault is not None:
+                    yield example._replace(fault=one_line(example.fault))
+                else:
+                    yield example if place.label is None else example._replace(y=place.label)
             number += 1
         if index.broken_off:
             raise type(index.broken_off[0])("; ".join(map(str, index.broken_off)))

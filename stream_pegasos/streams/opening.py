@@ -4,39 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import socket
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any
 
+from stream_pegasos.streams.addresses import PORTS, Address, parse_address
 from stream_pegasos.streams.example import LabelFormat, StreamError
-from stream_pegasos.streams.options import ONE_LABEL, ReadKeywords, ReadOptions
+from stream_pegasos.streams.options import ReadOptions
 from stream_pegasos.streams.readers import format_of
-from stream_pegasos.streams.sources import (
-    NO_LINES,
-    Address,
-    OnBad,
-    OnEvent,
-    Reporter,
-    Sink,
-    Source,
-    parse_address,
-    record_parser,
-    stdin_hint,
-)
+from stream_pegasos.streams.sources import Asked, OnBad, OnEvent, Sink, Source
+
+LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
 
 
 def open_source(
     address: str | os.PathLike[str],
     position: Any = None,
+    options: ReadOptions | None = None,
     *,
     follow: bool = True,
     labels: bool = False,
-    written: LabelFormat = ONE_LABEL,
+    written: LabelFormat | None = None,
     whole_lines: bool = False,
     on_bad: OnBad | None = None,
     on_event: OnEvent | None = None,
-    **options: Unpack[ReadKeywords],
+    **given: Any,
 ) -> Source:
     """Open a stream to follow it.
 
@@ -56,12 +48,15 @@ def open_source(
         The position of a batch, to go on after it. Without one, a file is read from its beginning, and
         a topic or stream from where its group is, or else from its beginning. A position is valid only
         for the same server; `of_any_server(position)` also for another.
+    options
+        How it is read; the defaults if it is `None`. The format is jsonl by default for Kafka and standard input;
+        entries of Redis have fields in place of a format.
     follow
         Whether to wait for more at the end of what is there.
     labels
-        Whether the records are labels, each with the id of its message.
+        Whether the records are labels, each with the id of its message: `are_labels` of `ReadOptions`.
     written
-        How labels are written: `labels` of `read`.
+        How labels are written: `labels` of `ReadOptions`.
     whole_lines
         Whether a last line without a line end is left unread, even without `follow`. A later run from the position then
         reads the whole line.
@@ -70,9 +65,8 @@ def open_source(
         that cannot be read. Without it such a record raises.
     on_event
         Called with what an operator should know: rotation, outages, lost messages.
-    **options
-        `format`, `text_field` and the other options of `read`. The format is jsonl by default for Kafka and standard
-        input; entries of Redis have fields in place of a format. `on_lines_of_text` is for standard input.
+    **given
+        Other fields of `ReadOptions` that differ from the options.
 
     Raises
     ------
@@ -101,50 +95,31 @@ def open_source(
     (['win a prize'], ['see you'])
 
     """
-    asked = ReadOptions(labels=written, unlabelled=True, **options)
-    reporter = Reporter(on_bad, on_event, asked.unreadable)
-    return open_as(os.fspath(address), position, asked, reporter, follow, labels, whole_lines)
-
-
-def open_as(
-    address: str, position: Any, options: ReadOptions, reporter: Reporter, follow: bool, labels: bool, whole_lines: bool
-) -> Source:
-    """Open what `open_source` opens, with these options."""
+    given |= {"labels": written} if written is not None else {}
+    options = replace(options or ReadOptions(), unlabelled=True, **given)
+    options = replace(options, are_labels=labels or options.are_labels)
+    address = os.fspath(address)
     server = parse_address(address) if "://" in address else None
     if options.format is None:
         options = replace(options, format="jsonl" if server else format_of(address))
     elif server is not None and server.scheme != "kafka":
         raise StreamError(f"format {options.format!r} does not fit a Redis stream, whose entries have fields")
+    asked = Asked(position, options, follow, whole_lines, on_bad, on_event)
     if address == "-":
-        if labels:
-            raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
         from stream_pegasos.streams.stdin import StandardInput
 
-        return StandardInput(options, reporter)
+        return StandardInput(asked)
     if server is None:
         from stream_pegasos.streams.file import FollowedFile
 
-        hint = stdin_hint(address, str(options.format))
-        if options.format == "mail":
-            raise StreamError(f"{address} is mail, which predict and train read to its end; to go on, {hint}")
-        if options.format in NO_LINES and not labels:
-            raise StreamError(
-                f"{address} is {options.format}, whose records are no single lines, and cannot be followed: {hint}"
-            )
-        if not options.decoder.has_lines:
-            raise StreamError(
-                f"{address} is {options.encoding}, whose lines are found only after decoding, and cannot be followed: "
-                f"{hint}"
-            )
-        parse = record_parser(options, labels, "a growing file")
-        return FollowedFile(address, position, parse, follow, reporter, whole_lines)
+        return FollowedFile(address, asked)
     if server.scheme == "kafka":
         from stream_pegasos.streams.kafka import KafkaSource
 
-        return KafkaSource(server, position, record_parser(options, labels, "a Kafka topic"), follow, reporter)
+        return KafkaSource(server, asked)
     from stream_pegasos.streams.redis import RedisSource
 
-    return RedisSource(server, position, options, labels, follow, reporter)
+    return RedisSource(server, asked)
 
 
 def open_sink(address: str) -> Sink:
@@ -174,10 +149,6 @@ def open_sink(address: str) -> Sink:
     return RedisSink(server)
 
 
-LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
-PORTS = {"kafka": "9092", "redis": "6379", "rediss": "6379"}
-
-
 def is_same_stream(address: str, other: str) -> bool:
     """Whether two addresses name one topic or stream, whatever its server is called: hosts are looked up where the rest
     is the same, and clusters of Kafka are asked for their id.
@@ -202,7 +173,7 @@ def is_same_stream(address: str, other: str) -> bool:
     places = [(each.path, each.integer("db", 0) if "db" in each.options else 0) for each in (one, two)]
     if len(kinds) > 1 or places[0] != places[1]:
         return False
-    if not _servers(one).isdisjoint(_servers(two)) or not _found(one).isdisjoint(_found(two)):
+    if not _named(one).isdisjoint(_named(two)) or not _found(one).isdisjoint(_found(two)):
         return True
     if one.scheme != "kafka":
         return False
@@ -212,20 +183,15 @@ def is_same_stream(address: str, other: str) -> bool:
     return cluster is not None and cluster == cluster_of(two)
 
 
-def _servers(address: Address) -> set[tuple[str, str]]:
-    """The host and the port of each server."""
-    found = set()
-    for server in address.server.rpartition("@")[2].lower().split(","):
-        host, _, port = server.rpartition(":") if re.search(r":\d*$", server) else (server, "", "")
-        found.add(("localhost" if host in LOOPBACK else host, port or PORTS[address.scheme]))
-    return found
+def _named(address: Address) -> set[tuple[str, str]]:
+    """The host and the port of each server; all names of this machine are localhost."""
+    return {("localhost" if host in LOOPBACK else host, port) for host, port in address.servers()}
 
 
 def _found(address: Address) -> set[tuple[str, str]]:
     """The same with the numbers of hosts that can be looked up; all that are those of this machine are localhost."""
-    servers = _servers(address)
-    found = {*servers}
-    for host, port in servers:
+    found = _named(address)
+    for host, port in [*found]:
         with contextlib.suppress(OSError, UnicodeError):
             for family, kind, _, _, number in socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM):
                 found.add((str(number[0]), port))

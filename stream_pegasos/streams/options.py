@@ -1,55 +1,95 @@
-"""The options of `read` and `open_source`, as one object."""
+"""How a stream is read, described once: readers, live sources and the command take it as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypedDict
+from typing import NamedTuple
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import LabelFormat, StreamError
 
-ENDINGS = {
-    "jsonl": ".jsonl .ndjson .json",
-    "csv": ".csv",
-    "tsv": ".tsv .tab",
-    "labelled-text": ".txt",
-    "fasttext": ".ft .fasttext",
-    "vw": ".vw",
-    "svmlight": ".svmlight .svm .libsvm",
-    "parquet": ".parquet",
-    "mail": ".eml .mbox .mbx",
+
+class Format(NamedTuple):
+    """What is to be known of a format before it is read."""
+
+    endings: str = ""  # of the names of files
+    has_fields: bool = False  # whether a message may be made of named fields
+    has_lines: bool = True  # whether each record is a line
+    no_label: str = "no label in the field {!r}"
+
+
+TABLE = {
+    "jsonl": Format(".jsonl .ndjson .json", has_fields=True),
+    "csv": Format(".csv", has_fields=True, has_lines=False),
+    "tsv": Format(".tsv .tab", has_fields=True, has_lines=False),
+    "labelled-text": Format(".txt", no_label="no label and tab before the text"),
+    "fasttext": Format(".ft .fasttext", no_label="no __label__ before the text"),
+    "vw": Format(".vw", has_fields=True, no_label="no label"),
+    "svmlight": Format(".svmlight .svm .libsvm", no_label="no label"),
+    "parquet": Format(".parquet", has_fields=True, has_lines=False),
+    "mail": Format(".eml .mbox .mbx", has_lines=False, no_label="no label in a header {!r}"),
+    "text": Format(),
 }
-EXTENSIONS = {ending: format for format, endings in ENDINGS.items() for ending in endings.split()}
-FORMATS = (*ENDINGS, "text")
-WITHOUT_FIELDS = ("labelled-text", "fasttext", "svmlight", "mail", "text")
-ONE_LABEL = LabelFormat()
-
-
-class ReadKeywords(TypedDict, total=False):
-    """The keywords that `read` and `open_source` share, for type checkers."""
-
-    format: str | None
-    text_field: str
-    label_field: str
-    id_field: str
-    delimiter: str | None
-    columns: Sequence[str] | None
-    fields: Sequence[str]
-    encoding: str
-    encoding_errors: str
-    unreadable: bool
-    on_windows_1252: Callable[[], None] | None
-    on_unread_field: Callable[[str], None] | None
-    on_lines_of_text: Callable[[], None] | None
-    on_blank_line: Callable[[], None] | None
+FORMATS = (*TABLE,)
+EXTENSIONS = {ending: name for name, format in TABLE.items() for ending in format.endings.split()}
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a stream is read; the docstring of `read` says what each option means.
+    """How a stream is read. `read` and `open_source` take it, or its fields as keywords.
+
+    Parameters
+    ----------
+    format
+        One of `FORMATS`, as in the table of `read`; by default that of the path's extension, or jsonl for standard
+        input and other pipes without an extension; a folder is mail.
+    text_field
+        The field with the text in the formats jsonl, parquet, csv and tsv; `"text"` by default. In the first two `a.b`
+        is the field b of the object a, unless a field is called `a.b`. In vw the namespace whose features are the words
+        of the text; where none is named, `x` is the features of all.
+    label_field
+        The field with the label, named in the same way; in mail a header, such as `"X-Spam-Flag"`, which is taken
+        out of the mail.
+    id_field
+        The field with the id, a string or an integer, named in the same way. A record may lack it; columns that
+        lack it are an error, unless it is `"id"`.
+    labels
+        Whether an example may have several labels, and what separates them if the format has no lists,
+        as `LabelFormat(",")`; not for svmlight and vw, which have one label.
+    delimiter
+        The character between the fields of csv and tsv, if it is neither comma nor tab.
+    columns
+        The names of the columns of csv and tsv without a header.
+    fields
+        The fields that a message is made of, named as `text_field` is and read in its place: `x` is then a dict of
+        those that the record has. In vw a field is a namespace, whose features are its text, or `a.b`, the value of the
+        feature b of the namespace a.
+    encoding
+        The encoding of the text, by the name of one of Python's codecs; UTF-8 may have a byte order mark. Mail and
+        Parquet say themselves how they are encoded.
+    encoding_errors
+        `"windows-1252"`: a line that is not UTF-8 is read as Windows-1252; `"strict"`: it is a bad line.
+        With another encoding than UTF-8, a line that is not in it is always bad.
+    unlabelled
+        Whether to yield examples without a label, with `y` as `None`. Otherwise these are bad lines. A live source
+        always yields them.
+    unreadable
+        Whether to yield an example for each record that cannot be read, too: with its line, its `fault`
+        and, if that could be read, its id.
+    are_labels
+        Whether each record is the id of a message and its label, and nothing more.
+    on_windows_1252
+        Called for each line that is not UTF-8 and is read as Windows-1252.
+    on_unread_field
+        Called with the name of each field of a record that is not read, where a message is made of `fields`.
+    on_lines_of_text
+        Called where a stream in jsonl begins with neither `{` nor `[`: it is then read as the format text. Without it
+        such lines are bad. Not for files and topics that are followed.
+    on_blank_line
+        Called for each empty line that is skipped, and for each comment of svmlight.
 
     Raises
     ------
@@ -59,18 +99,18 @@ class ReadOptions:
     """
 
     format: str | None = None
-    text_field: str = "text"
+    text_field: str | None = None
     label_field: str = "label"
     id_field: str = "id"
-    labels: LabelFormat = ONE_LABEL
+    labels: LabelFormat = field(default=LabelFormat())
     delimiter: str | None = None
     columns: Sequence[str] | None = None
     fields: Sequence[str] = ()
-    namespace_is_text: bool = False  # whether a message of vw is the text of the namespace `text_field`
     encoding: str = "utf-8"
     encoding_errors: str = "windows-1252"
     unlabelled: bool = False
     unreadable: bool = False
+    are_labels: bool = False
     on_windows_1252: Callable[[], None] | None = None
     on_unread_field: Callable[[str], None] | None = None
     on_lines_of_text: Callable[[], None] | None = None
@@ -80,18 +120,18 @@ class ReadOptions:
         object.__setattr__(self, "fields", tuple(self.fields))
         assert self.decoder is not None  # made now, so that an unknown encoding is told before the stream is opened
         if self.format is not None:
-            self._check()
+            self._check(self.format)
 
-    def _check(self) -> None:
+    def _check(self, format: str) -> None:
         names = self.message_fields
-        if self.format not in FORMATS:
-            raise StreamError(f"unknown format {self.format!r}: choose one of {', '.join(FORMATS)}")
+        if format not in FORMATS:
+            raise StreamError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
         if self.label_field in names:
             raise StreamError(f"text and label are the same field, {self.label_field!r}")
-        if self.fields and self.format in WITHOUT_FIELDS:
-            raise StreamError(f"a message of {self.format} has no fields, but {', '.join(self.fields)} are asked for")
-        if self.format not in ("csv", "tsv") and not (self.delimiter is None and self.columns is None):
-            raise StreamError(f"a delimiter and columns are for csv and tsv, not for {self.format}")
+        if self.fields and not TABLE[format].has_fields:
+            raise StreamError(f"a message of {format} has no fields, but {', '.join(self.fields)} are asked for")
+        if format not in ("csv", "tsv") and not (self.delimiter is None and self.columns is None):
+            raise StreamError(f"a delimiter and columns are for csv and tsv, not for {format}")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n\0'):
             raise StreamError(f"the delimiter is {self.delimiter!r}, not one character that may stand between fields")
         if self.columns is not None and not {*names} & {*self.columns}:
@@ -105,7 +145,13 @@ class ReadOptions:
     @cached_property
     def message_fields(self) -> tuple[str, ...]:
         """The fields of which a message needs at least one."""
-        return tuple(self.fields) or (self.text_field,)
+        return tuple(self.fields) or (self.text_field or "text",)
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The fields that are read, and the objects that hold them."""
+        read = (*self.fields, self.label_field, self.id_field)
+        return frozenset([*read, *(name.partition(".")[0] for name in read)])
 
     @property
     def record(self) -> str:
@@ -115,6 +161,5 @@ class ReadOptions:
     def report_unread(self, names: Iterable[str]) -> None:
         """Report the fields of a record that are not read, where a message is made of named fields."""
         if self.on_unread_field is not None and self.fields:
-            read = (*self.fields, self.label_field, self.id_field)
-            for name in {*names} - {*read, *(name.partition(".")[0] for name in read)}:
+            for name in {*names} - self.known:
                 self.on_unread_field(name)

@@ -7,16 +7,18 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from itertools import count
+from functools import partial
 from typing import Any, BinaryIO
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.common.extras import missing
 from stream_pegasos.features.message import Fields, value_of
 from stream_pegasos.streams.chunks import Chunks, buffered
-from stream_pegasos.streams.example import Example, StreamError, unreadable
-from stream_pegasos.streams.fields import parsed_fields
+from stream_pegasos.streams.example import Example, Parsed, StreamError
+from stream_pegasos.streams.fields import columns_to_read, parsed_fields
+from stream_pegasos.streams.lines import examples_of
 from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.together import together_or_alone
 
 try:
     import pyarrow
@@ -37,25 +39,18 @@ def read_parquet(file: BinaryIO | None, chunks: Chunks, name: str, options: Read
             schema = table.schema_arrow
         columns = _columns(schema, options)
         options.report_unread(schema.names)
-        records = _records(table.iter_batches(_ROWS, columns=columns, use_threads=False))
-        for row in count(1):
-            with _reading(name):
-                record = next(records, None)
-            if record is None:
-                return
-            try:
-                if isinstance(record, ValueError):
-                    raise record
-                id = value_of(record, options.id_field)
-                if type(id) is float and id.is_integer():  # as pandas writes integers if some are missing
-                    record[options.id_field] = int(id)
-                x, y, w, id = parsed_fields(record, options)
-            except ValueError as error:
-                yield unreadable(error, row)
-            else:
-                if options.fields:
-                    x = Fields({name: _as_in_json(value) for name, value in x.items()})
-                yield Example(x, y, w, row, id)
+        rows = _rows(table.iter_batches(_ROWS, columns=columns, use_threads=False), name)
+        yield from examples_of(enumerate(rows, 1), partial(_parsed, options=options))
+
+
+def _parsed(record: dict[str, Any], options: ReadOptions) -> Parsed:
+    id = value_of(record, options.id_field)
+    if type(id) is float and id.is_integer():  # as pandas writes integers if some are missing
+        record[options.id_field] = int(id)
+    x, y, w, id = parsed_fields(record, options)
+    if options.fields:
+        x = Fields({name: _as_in_json(value) for name, value in x.items()})
+    return x, y, w, id
 
 
 @contextmanager
@@ -81,29 +76,29 @@ def _reading(name: str) -> Iterator[None]:
 
 def _columns(schema: Any, options: ReadOptions) -> list[str]:
     """The columns to read; a StreamError if one is missing or stands there twice."""
-    columns = [name for name in options.fields if _has(schema, name)] or [*options.message_fields[:1]]
-    if not options.unlabelled or _has(schema, options.label_field):
-        columns.append(options.label_field)
-    if options.id_field != "id" or _has(schema, "id"):
-        columns.append(options.id_field)
+    _, columns = columns_to_read(options, partial(_has, schema))
     for field in columns:
         if not _has(schema, field):
             raise StreamError(f"there is no column {field!r}, but {', '.join(map(one_line, schema.names))}")
         if schema.names.count(field) > 1:
             raise StreamError(f"there are several columns {field!r}")
-    return [*dict.fromkeys(columns)]
+    return columns
 
 
-def _records(batches: Iterator[Any]) -> Iterator[dict[str, Any] | ValueError]:
-    """Yield the rows; a batch in which a text is not UTF-8 is read row by row."""
-    for batch in batches:
-        try:
-            yield from batch.to_pylist()
-        except UnicodeDecodeError:
-            if batch.num_rows == 1:
-                yield ValueError("not UTF-8")
-            else:
-                yield from _records(batch.slice(i, 1) for i in range(batch.num_rows))
+def _rows(batches: Iterator[Any], name: str) -> Iterator[dict[str, Any] | ValueError]:
+    """The rows; a batch in which a text is not UTF-8 is read row by row."""
+    while True:
+        with _reading(name):
+            batch = next(batches, None)
+            found = [] if batch is None else [*together_or_alone(batch, _as_objects, UnicodeDecodeError)]
+        if batch is None:
+            return
+        for _, rows in found:
+            yield from [ValueError("not UTF-8")] if isinstance(rows, UnicodeDecodeError) else rows
+
+
+def _as_objects(rows: Any) -> Any:
+    return rows.to_pylist()
 
 
 def _as_in_json(value: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, BinaryIO, Unpack
+from typing import Any, BinaryIO
 
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, may_begin, opened
@@ -18,25 +18,27 @@ from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.csv_tsv import read_csv
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError
-from stream_pegasos.streams.fields import parsed_fields, parsed_label
 from stream_pegasos.streams.json_lines import json_parser, read_json
-from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser, parse_text
-from stream_pegasos.streams.lines import Parser, read_lines
-from stream_pegasos.streams.options import EXTENSIONS, FORMATS, ONE_LABEL, ReadKeywords, ReadOptions
-from stream_pegasos.streams.vw_svmlight import parse_svmlight, vw_parser
+from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser, text_parser
+from stream_pegasos.streams.lines import Parser, examples_of, numbered_lines
+from stream_pegasos.streams.options import EXTENSIONS, FORMATS, TABLE, ReadOptions
+from stream_pegasos.streams.vw_svmlight import svmlight_parser, vw_parser
 
 PARQUET = b"PAR1\x15"  # the magic of Parquet, and the first byte of a page or of the footer
+PARSERS: dict[str, Callable[[ReadOptions], Parser]] = {
+    "jsonl": json_parser,
+    "labelled-text": labelled_text_parser,
+    "fasttext": fasttext_parser,
+    "vw": vw_parser,
+    "svmlight": svmlight_parser,
+    "text": text_parser,
+}
 
 OnBadLine = Callable[[int, str], None]
 
 
 def read(
-    source: PathOrFile,
-    *,
-    labels: LabelFormat = ONE_LABEL,
-    unlabelled: bool = False,
-    on_bad_line: OnBadLine | None = None,
-    **options: Unpack[ReadKeywords],
+    source: PathOrFile, options: ReadOptions | None = None, *, on_bad_line: OnBadLine | None = None, **given: Any
 ) -> Iterator[Example]:
     """Yield the examples of a stream in constant memory, each as soon as its line is there.
 
@@ -73,54 +75,14 @@ def read(
     ----------
     source
         A path, `-` for standard input, or a file opened in binary mode, which stays open.
-    format
-        One of the formats above; by default that of the path's extension, or jsonl for standard input and other
-        pipes without an extension; a folder is mail.
-    text_field
-        The field with the text in the formats jsonl, parquet, csv and tsv. In the first two `a.b` is the
-        field b of the object a, unless a field is called `a.b`. In vw the namespace whose features are the words of the
-        text; where none is named, `x` is the features of all.
-    label_field
-        The field with the label, named in the same way; in mail a header, such as `"X-Spam-Flag"`, which is taken
-        out of the mail.
-    id_field
-        The field with the id, a string or an integer, named in the same way. A record may lack it; columns that
-        lack it are an error, unless it is `"id"`.
-    labels
-        Whether an example may have several labels, and what separates them if the format has no lists,
-        as `LabelFormat(",")`; not for svmlight and vw, which have one label.
-    delimiter
-        The character between the fields of csv and tsv, if it is neither comma nor tab.
-    columns
-        The names of the columns of csv and tsv without a header.
-    fields
-        The fields that a message is made of, named as `text_field` is and read in its place: `x` is then a dict of
-        those that the record has. In vw a field is a namespace, whose features are its text, or `a.b`, the value of the
-        feature b of the namespace a.
-    encoding
-        The encoding of the text, by the name of one of Python's codecs; UTF-8 may have a byte order mark. Mail and
-        Parquet say themselves how they are encoded.
-    encoding_errors
-        `"windows-1252"`: a line that is not UTF-8 is read as Windows-1252; `"strict"`: it is a bad line.
-        With another encoding than UTF-8, a line that is not in it is always bad.
-    unlabelled
-        Whether to yield examples without a label, with `y` as `None`. Otherwise these are bad lines.
-    unreadable
-        Whether to yield an example for each record that cannot be read, too: with its line, its `fault`
-        and, if that could be read, its id.
+    options
+        How it is read; the defaults if it is `None`.
     on_bad_line
         Called with the line number and the reason for each line that cannot be parsed or decoded,
         lacks a field, or has more than 256 MB; reading goes on after it. Without it a bad line
         raises.
-    on_windows_1252
-        Called for each line that is not UTF-8 and is read as Windows-1252.
-    on_unread_field
-        Called with the name of each field of a record that is not read, where a message is made of `fields`.
-    on_lines_of_text
-        Called where a stream in jsonl begins with neither `{` nor `[`: it is then read as the format text. Without it
-        such lines are bad.
-    on_blank_line
-        Called for each empty line that is skipped, and for each comment of svmlight.
+    **given
+        Fields of `ReadOptions` that differ from the options.
 
     Raises
     ------
@@ -150,33 +112,25 @@ def read(
     [(2, "no field 'label'; its fields: text")]
 
     """
-    asked = ReadOptions(labels=labels, unlabelled=unlabelled, namespace_is_text="text_field" in options, **options)
+    asked = replace(options or ReadOptions(), **given)
     if asked.format is None:
         asked = replace(asked, format=format_of(_path(source)))
-    if asked.format == "text" and not unlabelled:
+    if asked.format == "text" and not asked.unlabelled:
         raise StreamError("lines of text have no labels")
-    return read_as(source, asked, on_bad_line)
+    return _read(source, asked, on_bad_line)
 
 
-def read_as(source: PathOrFile, options: ReadOptions, on_bad_line: OnBadLine | None) -> Iterator[Example]:
-    """Yield what `read` yields, with these options; their format is known."""
+def _read(source: PathOrFile, options: ReadOptions, on_bad_line: OnBadLine | None) -> Iterator[Example]:
     path = _path(source)
     name = "standard input" if path == "-" else path
-    no_label = {
-        "labelled-text": "no label and tab before the text",
-        "fasttext": "no __label__ before the text",
-        "vw": "no label",
-        "svmlight": "no label",
-        "mail": f"no label in a header {options.label_field!r}",
-    }.get(str(options.format), f"no label in the field {options.label_field!r}")
     is_folder = options.format == "mail" and isinstance(source, str | os.PathLike) and os.path.isdir(source)
     with nullcontext() if is_folder else opened(source) as file:
         if file is None:
             examples = _mails_at([(path, None)], options.label_field, options.labels)
         else:
             examples = _examples(file, name, options)
-        needed = None if options.unlabelled else no_label
-        yield from _readable(examples, f"{name}: {options.record}", needed, options.unreadable, on_bad_line)
+        no_label = None if options.unlabelled else TABLE[str(options.format)].no_label.format(options.label_field)
+        yield from _readable(examples, f"{name}: {options.record}", no_label, options.unreadable, on_bad_line)
 
 
 def read_mail(
@@ -226,7 +180,7 @@ def read_mail(
     for label, paths in folders.items():
         each = [paths] if isinstance(paths, str | os.PathLike) else paths
         sources += [(os.fspath(path), label) for path in each]
-    return _readable(_mails_at(sources, None, ONE_LABEL), "mail", None, unreadable, on_bad_line)
+    return _readable(_mails_at(sources, None, LabelFormat()), "mail", None, unreadable, on_bad_line)
 
 
 def _mails_at(
@@ -278,30 +232,18 @@ def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Examp
     if options.format in ("csv", "tsv"):
         return read_csv(buffered(chunks), options, encoding)
     parse = line_parser(options, encoding)
-    return read_json(chunks, parse) if options.format == "jsonl" else read_lines(buffered(chunks), parse)
+    if options.format == "jsonl":
+        return read_json(chunks, parse)
+    return examples_of(numbered_lines(buffered(chunks)), parse)
 
 
 def _stripped(head: bytes) -> bytes:
     return head.removeprefix(codecs.BOM_UTF8).strip()
 
 
-def line_parser(options: ReadOptions, encoding: Encoding, labels_alone: bool = False) -> Parser:
-    """Make the parser of one line, in a format that has a record a line. With `labels_alone` a line of JSON holds an id
-    and the label of the message with this id.
-    """
-    format, labels = options.format, options.labels
-    parse: Callable[[bytes], Parsed | None] = parse_svmlight
-    if format == "jsonl":
-        parse = json_parser(options, parsed_label if labels_alone else parsed_fields)
-    elif format == "labelled-text":
-        parse = labelled_text_parser(labels, not options.unlabelled)
-    elif format == "fasttext":
-        parse = fasttext_parser(labels)
-    elif format == "text":
-        parse = parse_text
-    elif format == "vw":
-        parse = vw_parser(options)
-    skips_blank, has_one_label = format != "text", format in ("vw", "svmlight")
+def line_parser(options: ReadOptions, encoding: Encoding) -> Parser:
+    """Make the parser of one line, in a format that has a record a line."""
+    parse, skips_blank = PARSERS[str(options.format)](options), options.format != "text"
 
     def parse_line(line: bytes) -> Parsed | None:
         if not encoding.is_utf8:
@@ -314,10 +256,7 @@ def line_parser(options: ReadOptions, encoding: Encoding, labels_alone: bool = F
                 parsed = parse(encoding.text(line).rstrip("\r\n").encode())
         if parsed is None and line and options.on_blank_line is not None:
             options.on_blank_line()
-        if parsed is None or not has_one_label:
-            return parsed
-        x, y, w, id = parsed
-        return x, labels.of_label(y), w, id
+        return parsed
 
     return parse_line
 

@@ -6,23 +6,15 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.features.message import Fields
-from stream_pegasos.streams.example import Example, RecordError, StreamError, unreadable
-from stream_pegasos.streams.options import ReadOptions
-from stream_pegasos.streams.sources import (
-    LARGEST_BATCH,
-    Address,
-    Answer,
-    Batch,
-    Reporter,
-    batched,
-    check_server,
-)
+from stream_pegasos.streams.addresses import Address
+from stream_pegasos.streams.example import Example, Parsed, RecordError, StreamError
+from stream_pegasos.streams.fields import parsed_fields
+from stream_pegasos.streams.sources import LARGEST_BATCH, Answer, Asked, LiveSource, check_server, place_at_server
 
 try:
     import redis
@@ -33,7 +25,7 @@ except ModuleNotFoundError as error:
 
 _BLOCK = 250  # milliseconds that the wait for an entry may hold up `close`
 _TIMEOUT = 5.0  # seconds after which a server that does not answer counts as down
-_LONGEST_PAUSE = 5.0  # seconds between two attempts to reach it
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two attempts to reach it
 _REPORT_INTERVAL = 60.0  # seconds between two reports of trimming
 _BYTES_A_READ = 1 << 22
 _FIRST = "0-0"
@@ -42,48 +34,41 @@ _FILES = {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"}
 _is_id = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
 
 
-class RedisSource:
+class RedisSource(LiveSource):
     """The entries of a stream, each a record with fields; a position is the server and the id of the last entry."""
 
-    def __init__(
-        self, address: Address, position: Any, options: ReadOptions, labels: bool, follow: bool, reporter: Reporter
-    ) -> None:
-        self.name = f"Redis stream {address.path}"
-        server, self._id = _checked(position)
+    def __init__(self, address: Address, asked: Asked) -> None:
+        super().__init__(f"Redis stream {address.path}", asked)
+        server, self._id = _checked(asked.position)
         self._stream, self._group = address.path, address.options.get("group")
-        self._options, self._follow, self._reporter = options, follow, reporter
-        self._are_labels = labels
         self._count = 1  # entries a read, adapted to their size
-        self._is_ready = self._is_behind = self._closed = False
-        self._next_report = 0.0
+        self._is_ready = self._is_behind = False
+        self._next_report, self._pause = 0.0, _FIRST_PAUSE
         # The client makes no pauses between attempts: `_wait` does, which `close` ends.
         self._client = _client(address, Retry(NoBackoff(), 0), "group")
-        self._server = _server(self._client)
+        host, port = address.servers()[0]
+        self._server = f"{host}:{port}/{address.integer('db', 0)}"
         check_server(self.name, server, self._server)
 
-    def batches(self) -> Iterator[Batch]:
-        pause = 0.1
-        while not self._closed:
-            try:
-                if not self._is_ready:
-                    self._start()
-                entries = self._read()
-            except (redis.AuthenticationError, redis.ResponseError) as error:
-                raise StreamError(f"{self.name}: {error}") from None
-            except (redis.ConnectionError, redis.TimeoutError) as error:
-                self._is_ready = False
-                self._reporter.down("server", f"{self.name}: the server cannot be reached ({error})")
-                self._wait(pause)
-                pause = min(2.0 * pause, _LONGEST_PAUSE)
-                continue
-            pause = 0.1
-            self._reporter.up("server", f"{self.name}: the server can be reached again")
-            for batch in batched(self._examples(entries), self._position):
-                yield batch
-                if self._closed:
-                    return
-            if not entries and not self._follow:
-                return
+    def next_batch(self) -> Iterable[Example | None] | None:
+        try:
+            if not self._is_ready:
+                self._start()
+            entries = self._read()
+        except (redis.AuthenticationError, redis.ResponseError) as error:
+            raise StreamError(f"{self.name}: {error}") from None
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            self._is_ready = False
+            self.down("server", f"{self.name}: the server cannot be reached ({error})")
+            self._wait(self._pause)
+            self._pause = min(2.0 * self._pause, _LONGEST_PAUSE)
+            return ()
+        self._pause = _FIRST_PAUSE
+        self.up("server", f"{self.name}: the server can be reached again")
+        return self._examples(entries) if entries or self._follow else None
+
+    def snapshot(self) -> dict[str, str | None]:
+        return {"server": self._server, "id": self._id}
 
     def commit(self, position: Any) -> None:
         _, entry = _checked(position)
@@ -92,15 +77,9 @@ class RedisSource:
         try:
             self._client.xgroup_setid(self._stream, self._group, entry)
         except redis.RedisError as error:
-            self._reporter.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({error})")
+            self.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({error})")
         else:
-            self._reporter.up("group", f"{self.name}: the place of group {self._group} is stored again")
-
-    def close(self) -> None:
-        self._closed = True
-
-    def _position(self) -> dict[str, str | None]:
-        return {"server": self._server, "id": self._id}
+            self.up("group", f"{self.name}: the place of group {self._group} is stored again")
 
     def _wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -139,12 +118,12 @@ class RedisSource:
         if self._id in (None, _FIRST):
             return
         if not self._client.exists(self._stream):
-            self._reporter.event(f"{self.name} is not there, though entry {self._id} was read from it")
+            self.event(f"{self.name} is not there, though entry {self._id} was read from it")
             return
         info = self._client.xinfo_stream(self._stream)
         last = info["last-generated-id"].decode()
         if _order(last) < _order(self._id):
-            self._reporter.event(
+            self.event(
                 f"{self.name} ends at entry {last}, before entry {self._id} that was read from it: "
                 f"entries may be lost, and none is read until one comes after {self._id}"
             )
@@ -152,7 +131,7 @@ class RedisSource:
         # Servers before 7.0 do not count what was added.
         if first and _order(first[0]) > _order(self._id) and info.get("entries-added", 0) > info["length"]:
             self._next_report = time.monotonic() + _REPORT_INTERVAL
-            self._reporter.event(
+            self.event(
                 f"{self.name} was trimmed: it begins at entry {first[0].decode()}, and what came between entry "
                 f"{self._id} and that may be lost"
             )
@@ -160,37 +139,23 @@ class RedisSource:
     def _examples(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> Iterator[Example | None]:
         for name, fields in entries:
             self._id = name.decode()
-            try:
-                yield self._example(self._id, fields)
-            except ValueError as error:
-                yield self._reporter.bad_record(self.name, f"entry {self._id}", unreadable(error, id=self._id))
+            id = None if self._options.are_labels else self._id
+            yield self.example(fields, self._parsed, f"entry {self._id}", id=id)
 
-    def _example(self, entry: str, fields: dict[bytes, bytes]) -> Example:
-        id = self._field(fields, self._options.id_field)
-        label_field = self._options.label_field
-        try:
-            label = self._options.labels.of_text(self._field(fields, label_field) or "")
-            names = () if self._are_labels else self._options.message_fields
-            values = {name: self._field(fields, name) for name in names}
-        except ValueError as error:
-            raise RecordError(str(error), entry if id is None else id) from None
-        if not self._are_labels:
-            id = entry if id is None else id
-            message = Fields({name: value for name, value in values.items() if value is not None})
-            if not message:
-                raise RecordError(f"no field {' or '.join(map(repr, values))}", id)
-            return Example(message if self._options.fields else message[self._options.text_field], label, id=id)
-        for name, value in ((self._options.id_field, id), (label_field, label)):
-            if value is None:
-                raise ValueError(f"no field {name!r}")
-        return Example("", label, id=id)
-
-    def _field(self, fields: dict[bytes, bytes], name: str) -> str | None:
-        value = fields.get(name.encode())
-        try:
-            return None if value is None else self._options.decoder.text(value)
-        except ValueError as error:
-            raise ValueError(f"field {name!r} is {error}") from None
+    def _parsed(self, fields: dict[bytes, bytes]) -> Parsed:
+        """Read the fields as those of a JSON object; only those that are read need be text."""
+        options = self._options
+        names = (options.id_field, options.label_field, *(() if options.are_labels else options.message_fields))
+        record: dict[str, Any] = {name.decode(errors="replace"): value for name, value in fields.items()}
+        id = None
+        for name in dict.fromkeys(names):
+            if name in record:
+                try:
+                    record[name] = options.decoder.text(record[name])
+                except ValueError as error:
+                    raise RecordError(f"field {name!r} is {error}", id) from None
+            id = id or record.get(options.id_field)
+        return parsed_fields(record, options)
 
 
 class RedisSink:
@@ -238,22 +203,9 @@ def _client(address: Address, retry: Retry, *known: str) -> Any:
     return client
 
 
-def _server(client: Any) -> str:
-    """Host, port and database, without user and password."""
-    known = {"host": "localhost", "port": 6379, "db": 0, **client.connection_pool.connection_kwargs}
-    host = known["host"].lower()
-    return f"{f'[{host}]' if ':' in host else host}:{known['port']}/{known['db']}"
-
-
 def _checked(position: Any) -> tuple[str | None, str | None]:
     """The server, if the position names it, and the id of the last entry."""
-    if position is None:
-        return None, None
-    if isinstance(position, dict) and position.keys() == {"server", "id"}:
-        server, entry = position["server"], position["id"]
-        if isinstance(entry, str) and _is_id(entry) and (server is None or isinstance(server, str)):
-            return server, entry
-    raise StreamError(f"{position!r} is no position in a Redis stream")
+    return place_at_server(position, "Redis stream", "id", lambda id: _is_id(id) is not None)
 
 
 def _fields(answer: Answer) -> dict[str, bytes]:

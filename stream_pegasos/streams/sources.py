@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stream_pegasos.features.message import grouped, size_of
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.streams.example import Example, RecordError, StreamError, Truth
-from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.example import Example, StreamError, Truth, unreadable
+from stream_pegasos.streams.lines import Parser, example_of
+from stream_pegasos.streams.options import TABLE, ReadOptions
 from stream_pegasos.streams.readers import line_parser
 
 LARGEST_BATCH = 512
-NO_LINES = ("csv", "tsv", "parquet", "mail")  # formats whose records are no single lines
 _LARGEST_TEXT = 1 << 20  # characters of a batch, roughly
 
 OnBad = Callable[[str, str], None]
 OnEvent = Callable[[str], None]
-RecordParser = Callable[[bytes, int, Any], Example | None]
 
 
 class Batch(NamedTuple):
@@ -141,70 +138,84 @@ class Sink(Protocol):
         """Leave the server."""
 
 
-class Address(NamedTuple):
-    """A topic or stream of a server."""
+class Asked(NamedTuple):
+    """What `open_source` is asked for beside the address, whose docstring says what each means."""
 
-    scheme: str
-    server: str
-    path: str
-    options: dict[str, str]
-
-    def settings(self, pattern: str, *known: str) -> dict[str, str]:
-        """The options that are not `known`, whose names must match the pattern."""
-        others = {name: value for name, value in self.options.items() if name not in known}
-        for name in others:
-            if not re.fullmatch(pattern, name):
-                raise StreamError(f"unknown option {name!r} in the address; known are {', '.join(known) or 'none'}")
-        return others
-
-    def integer(self, name: str, default: int, least: int = 0) -> int:
-        value = self.options.get(name, str(default))
-        if not (value.isascii() and value.isdigit() and least <= int(value) < 1 << 63):
-            raise StreamError(f"{name} is {value!r}; it must be an integer of at least {least}")
-        return int(value)
+    position: Any
+    options: ReadOptions
+    follow: bool
+    whole_lines: bool
+    on_bad: OnBad | None
+    on_event: OnEvent | None
 
 
-def parse_address(address: str) -> Address:
-    # Error messages leave out what may be a password.
-    try:
-        parts = urlsplit(address)
-    except ValueError as error:
-        raise StreamError(f"the address cannot be read ({error})") from None
-    if not parts.scheme:
-        raise StreamError("an address without a server: give kafka://host/topic or redis://host/stream")
-    if parts.scheme not in ("kafka", "redis", "rediss"):
-        raise StreamError(f"unknown address {parts.scheme}://: give kafka://host/topic or redis://host/stream")
-    path = unquote(parts.path.strip("/"))
-    if not parts.netloc.rpartition("@")[2] or not path or parts.fragment:
-        raise StreamError(f"{parts.scheme}:// needs a host and a name: {parts.scheme}://host/name")
-    try:
-        options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError as error:
-        raise StreamError(f"the options after ? cannot be read ({error})") from None
-    return Address(parts.scheme, parts.netloc, path, dict(options))
+class LiveSource(ABC):
+    """What all sources share. A kind of source says how its next records come, and where to go on after them."""
 
-
-class Reporter:
-    """Reports bad records and events; an outage is reported when it begins and when it ends.
-
-    With `unreadable` the stream yields a bad record, too, with its fault.
-    """
-
-    def __init__(self, on_bad: OnBad | None, on_event: OnEvent | None, unreadable: bool = False) -> None:
-        self._on_bad, self._on_event = on_bad, on_event
-        self.unreadable = unreadable
+    def __init__(self, name: str, asked: Asked) -> None:
+        self.name = name
+        self._options, self._follow = asked.options, asked.follow
+        self._on_bad, self._on_event = asked.on_bad, asked.on_event
         self._down: set[str] = set()
+        self._closed = False
 
-    def bad(self, name: str, where: str, reason: str) -> None:
+    @abstractmethod
+    def next_batch(self) -> Iterable[Example | None] | None:
+        """The next records, some or none; `None` at the end. A record without an example is `None`."""
+
+    @abstractmethod
+    def snapshot(self) -> Any:
+        """Where to go on after the records that were taken so far, as JSON."""
+
+    def release(self) -> None:
+        """End reading; called once after the last batch."""
+        return
+
+    def batches(self) -> Iterator[Batch]:
+        try:
+            while not self._closed and (records := self.next_batch()) is not None:
+                for batch in batched(records, self.snapshot):
+                    if not self._closed:
+                        yield batch
+                    if self._closed:
+                        return
+        finally:
+            self.release()
+
+    def commit(self, position: Any) -> None:
+        """Nothing is to be done unless a server keeps the position."""
+        return
+
+    def close(self) -> None:
+        self._closed = True
+
+    # Records
+
+    def line_parser(self, what: str) -> Parser:
+        """The parser of single records; a StreamError unless those of the format are lines."""
+        format = str(self._options.format)
+        if self._options.are_labels and format != "jsonl":
+            raise StreamError(f"labels come as jsonl, not as {format}")
+        if not TABLE[format].has_lines:
+            raise StreamError(f"{what} cannot be {format}, whose records are no single lines")
+        return line_parser(self._options, self._options.decoder)
+
+    def example(self, record: Any, parse: Parser, where: str, line: int = 0, id: Any = None) -> Example | None:
+        """The example that a record holds. A bad one is reported, and is an example only where the options say so."""
+        example = example_of(record, parse, line, id)
+        if example is not None and example.fault is None and self._options.are_labels and example.id is None:
+            example = unreadable(ValueError(f"no field {self._options.id_field!r}"), line)
+        if example is None or example.fault is None:
+            return example
+        self.bad(where, example.fault)
+        return example if self._options.unreadable else None
+
+    # Reports; an outage is reported when it begins and when it ends
+
+    def bad(self, where: str, reason: str) -> None:
         if self._on_bad is None:
-            raise StreamError(f"{name}: {where}: {reason}")
+            raise StreamError(f"{self.name}: {where}: {reason}")
         self._on_bad(where, reason)
-
-    def bad_record(self, name: str, where: str, record: Example) -> Example | None:
-        """Report a bad record; return it if the stream yields it."""
-        assert record.fault is not None
-        self.bad(name, where, record.fault)
-        return record if self.unreadable else None
 
     def event(self, text: str) -> None:
         if self._on_event is not None:
@@ -224,36 +235,27 @@ class Reporter:
         return what in self._down
 
 
-def record_parser(options: ReadOptions, labels: bool, what: str) -> RecordParser:
-    """Make the parser of records. It takes a record, its line, and the id to use if the record has none.
-
-    The parser returns `None` for a blank record, and raises a ValueError for a bad one.
-    """
-    if labels and options.format != "jsonl":
-        raise StreamError(f"labels come as jsonl, not as {options.format}")
-    if options.format in NO_LINES:
-        raise StreamError(f"{what} cannot be {options.format}, whose records are no single lines")
-    parse = line_parser(options, options.decoder, labels)
-
-    def parse_record(record: bytes, line: int, default_id: Any) -> Example | None:
-        try:
-            parsed = parse(record)
-        except ValueError as error:
-            id = getattr(error, "id", None)
-            raise RecordError(str(error), default_id if id is None else id) from None
-        if parsed is None:
-            return None
-        x, y, w, id = parsed
-        id = default_id if id is None else id
-        if labels and id is None:
-            raise ValueError(f"no field {options.id_field!r}")
-        return Example(x, y, w, line, id)
-
-    return parse_record
+def check_position(position: Any, what: str, is_valid: Callable[[Any], bool]) -> None:
+    """Raise a StreamError unless a position is valid; what has another form makes `is_valid` fail."""
+    try:
+        found = is_valid(position)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        found = False
+    if not found:
+        raise StreamError(f"{position!r} is no position in a {what}")
 
 
-def stdin_hint(path: str, format: str = "NAME") -> str:
-    return f"read it through standard input, stream-pegasos run --format {format} < {shlex.quote(path)}"
+def place_at_server(position: Any, what: str, name: str, is_valid: Callable[[Any], bool]) -> tuple[str | None, Any]:
+    """The server that a position names, and the place there, which has this name; `None` where there is none."""
+
+    def is_both(position: Any) -> bool:
+        is_server = position["server"] is None or isinstance(position["server"], str)
+        return is_server and position.keys() == {"server", name} and is_valid(position[name])
+
+    if position is None:
+        return None, None
+    check_position(position, what, is_both)
+    return position["server"], position[name]
 
 
 def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Generator
 from typing import Any, cast
 
-from stream_pegasos.streams.example import StreamError
-from stream_pegasos.streams.options import ReadOptions
-from stream_pegasos.streams.readers import read_as
-from stream_pegasos.streams.sources import Batch, Reporter
+from stream_pegasos.streams.example import Example, StreamError
+from stream_pegasos.streams.readers import read
+from stream_pegasos.streams.sources import Asked, LiveSource
 
 
-class StandardInput:
+class StandardInput(LiveSource):
     """Standard input, one example a batch. No batch has a position: a pipe cannot be read again."""
 
-    name = "standard input"
-
-    def __init__(self, options: ReadOptions, reporter: Reporter) -> None:
-        self._closed = False
+    def __init__(self, asked: Asked) -> None:
+        super().__init__("standard input", asked)
+        if asked.options.are_labels:
+            raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
         if sys.stdin is None:
             raise StreamError("standard input is closed")
-        self._examples = read_as(
+        self._examples = read(
             cast(Any, sys.stdin).detach(),  # or Python locks it at exit, while a thread may wait for a line
-            options,
-            lambda line, reason: reporter.bad(self.name, f"{options.record} {line}", reason),
+            asked.options,
+            on_bad_line=lambda line, reason: self.bad(f"{asked.options.record} {line}", reason),
         )
 
-    def batches(self) -> Iterator[Batch]:
-        with closing(self._examples):  # type: ignore[type-var]
-            for example in self._examples:
-                if self._closed:
-                    return
-                yield Batch([example], None)
+    def next_batch(self) -> list[Example] | None:
+        """The next one. A read that waits for it cannot be called off by `close`."""
+        example = next(self._examples, None)
+        return None if example is None else [example]
 
-    def commit(self, position: Any) -> None:
-        pass
+    def snapshot(self) -> None:
+        return None
 
-    def close(self) -> None:
-        """Let `batches` end at the next line: a read that waits cannot be called off."""
-        self._closed = True
+    def release(self) -> None:
+        cast(Generator[Example], self._examples).close()

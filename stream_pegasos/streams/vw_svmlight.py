@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -13,16 +11,20 @@ from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, label_of
 from stream_pegasos.streams.example import Parsed
+from stream_pegasos.streams.lines import Parser
 from stream_pegasos.streams.options import ReadOptions
 
 
-def vw_parser(options: ReadOptions) -> Callable[[bytes], Parsed]:
+def vw_parser(options: ReadOptions) -> Parser:
     """Make the parser of a line of Vowpal Wabbit. The message is its features or, if the options name fields, the
     namespaces of these names; or it is the text of one.
     """
-    message_of: Callable[[str], Any] = partial(_fields, options=options) if options.fields else _features
-    if options.namespace_is_text and not options.fields:
-        message_of = partial(_text, options=replace(options, fields=(options.text_field,)))
+
+    def message_of(namespaces: str) -> Any:
+        if not options.fields and options.text_field is None:
+            return _features(namespaces)
+        message = _fields(namespaces, options)
+        return message if options.fields else message[options.message_fields[0]]
 
     def parse(line: bytes) -> Parsed:
         head, bar, namespaces = line.decode().partition("|")
@@ -35,7 +37,7 @@ def vw_parser(options: ReadOptions) -> Callable[[bytes], Parsed]:
             tag = tokens.pop().removeprefix("'")
         if len(tokens) > 2:
             raise ValueError("more than a label, a weight and a tag before the first |")
-        y = _number_label(tokens[0]) if tokens else None
+        y = options.labels.of_label(_number_label(tokens[0])) if tokens else None
         w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
         if w < 0:
             raise ValueError(f"weight {tokens[1]} is negative")
@@ -66,16 +68,11 @@ def _fields(text: str, options: ReadOptions) -> Fields:
         found[namespace] = " ".join([*filter(None, [found.get(namespace)]), *named])
         found |= {f"{namespace}.{name}": value for name, colon, value in _parts(tokens) if colon}
     options.report_unread(name.partition(".")[0] for name in found)
-    message = Fields({name: found[name] for name in options.fields if name in found})
+    message = Fields({name: found[name] for name in options.message_fields if name in found})
     if not message:
-        missing = " or ".join(map(repr, options.fields))
+        missing = " or ".join(map(repr, options.message_fields))
         raise ValueError(f"no namespace {missing}; it has {', '.join(map(one_line, found)) or 'none'}")
     return message
-
-
-def _text(text: str, options: ReadOptions) -> str:
-    """The text of the namespace that the options name."""
-    return str(_fields(text, options)[options.text_field])
 
 
 def _parts(tokens: list[str]) -> list[tuple[str, str, str]]:
@@ -98,23 +95,26 @@ def _namespaces(text: str) -> Iterator[tuple[str, float, list[str]]]:
         yield name, scale, [token for token in rest.split(" ") if token]
 
 
-def parse_svmlight(line: bytes) -> Parsed | None:
-    tokens = line.partition(b"#")[0].split()
-    if not tokens:
-        return None
-    y = None
-    if b":" not in tokens[0]:
-        y = _number_label(tokens.pop(0).decode())
-    if tokens and tokens[0].startswith(b"qid:"):
-        del tokens[0]
-    try:
-        x = {int(id): float(value) for id, value in (token.split(b":") for token in tokens)}
-        well_formed = len(x) == len(tokens) and math.isfinite(sum(x.values()))
-    except ValueError:
-        well_formed = False
-    if not well_formed or min(x, default=0) < 0 or b"_" in line:
-        x = _careful_svmlight(tokens)
-    return x, y, 1.0, None
+def svmlight_parser(options: ReadOptions) -> Parser:
+    def parse(line: bytes) -> Parsed | None:
+        tokens = line.partition(b"#")[0].split()
+        if not tokens:
+            return None
+        y = None
+        if b":" not in tokens[0]:
+            y = options.labels.of_label(_number_label(tokens.pop(0).decode()))
+        if tokens and tokens[0].startswith(b"qid:"):
+            del tokens[0]
+        try:
+            x = {int(id): float(value) for id, value in (token.split(b":") for token in tokens)}
+            well_formed = len(x) == len(tokens) and math.isfinite(sum(x.values()))
+        except ValueError:
+            well_formed = False
+        if not well_formed or min(x, default=0) < 0 or b"_" in line:
+            x = _careful_svmlight(tokens)
+        return x, y, 1.0, None
+
+    return parse
 
 
 def _careful_svmlight(tokens: list[bytes]) -> dict[int, float]:

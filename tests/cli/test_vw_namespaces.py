@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from commands import labels_of, stream, write_jsonl
+from reading import rest, texts
 
 from stream_pegasos import load
 from stream_pegasos.streams import read
@@ -32,7 +33,7 @@ def test_a_namespace_is_a_text(files, ok):
     ok("run m.vw --text-field t --no-follow --save n --output none")
     assert load("n").weights == load("expected").weights
     text = [x.x for x in read("m.vw", text_field="t")]
-    assert text == [x.x for x in read("plain.jsonl")]
+    assert text == [x.x for x in read("plain.jsonl")] == texts(rest("m.vw", text_field="t")[0])
 
 
 def test_a_namespace_that_is_not_there(files, main, fails, ok):

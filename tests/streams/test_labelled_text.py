@@ -1,7 +1,7 @@
 import pytest
 from reading import bad_lines, examples, pairs
 
-from stream_pegasos.streams import LabelFormat, StreamError
+from stream_pegasos.streams import LabelFormat, ReadOptions, StreamError
 from stream_pegasos.streams.labelled_text import fasttext_parser
 
 
@@ -48,7 +48,7 @@ def test_many_labels_are_not_copied_for_each_of_them():
         def decode(self):
             return Text(super().decode())
 
-    x, y, _, _ = fasttext_parser(LabelFormat())(Line(b"__label__a __label__b " * 500 + b"win now"))
+    x, y, _, _ = fasttext_parser(ReadOptions())(Line(b"__label__a __label__b " * 500 + b"win now"))
     assert (x, y) == ("win now", ("a", "b"))
     assert sum(copied) < 100
 

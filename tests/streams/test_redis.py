@@ -118,7 +118,7 @@ def test_bad_entries(address, redis_client):
     batches, bad, _ = rest(address, encoding_errors="strict")
     assert texts(batches) == ["good"]
     assert [where for where, _ in bad] == [f"entry {first}", f"entry {second}"]
-    assert bad[0][1] == "no field 'text'" and "not UTF-8" in bad[1][1]
+    assert bad[0][1] == "no field 'text'; its fields: subject" and "not UTF-8" in bad[1][1]
     batches, *_ = rest(address, unreadable=True, encoding_errors="strict")
     assert [each.id for batch in batches for each in batch.examples][:2] == [first, second]
 

@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from stream_pegasos.streams import Batch, Example, StreamError, open_sink, open_source
-from stream_pegasos.streams.sources import batched, parse_address
+from stream_pegasos.streams.addresses import parse_address
+from stream_pegasos.streams.sources import batched
 
 
 def stdin(monkeypatch, data):
