@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_integer
+from stream_pegasos.operation.recent import Recent
 
 __all__ = ["HAM_FOLDER", "INBOX", "JUDGE", "JUNK", "LEARN_HAM", "LEARN_SPAM", "NOTHING", "Event", "Known", "Memory"]
 
@@ -80,13 +80,16 @@ class Memory:
 
     def __init__(self, window: int = 100_000) -> None:
         check_integer("window", window, 1, 100_000_000)
-        self.window = window
         self.owner: str | None = None
-        self.mails: OrderedDict[str, Known] = OrderedDict()
-        self.labels: OrderedDict[str, str] = OrderedDict()
+        self.mails: Recent[str, Known] = Recent(window)
+        self.labels: Recent[str, str] = Recent(window)
         self.folders: dict[str, tuple[int, int]] = {}
         self.pending: dict[int, str] = {}
         self.training: dict[str, Any] = {}
+
+    @property
+    def window(self) -> int:
+        return self.mails.window
 
     def asks(self, role: str, key: str, stood_there: bool = False) -> str:
         """What is to be done for a mail that appears in a folder.
@@ -123,7 +126,7 @@ class Memory:
         if owner != self.owner:
             self.owner = owner
             self.folders, self.pending, self.training = {}, {}, {}
-            self.mails = OrderedDict((key, known._replace(uid=0)) for key, known in self.mails.items())
+            self.mails.update((key, known._replace(uid=0)) for key, known in [*self.mails.items()])
 
     def know(self, key: str, is_junk: bool, label: str, uid: int, id: str = "") -> None:
         """Take note of a mail, and of the label with which it was learned, if any."""
@@ -132,12 +135,6 @@ class Memory:
         if label:
             self.labels[id or key] = label
             self.labels.move_to_end(id or key)
-        self._forget()
-
-    def _forget(self) -> None:
-        for remembered in (self.mails, self.labels):
-            while len(remembered) > self.window:
-                remembered.popitem(last=False)
 
     def looked(self, folder: str, uidvalidity: int, uid: int) -> None:
         """Take note that a folder was looked at, up to the mail before this UID."""
@@ -172,15 +169,15 @@ class Memory:
         try:
             owner, mails, folders, pending, training, *more = json.loads(state)
             self.owner = None if owner is None else str(owner)
-            self.mails = OrderedDict((str(key), Known(bool(junk), int(uid))) for key, junk, *_, uid in mails)
+            known = ((str(key), Known(bool(junk), int(uid))) for key, junk, *_, uid in mails)
+            self.mails = Recent(self.window, known)
             (labels,) = more or [[(key, label) for key, _, label, _ in mails if label]]
-            self.labels = OrderedDict((str(id), str(label)) for id, label in labels)
+            self.labels = Recent(self.window, ((str(id), str(label)) for id, label in labels))
             self.folders = {str(name): (int(validity), int(uid)) for name, (validity, uid) in folders.items()}
             self.pending = {int(uid): str(key) for uid, key in pending}
             self.training = dict(training)
         except (AttributeError, TypeError, ValueError, RecursionError):
             raise ValueError("what is kept of the mailbox cannot be read") from None
-        self._forget()
 
     def junk_uids(self, keys: Iterable[str]) -> dict[str, int]:
         """The numbers in Junk of those mails that were seen there."""

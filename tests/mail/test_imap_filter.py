@@ -428,7 +428,7 @@ def test_pending_mails_are_not_confused_when_the_inbox_is_numbered_anew(tmp_path
 def test_a_memory_that_may_have_forgotten_takes_what_it_does_not_know_as_old(tmp_path):
     box = Mailbox(True)
     process = Process(tmp_path, box)
-    process.ledger.memory.window = 8
+    process.ledger.memory.mails.window = 8
     process.look()
     put(box, INBOX=numbered(6, b"ham"))
     process.look()
