@@ -314,10 +314,10 @@ class _Run:
         counts = {} if self.filter is None else self.filter.counts
         would = "would have " * self.folders.dry_run
         done = "moved" if self.folders.action == "move" else "flagged"
-        refused = counts.get("refused", 0)
+        refused, learning = counts.get("refused", 0), self.ledger.learning
         return (
             f"{would}looked at {counts.get('judged', 0):,} new mails, {done} {counts.get(done, 0):,}, "
-            f"learned {self.ledger.n_learned:,}, of which {self.ledger.n_corrected:,} were corrections"
+            f"learned {learning.n_learned:,}, of which {learning.n_corrected:,} were corrections"
             + (f"; {refused:,} could not be {done}" if refused else "")
         )
 

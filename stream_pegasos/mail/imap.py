@@ -14,9 +14,9 @@ from stream_pegasos.mail.imap_connection import Connection, CopiedError, Refused
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEARN_HAM, NOTHING, Event, Known
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
-from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.operation.answers import answers_of
+from stream_pegasos.operation.learned_ids import KNOWN, NEW
 
 __all__ = ["MailboxFilter", "MailboxPlan"]
 
@@ -254,27 +254,22 @@ class MailboxFilter:
 
     def _take(self, role: str, found: dict[int, tuple[str, str, bytes]]) -> None:
         """Judge and learn mails that were fetched."""
-        memory = self.ledger.memory
-        labelled, events, lines = list[LabelledMail](), list[Event](), list[str]()
+        labelled, events = list[LabelledMail](), list[Event]()
         for uid, (step, key, mail) in found.items():
-            if step == JUDGE:
-                continue
-            outcome = HAM if step == LEARN_HAM else SPAM
-            labelled.append(LabelledMail(mail, key, outcome, uid if role == JUNK else 0))
-            before = memory.label_of(mail_id(mail), key)
-            if before != outcome:
-                what = "corrected" if before else "learned"
-                lines.append(f"{'' if self.plan.acts else 'would be '}{what}: {outcome} {shown_subject(mail)}")
+            if step != JUDGE:
+                labelled.append(LabelledMail(mail, key, HAM if step == LEARN_HAM else SPAM, uid if role == JUNK else 0))
         judged = {uid: (key, mail) for uid, (step, key, mail) in found.items() if step == JUDGE}
         for (uid, (key, mail)), verdict in zip(judged.items(), self._judge([*judged.values()]), strict=True):
             events.append(["know", key, verdict.is_spam and self.plan.moves, "", 0])
             if verdict.is_spam:
                 events.append(["intend", uid, key])
                 self._shown[uid] = f"{verdict.outcome} {verdict.probability:.3f} {shown_subject(mail)}"
-        self.ledger.record(events, labelled)
+        outcomes = self.ledger.record(events, labelled)
         self.counts["judged"] += len(judged)
-        for line in lines:
-            self._tell(line)
+        for each, outcome in zip(labelled, outcomes, strict=True):
+            if outcome != KNOWN:
+                what = f"{'' if self.plan.acts else 'would be '}{'learned' if outcome == NEW else 'corrected'}"
+                self._tell(f"{what}: {each.outcome} {shown_subject(each.content)}")
 
     def _judge(self, mails: Sequence[tuple[str, bytes]]) -> list[Verdict]:
         if not mails:

@@ -33,6 +33,8 @@ class Checkpoints:
         The seconds after which one is due, if there was any message.
     on_event
         Called with a line of text when something goes wrong, and when it works again.
+    reads_only
+        Whether only to resume from there: nothing is locked or written.
 
     Attributes
     ----------
@@ -72,6 +74,7 @@ class Checkpoints:
         every: int = 10_000,
         seconds: float = 10.0,
         on_event: Callable[[str], None] | None = None,
+        reads_only: bool = False,
     ) -> None:
         if every < 1:
             raise ValueError(f"every is {every}: it must be at least 1")
@@ -81,6 +84,7 @@ class Checkpoints:
         self.previous = self.path.with_name(self.path.name + ".previous")
         self.every = every
         self.seconds = seconds
+        self.reads_only = reads_only
         self.error: str | None = None
         self.n_failures = 0
         self.written_at: float | None = None
@@ -101,7 +105,8 @@ class Checkpoints:
         OSError
             If another process writes the file, or the folder cannot be written.
         """
-        self._lock.claim()
+        if not self.reads_only:
+            self._lock.claim()
 
     def resume(self, vectors: Any = None) -> tuple[Any, Any] | None:
         """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all.
@@ -120,7 +125,8 @@ class Checkpoints:
         OSError
             If a file cannot be read.
         """
-        remove_leftovers(self.path)
+        if not self.reads_only:
+            remove_leftovers(self.path)
         there = [path for path in (self.path, self.previous) if path.exists()]
         if not there:
             return None
@@ -150,6 +156,8 @@ class Checkpoints:
         on_written
             Called after each checkpoint with its progress, from the same thread. If it fails, that is reported.
         """
+        if self.reads_only:
+            return
         self._snapshot, self._on_written = snapshot, on_written
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
         self._thread.start()

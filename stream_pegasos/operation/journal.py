@@ -45,6 +45,8 @@ class Journal:
         Whether `sync` will be called.
     begun_with
         A name for the model before the first checkpoint, such as "the model mail.safetensors".
+    reads_only
+        Whether only to read what is there.
 
     Attributes
     ----------
@@ -78,9 +80,10 @@ class Journal:
         on_event: Callable[[str], None] = lambda text: None,
         safe: bool = False,
         begun_with: str = "a new model",
+        reads_only: bool = False,
     ) -> None:
         self.path, self.safe, self._begun_with = path or Path(), safe, begun_with
-        self._writes = path is not None
+        self._reads, self._writes = path is not None, path is not None and not reads_only
         self.waiting: dict[int, Entry] = {}
         self.n_written = self.n_synced = 0
         self.error: str | None = None
@@ -339,7 +342,7 @@ class Journal:
     def _files(self) -> dict[tuple[str, int], Path]:
         begin = f"{self.path.name}.journal-"
         found = {}
-        for path in self.path.parent.iterdir() if self._writes and self.path.parent.is_dir() else ():
+        for path in self.path.parent.iterdir() if self._reads and self.path.parent.is_dir() else ():
             name, _, number = path.name.removeprefix(begin).partition("-")
             if path.name.startswith(begin) and number.isdecimal():
                 found[name, int(number)] = path

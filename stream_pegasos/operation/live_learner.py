@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from stream_pegasos.operation.answers import answers_of, shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.encoding import Encoding
 from stream_pegasos.operation.explaining import explained
-from stream_pegasos.operation.journal import Entry, Journal
+from stream_pegasos.operation.journal import Entry
 from stream_pegasos.operation.label_checks import LabelChecks
 from stream_pegasos.operation.learned_ids import KNOWN, Id, is_same
 from stream_pegasos.operation.learning import Learning
@@ -100,46 +99,24 @@ class LiveLearner:
         self.token = token
         self.monitor = Monitor(model)
         self.labels = LabelChecks(self.monitor, labels, self.limits.classes)
-        self._learning = Learning(self.monitor, id_window, self._count)
-        if progress:
-            self.monitor.set_state(progress.get("monitor", {}))
-            self._learning.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
         self.learning_lock, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._predictions = MicroBatching(self._predict, SLICE)
         self._encoding = Encoding(lambda X: encode_ahead(self.model, X))
         self._ending = False
-        self.n_learned_again = 0
         self.n_verdicts = Counter[str]()
-        if checkpoints is None:
-            self._journal = Journal(None, self._lock)
-        else:
-            self._journal = Journal(checkpoints.path, self._lock, checkpoints.tell, sync, begun_with)
+        self._learning = Learning(
+            model,
+            checkpoints,
+            progress,
+            monitor=self.monitor,
+            id_window=id_window,
+            sync=sync,
+            begun_with=begun_with,
+        )
+        self._journal, self.n_learned_again = self._learning.journal, self._learning.n_learned_again
+        if checkpoints is not None:
             self.active_learning.store = self._journal
-            self._learn_again(progress)
-
-    def _learn_again(self, progress: Any) -> None:
-        """Learn what was learned after the checkpoint, and the labels that were given and not learned."""
-        before, journal = self.model.n_learned, self._journal
-        for entries in journal.entries((progress or {}).get("journal")):
-            for part in slices(entries, lambda entry: size_of(entry[0])):
-                self._learn_entries(part)
-        for number, entry in [*journal.waiting.items()]:
-            journal.learn([entry], [number])
-            self._learn_entries([entry])
-        self.n_learned_again = self.model.n_learned - before
-
-    def _learn_entries(self, entries: list[Entry]) -> None:
-        try:
-            for is_labelled, group in itertools.groupby(entries, lambda entry: entry[1] is not None):
-                these = [*group]
-                if is_labelled:
-                    self._learning.learn([entry[:3] for entry in these], [entry[3] for entry in these])
-                else:
-                    for x, _, _, id in these:
-                        self._learning.unlearn(x, id)
-        except (ValueError, TypeError) as error:
-            print(f"stream-pegasos: not learned again: {error}", file=sys.stderr, flush=True)
 
     @property
     def model(self) -> Any:
@@ -158,19 +135,12 @@ class LiveLearner:
         return field
 
     def snapshot(self) -> Snapshot:
-        with self._lock:
-            ids, digests = self._learning.ids.ids(), self._learning.ids.digests()
-            progress: dict[str, Any] = {"monitor": self.monitor.get_state(), "journal": self._journal.rotate()}
-            snapshot: Snapshot = self.model.snapshot(progress)
-        # Each list is one string, which is fast, and made without the lock.
-        progress |= {"ids": json.dumps(ids), "labels_of_ids": json.dumps(digests)}
-        return snapshot
+        return self._learning.snapshot()
 
     def start(self) -> None:
         """Begin to learn, and to write checkpoints."""
         self._ending = False
-        if self.checkpoints is not None:
-            self.checkpoints.start(self.snapshot, lambda progress: self._journal.written(progress["journal"]))
+        self._learning.start()
 
     async def finish(self) -> None:
         """Refuse to learn from now on, and wait until the current request is learned."""
@@ -191,11 +161,7 @@ class LiveLearner:
         OSError
             If it could not be written.
         """
-        if self.checkpoints is not None:
-            try:
-                self.checkpoints.close(last)
-            finally:
-                self._journal.close()
+        self._learning.close(last)
 
     @property
     def kind(self) -> str:
@@ -333,12 +299,6 @@ class LiveLearner:
                 outcomes = [self._learning.unlearn(x, id) for x, id in zip(X, ids, strict=True)]
         await self.sync()
         return outcomes
-
-    def _count(self, n: int) -> None:
-        """Take note that `n` more messages are learned, or forgotten."""
-        self._journal.commit(n)
-        if self.checkpoints is not None:
-            self.checkpoints.count(n)
 
     async def sync(self) -> None:
         """Wait until the journal is flushed to the disk; requests that wait together share one flush."""
