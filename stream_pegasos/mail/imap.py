@@ -16,7 +16,6 @@ from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEAR
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
 from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.operation.answers import answers_of
-from stream_pegasos.operation.learned_ids import KNOWN, NEW
 
 __all__ = ["MailboxFilter", "MailboxPlan"]
 
@@ -264,11 +263,11 @@ class MailboxFilter:
             if verdict.is_spam:
                 events.append(["intend", uid, key])
                 self._shown[uid] = f"{verdict.outcome} {verdict.probability:.3f} {shown_subject(mail)}"
-        outcomes = self.ledger.record(events, labelled)
+        answers = self.ledger.record(events, labelled)
         self.counts["judged"] += len(judged)
-        for each, outcome in zip(labelled, outcomes, strict=True):
-            if outcome != KNOWN:
-                what = f"{'' if self.plan.acts else 'would be '}{'learned' if outcome == NEW else 'corrected'}"
+        for each, answer in zip(labelled, answers, strict=True):
+            if answer["learned"]:
+                what = f"{'' if self.plan.acts else 'would be '}{'corrected' if 'correction' in answer else 'learned'}"
                 self._tell(f"{what}: {each.outcome} {shown_subject(each.content)}")
 
     def _judge(self, mails: Sequence[tuple[str, bytes]]) -> list[Verdict]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.mail.imap_memory import Event, Memory, with_ids
 from stream_pegasos.mail.verdict import SPAM, Verdicts, message_of
 from stream_pegasos.mail_text.ids import mail_id
@@ -108,9 +110,9 @@ class Ledger:
             self._checkpoints.release()
             raise
 
-    def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> list[str]:
-        """Learn labelled mails, unless they were learned with this label before, and apply events. Returns what
-        `LearnedIds.compared` says of each mail.
+    def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> list[dict[str, Any]]:
+        """Learn labelled mails, unless they were learned with this label before, and apply events. Returns the
+        answers to the mails: see `Learning.taking`.
 
         Raises
         ------
@@ -119,10 +121,17 @@ class Ledger:
         Exception
             If the model fails at a mail; then the mails before it are learned and noted, and the rest is not.
         """
-        mails: list[Entry] = [
-            (message_of(mail.content, self.model), mail.outcome, 1.0, mail.event) for mail in labelled
-        ]
-        return self.learning.record([*mails, *map(noted, events)])
+        model = self.model
+        mails: list[Entry] = [(message_of(each.content, model), each.outcome, 1.0, each.event) for each in labelled]
+        try:
+            answers = [*chain.from_iterable(self.learning.taking([*mails, *map(noted, events)]))]
+        except EncoderAwayError:
+            raise
+        except OSError as error:
+            raise OSError(f"cannot write the journal of {self._checkpoints.path}: {error.strerror or error}") from None
+        if not any(answer["learned"] for answer in answers):
+            self._checkpoints.count(1)
+        return answers
 
     def sync(self) -> None:
         """Flush the journal to the disk, so that all records outlive a power cut.

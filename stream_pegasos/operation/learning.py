@@ -6,11 +6,11 @@ import itertools
 import json
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from stream_pegasos.evaluation.chunks import predict_learn
+from stream_pegasos.evaluation.chunks import predict_block, predict_learn
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
@@ -174,7 +174,7 @@ class Learning:
     def _take_again(self, entries: list[Entry]) -> None:
         try:
             for part in slices(entries, lambda entry: size_of(entry[0])):
-                self._take(part)
+                self._take([(entry, False) for entry in part])
         except (ValueError, TypeError) as error:
             print(f"stream-pegasos: not learned again: {error}", file=sys.stderr, flush=True)
 
@@ -214,65 +214,88 @@ class Learning:
             finally:
                 self.journal.close()
 
-    def record(self, entries: Sequence[Entry]) -> list[str]:
-        """Learn messages, unless their ids are known with their label, and take notes. All of it stands in one record
-        of the journal before. Returns what `LearnedIds.compared` says of each message.
+    def taking(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> Generator[list[Any], None, None]:
+        """Learn messages, unless their ids are known with their label, forget those without a label, and take notes. It
+        yields the answers to a slice of the messages at a time, between which others may hold the lock. All of it
+        stands in one record of the journal before.
+
+        An answer is that of `learn`, and says whether its message is `learned`; that to a message without a label is
+        what `unlearn` returns.
+
+        Parameters
+        ----------
+        entries
+            The messages and notes.
+        resolved
+            The numbers of messages whose labels wait no longer: see `Journal.learn`.
 
         Raises
         ------
         OSError
-            If the journal cannot be written; nothing is learned or noted then.
+            If the journal cannot be written; nothing is learned then.
         Exception
             If the model fails at a message; those before it are learned and noted, and the rest is not.
         """
         labelled = [entry for entry in entries if entry[1] is not None]
-        if labelled:
-            self.model.check_labels([entry[1] for entry in labelled])
         with self.lock:
-            outcomes = self.ids.compared(self._ids_of(labelled), [entry[1] for entry in labelled])
-            said = iter(outcomes)
-            entries = [noted(e[3]) if e[1] is not None and next(said) == KNOWN else e for e in entries]
-            try:
-                self.journal.learn(entries)
-            except OSError as error:
-                raise OSError(f"cannot write the journal of {self.journal.path}: {error.strerror or error}") from None
-            try:
-                self._take(entries)
-            finally:
-                with suppress(OSError):  # then the next record says so
-                    self.journal.abort()
-        if self._checkpoints is not None and entries and all(outcome == KNOWN for outcome in outcomes):
-            self._checkpoints.count(1)  # of notes alone
-        return outcomes
+            outcomes = iter(self.ids.compared(self._ids_of(labelled), [entry[1] for entry in labelled]))
+            known = [entry[1] is not None and next(outcomes) == KNOWN for entry in entries]
+            rest = [noted(entry[3]) if is_known else entry for entry, is_known in zip(entries, known, strict=True)]
+            if self._notes is None:
+                rest = [entry for entry, is_known in zip(entries, known, strict=True) if not is_known]
+            self.journal.learn(rest, resolved)
+        try:
+            for part in slices([*zip(entries, known, strict=True)], lambda each: size_of(each[0][0])):
+                with self.lock:
+                    answers = self._take(part)
+                yield answers
+        finally:
+            with self.lock, suppress(OSError):  # then the next record says so
+                self.journal.abort()
 
     def _ids_of(self, entries: Sequence[Entry]) -> list[Id | None]:
         if self._notes is None:
             return [entry[3] for entry in entries]
         return [self._notes.id_of(entry[3], self.ids) for entry in entries]
 
-    def _take(self, entries: Sequence[Entry]) -> None:
-        """Learn, forget and note what stands in the journal, in its order."""
-        for is_labelled, group in itertools.groupby(entries, lambda entry: entry[1] is not None):
-            these = [*group]
+    def _take(self, entries: Sequence[tuple[Entry, bool]]) -> list[Any]:
+        """Learn, forget and note what stands in the journal, in its order; only predict what is known."""
+        answers: list[Any] = []
+        for (is_labelled, is_known), group in itertools.groupby(
+            entries, lambda each: (each[0][1] is not None, each[1])
+        ):
+            these = [entry for entry, _ in group]
+            X, notes = [entry[0] for entry in these], [entry[3] for entry in these]
+            if is_known:
+                answers += answers_of(predict_block(self.model, X, []))
+                self._note(notes)
+            elif is_labelled:
+                answers += self.learn([entry[:3] for entry in these], self._ids_of(these), notes)
+            else:
+                for x, _, weight, id in these:
+                    if weight:
+                        answers.append(self.unlearn(x, id))
+                    else:
+                        self._note([id])
             if is_labelled:
-                notes = [] if self._notes is None else [entry[3] for entry in these]
-                self.learn([entry[:3] for entry in these], self._ids_of(these), notes)
-                continue
-            for x, _, weight, id in these:
-                if weight:
-                    self.unlearn(x, id)
-                else:
-                    self._apply([id])
-                    self.journal.commit(1)
+                for answer in answers[-len(these) :]:
+                    answer["learned"] = not is_known
+        return answers
 
-    def _apply(self, notes: Sequence[list[Any]]) -> None:
+    def _note(self, notes: Sequence[Any]) -> None:
+        """Take notes alone, which stand in the journal."""
+        if self._notes is not None:
+            self._apply(notes)
+            self.journal.commit(len(notes))
+
+    def _apply(self, notes: Sequence[Any]) -> None:
         self.is_changed = True
         if self._notes is not None:
             for note in notes:
                 self._notes.apply(note)
 
     def learn(
-        self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[list[Any]] = ()
+        self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any] = ()
     ) -> list[dict[str, Any]]:
         """Predict each message, then learn it, even if its id is known with this label. The answers are those of
         `answers_of`; those of corrections have the `correction` "taught anew".
@@ -310,7 +333,7 @@ class Learning:
             pass
 
     def _learn(
-        self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[list[Any]]
+        self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any]
     ) -> list[dict[str, Any]]:
         answers: list[dict[str, Any]] = []
         before = self.model.n_learned

@@ -7,7 +7,7 @@ import itertools
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from time import monotonic
 from typing import Any
 
@@ -24,7 +24,7 @@ from stream_pegasos.operation.encoding import Encoding
 from stream_pegasos.operation.explaining import explained
 from stream_pegasos.operation.journal import Entry
 from stream_pegasos.operation.label_checks import LabelChecks
-from stream_pegasos.operation.learned_ids import KNOWN, Id, is_same
+from stream_pegasos.operation.learned_ids import Id, is_same
 from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.limits import Limits
 from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, MicroBatching, give_way, slices
@@ -239,44 +239,30 @@ class LiveLearner:
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
         await self._encode(X)
         self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels()))
-        outcomes = self._learning.ids.compared(ids, labels)
         superseded = self.active_learning.superseded(X, ids)
+        numbers = [each.message.number for each in superseded if each is not None]
         answers: list[dict[str, Any]] = []
         before = self.model.n_learned
-        entries = [
-            (example[0], example[1], example[2] if len(example) > 2 else 1.0, id)
-            for example, id, outcome in zip(examples, ids, outcomes, strict=True)
-            if outcome != KNOWN
-        ]
-        numbers = [each.message.number for each in superseded if each is not None]
-        with self._lock:
-            self._journal.learn(entries, numbers if given is None else [given])
+        entries = [(x, y, *(weight or [1.0])[:1], id) for (x, y, *weight), id in zip(examples, ids, strict=True)]
         try:
-            for part in slices(examples, lambda example: size_of(example[0])):
-                begin, end = len(answers), len(answers) + len(part)
-                with self._lock:
-                    for is_known, group in itertools.groupby(outcomes[begin:end], lambda outcome: outcome == KNOWN):
-                        these = slice(len(answers), len(answers) + len(list(group)))
-                        if is_known:
-                            block = predict_block(self.model, X[these], [])
-                            answers += answers_of(block)
-                        else:
-                            answers += self._learning.learn(examples[these], ids[these])
-                    self.active_learning.drop(X[begin:end], ids[begin:end])
-                if end < len(examples):
-                    await give_way()
+            with closing(self._learning.taking(entries, numbers if given is None else [given])) as parts:
+                for part in parts:
+                    these = slice(len(answers), len(answers) + len(part))
+                    with self._lock:
+                        self.active_learning.drop(X[these], ids[these])
+                    answers += part
+                    if len(answers) < len(examples):
+                        await give_way()
         except BaseException as error:
-            waiting = [each.message.number for each, _ in self.active_learning.given()]
+            waiting = {each.message.number for each, _ in self.active_learning.given()} - self._journal.waiting.keys()
             with self._lock, suppress(OSError):
-                self._journal.abort()
                 for other in superseded:  # whose labels the record of these messages has ended
                     if other is not None and other.message.number in waiting:
                         self._journal.given(other.message, other.label)
             if before == self.model.n_learned or not isinstance(error, (TypeError, ValueError)):
                 raise
             raise RuntimeError(f"learned in part: {error}") from error
-        for answer, outcome, label, other in zip(answers, outcomes, labels, superseded, strict=True):
-            answer["learned"] = outcome != KNOWN
+        for answer, label, other in zip(answers, labels, superseded, strict=True):
             if other is not None and not is_same(other.label, label):
                 answer["correction"] = "taken back"
         return answers
@@ -294,9 +280,7 @@ class LiveLearner:
             await self._encode(X)
             predict_block(self.model, [*X], [])  # which raises where a message would be refused
             entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
-            with self._lock:
-                self._journal.learn(entries)
-                outcomes = [self._learning.unlearn(x, id) for x, id in zip(X, ids, strict=True)]
+            outcomes = [*itertools.chain.from_iterable(self._learning.taking(entries))]
         await self.sync()
         return outcomes
 

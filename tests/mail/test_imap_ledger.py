@@ -36,6 +36,11 @@ BY_KEY = '["ann", [["a", true, "spam", 7], ["b", false, "", 0]], {"Junk": [1, 8]
 BY_ID = f'["ann", [["a", true, 7], ["b", false, 0]], {{"Junk": [1, 8]}}, [[3, "b"]], {{}}, [["{mail_id(A)}", "spam"]]]'
 
 
+def outcomes(ledger, labelled):
+    answers = ledger.record([], labelled)
+    return [answer.get("correction", "learned") if answer["learned"] else "known" for answer in answers]
+
+
 @pytest.mark.parametrize("memory, of_journal", [(BY_KEY, []), (BY_ID, [mail_id(C)])], ids=["by key", "by id"])
 def test_what_earlier_versions_remembered_is_kept(tmp_path, memory, of_journal):
     """What was learned then is not learned again, and corrected by two steps; also what stands in the journal."""
@@ -53,10 +58,10 @@ def test_what_earlier_versions_remembered_is_kept(tmp_path, memory, of_journal):
         ledger.close()
     ledger = Ledger(path, None, Verdicts())
     again = [LabelledMail(A, "a", "spam"), LabelledMail(C, "c", "ham"), LabelledMail(B, "b", "spam")]
-    assert ledger.record([], again) == ["known", "known", "new"] and ledger.model.n_learned == 3
-    assert ledger.record([], [LabelledMail(A, "a", "ham")]) == ["corrected"] and ledger.model.n_learned == 5
+    assert outcomes(ledger, again) == ["known", "known", "learned"] and ledger.model.n_learned == 3
+    assert outcomes(ledger, [LabelledMail(A, "a", "ham")]) == ["taught anew"] and ledger.model.n_learned == 5
     ledger.learning.close(last=False)
     ledger = Ledger(path, None, Verdicts())
-    assert ledger.record([], [LabelledMail(A, "a", "ham"), *again[1:]]) == ["known"] * 3
+    assert outcomes(ledger, [LabelledMail(A, "a", "ham"), *again[1:]]) == ["known"] * 3
     assert ledger.model.n_learned == 5
     ledger.close()
