@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_integer
@@ -31,7 +31,7 @@ NOTHING, JUDGE, LEARN_SPAM, LEARN_HAM = "nothing", "judge", "learn spam", "learn
 
 UNREADABLE = "what is kept of the mailbox cannot be read"
 
-Event = list[Any]  # the name of a method of `Memory`, and its arguments; JSON
+Event = list[Any]  # what happened, and its particulars, as JSON: see `Memory.apply`
 
 
 class Known(NamedTuple):
@@ -134,37 +134,25 @@ class Memory:
         return str(key if is_new and not is_new_by_key else id)
 
     def apply(self, event: Event) -> None:
-        """Apply an event."""
-        name, *arguments = event
-        EVENTS[name](self, *arguments)
-
-    def owned(self, owner: str) -> None:
-        """Take note of the account. The folders of another account are forgotten."""
-        if owner != self.owner:
-            self.owner = owner
-            self.folders, self.pending, self.training = {}, {}, {}
-            self.mails.update((key, known._replace(uid=0)) for key, known in [*self.mails.items()])
-
-    def know(self, key: str, is_junk: bool, label: str, uid: int, id: str = "") -> None:
-        """Take note of a mail. The label with which it was learned, and its id, are those of an entry in a journal."""
-        self.mails[key] = Known(is_junk, uid)
-        self.mails.move_to_end(key)
-
-    def looked(self, folder: str, uidvalidity: int, uid: int) -> None:
-        """Take note that a folder was looked at, up to the mail before this UID."""
-        self.folders[folder] = (uidvalidity, uid)
-
-    def intend(self, uid: int, key: str) -> None:
-        """Take note that a mail of the inbox is about to be moved or flagged."""
-        self.pending[uid] = key
-
-    def settle(self, uid: int) -> None:
-        """Take note that a pending mail was moved or flagged, or stays."""
-        self.pending.pop(uid, None)
-
-    def trained(self, folder: str, state: Any) -> None:
-        """Take note of how far a folder was learned."""
-        self.training[folder] = state
+        """Apply an event: one of those here, with what it has."""
+        match event:
+            case "owned", owner:  # of another account the folders are forgotten
+                if owner != self.owner:
+                    self.owner, self.folders, self.pending, self.training = owner, {}, {}, {}
+                    self.mails.update((key, known._replace(uid=0)) for key, known in [*self.mails.items()])
+            case "know", key, is_junk, _, uid, *_:  # with a label, and the `mail_id`, if it is learned
+                self.mails[key] = Known(is_junk, uid)
+                self.mails.move_to_end(key)
+            case "looked", folder, uidvalidity, uid:  # up to the mail before this UID
+                self.folders[folder] = (uidvalidity, uid)
+            case "intend", uid, key:  # to move or flag a mail of the inbox
+                self.pending[uid] = key
+            case "settle", uid:  # it was moved or flagged, or stays
+                self.pending.pop(uid, None)
+            case "trained", folder, state:
+                self.training[folder] = state
+            case _:
+                raise ValueError(f"{event!r} is no event of a mailbox")
 
     def get_state(self) -> str:
         """The state, as JSON."""
@@ -193,16 +181,6 @@ class Memory:
     def junk_uids(self, keys: Iterable[str]) -> dict[str, int]:
         """The numbers in Junk of those mails that were seen there."""
         return {key: self.mails[key].uid for key in keys if key in self.mails and self.mails[key].uid}
-
-
-EVENTS: dict[str, Callable[..., None]] = {
-    "owned": Memory.owned,
-    "know": Memory.know,
-    "looked": Memory.looked,
-    "intend": Memory.intend,
-    "settle": Memory.settle,
-    "trained": Memory.trained,
-}
 
 
 def with_ids(progress: dict[str, Any], window: int) -> dict[str, Any]:
