@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -18,6 +19,8 @@ from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.operation.answers import answers_of
 
 __all__ = ["MailboxFilter", "MailboxPlan"]
+
+log = logging.getLogger(__name__)
 
 ONE_DAY = timedelta(days=1)
 LONGEST_SUBJECT = 60
@@ -57,6 +60,7 @@ class MailboxFilter:
 
     A look finds new mails by their numbers (UID) in a folder, and moved ones by their keys, which no move changes. Each
     action is recorded before it is done, so that a look can end at any moment, and the next one goes on from there.
+    What is done to a mail is logged, and each kind of error once.
 
     Parameters
     ----------
@@ -66,10 +70,6 @@ class MailboxFilter:
         The thresholds of spam and ham.
     plan
         The folders and the actions.
-    tell
-        Called with a line about each mail that is moved, flagged or learned.
-    warn
-        Called with a line about each error, once for each kind.
 
     Attributes
     ----------
@@ -82,12 +82,10 @@ class MailboxFilter:
         ledger: Ledger,
         verdicts: Verdicts,
         plan: MailboxPlan,
-        tell: Callable[[str], None] = lambda text: None,
-        warn: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.ledger, self.plan = ledger, plan
         self.counts: Counter[str] = Counter()
-        self._verdicts, self._tell, self._warn = verdicts, tell, warn
+        self._verdicts = verdicts
         self._warned: set[str] = set()
         self._shown: dict[int, str] = {}  # what is logged of pending mails
         self._backlog = plan.backlog
@@ -127,7 +125,7 @@ class MailboxFilter:
     def _make_junk(self, box: Connection) -> None:
         if self.plan.acts:
             box.create_folder(self.plan.junk)
-            self._warn(f"made the folder {self.plan.junk}")
+            log.warning("made the folder %s", self.plan.junk)
 
     def _look_at(self, box: Connection, folder: str, role: str) -> int:
         memory = self.ledger.memory
@@ -268,7 +266,7 @@ class MailboxFilter:
         for each, answer in zip(labelled, answers, strict=True):
             if answer["learned"]:
                 what = f"{'' if self.plan.acts else 'would be '}{'corrected' if 'correction' in answer else 'learned'}"
-                self._tell(f"{what}: {each.outcome} {shown_subject(each.content)}")
+                log.info(f"{what}: {each.outcome} {shown_subject(each.content)}")
 
     def _judge(self, mails: Sequence[tuple[str, bytes]]) -> list[Verdict]:
         if not mails:
@@ -285,7 +283,7 @@ class MailboxFilter:
         done = "moved" if plan.moves else "flagged"
         if not plan.acts:
             for uid in [*memory.pending]:
-                self._tell(f"would be {done}: {self._shown.pop(uid, 'spam')}")
+                log.info(f"would be {done}: {self._shown.pop(uid, 'spam')}")
                 self.counts[done] += 1
                 self.ledger.record([["settle", uid]])
             return
@@ -300,7 +298,7 @@ class MailboxFilter:
                 try:
                     self._act(box, uid, has_copy)
                     self.counts[done] += 1
-                    self._tell(f"{done}: {shown}")
+                    log.info(f"{done}: {shown}")
                 except RefusedError as error:
                     self.counts["refused"] += 1
                     self._warn_once(f"a mail cannot be {done}, and stays: {error}")
@@ -321,7 +319,7 @@ class MailboxFilter:
         kind = DIGITS.sub("", text)  # some servers say how long it took
         if kind not in self._warned and len(self._warned) < MOST_WARNED:
             self._warned.add(kind)
-            self._warn(text)
+            log.warning(text)
 
 
 def shown_subject(mail: bytes) -> str:

@@ -54,8 +54,6 @@ class Ledger:
         Whether to write anything. If not, the model and the memory change in this process alone.
     threads
         How many threads the model may use.
-    tell
-        Called with a line of text for the operator.
 
     Raises
     ------
@@ -80,10 +78,9 @@ class Ledger:
         window: int = 100_000,
         is_kept: bool = True,
         threads: int = 1,
-        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.memory = Memory(window)
-        self._checkpoints = Checkpoints(path, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, tell, reads_only=not is_kept)
+        self._checkpoints = Checkpoints(path, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, reads_only=not is_kept)
         self._checkpoints.claim()
         try:
             resumed = self._checkpoints.resume()

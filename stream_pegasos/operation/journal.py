@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +18,8 @@ from stream_pegasos.features.message import Message, message_of
 from stream_pegasos.operation.active_learning import Waiting
 
 __all__ = ["Entry", "Journal"]
+
+log = logging.getLogger(__name__)
 
 Entry = tuple[Message, Any, float, Any]  # a message to learn, its label or tuple of labels, its weight and its id
 
@@ -39,8 +42,6 @@ class Journal:
         The file of the checkpoint; `None` to write nothing.
     lock
         The lock of the model. Hold it to call a method that writes.
-    on_event
-        Called with a line of text when something goes wrong.
     safe
         Whether `sync` will be called.
     begun_with
@@ -77,7 +78,6 @@ class Journal:
         self,
         path: Path | None,
         lock: threading.Lock,
-        on_event: Callable[[str], None] = lambda text: None,
         safe: bool = False,
         begun_with: str = "a new model",
         reads_only: bool = False,
@@ -87,7 +87,7 @@ class Journal:
         self.waiting: dict[int, Entry] = {}
         self.n_written = self.n_synced = 0
         self.error: str | None = None
-        self._lock, self._on_event = lock, on_event
+        self._lock = lock
         self._name, self._number = os.urandom(4).hex(), 0  # all files have the name, this one the number
         self._newest: Any = None  # the position in the newest checkpoint
         self._file: IO[bytes] | None = None  # made for its first record
@@ -353,7 +353,7 @@ class Journal:
             bad = 0
             for number, line in enumerate(file, 1):
                 if bad:
-                    self._on_event(f"{path}: line {bad} is damaged and lost")
+                    log.warning(f"{path}: line {bad} is damaged and lost")
                     bad = 0
                 text = line[9:-1]
                 if line.endswith(b"\n") and line[:9] == b"%08x " % zlib.crc32(text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
+import logging
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import suppress
@@ -22,6 +22,8 @@ from stream_pegasos.operation.micro_batching import slices
 from stream_pegasos.operation.monitor import Monitor
 
 __all__ = ["ONE_STEP", "TAUGHT_ANEW", "UNKNOWN", "Learning", "Notes", "noted"]
+
+log = logging.getLogger(__name__)
 
 TAUGHT_ANEW, ONE_STEP, UNKNOWN = "taught anew", "one step", "unknown"
 
@@ -146,9 +148,7 @@ class Learning:
         self.journal = Journal(None, self.lock)
         before = self.model.n_learned
         if checkpoints is not None:
-            self.journal = Journal(
-                checkpoints.path, self.lock, checkpoints.tell, sync, begun_with, checkpoints.reads_only
-            )
+            self.journal = Journal(checkpoints.path, self.lock, sync, begun_with, checkpoints.reads_only)
             self._learn_again((progress or {}).get("journal"))
         self.n_learned_again = self.model.n_learned - before
         self.n_learned = self.n_corrected = 0
@@ -176,7 +176,7 @@ class Learning:
             for part in slices(entries, lambda entry: size_of(entry[0])):
                 self._take([(entry, False) for entry in part])
         except (ValueError, TypeError) as error:
-            print(f"stream-pegasos: not learned again: {error}", file=sys.stderr, flush=True)
+            log.error("not learned again: %s", error)
 
     def snapshot(self) -> Snapshot:
         """The model and all that stands beside it, to be written; the journal begins a new file."""

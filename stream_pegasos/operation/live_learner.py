@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import sys
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -30,6 +30,8 @@ from stream_pegasos.operation.limits import Limits
 from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, MicroBatching, give_way, slices
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
+
+log = logging.getLogger(__name__)
 
 
 class EndingError(Exception):
@@ -305,8 +307,7 @@ class LiveLearner:
                     except OSError:  # of the journal
                         held.append(given)
                     except (ValueError, TypeError, RuntimeError) as error:
-                        what = "a label that was given is not learned"
-                        print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
+                        log.error("a label that was given is not learned: %s", error)
             finally:
                 self.active_learning.hold(held)
 
