@@ -5,6 +5,7 @@ there at once.
 """
 
 import io
+import logging
 import sys
 import warnings
 from difflib import get_close_matches
@@ -13,7 +14,7 @@ from importlib import import_module
 import click
 
 from stream_pegasos import __version__
-from stream_pegasos.cli.console import Failure, note
+from stream_pegasos.cli.console import Failure, LogHandler, note
 
 COMMANDS = {
     "evaluate": "Predict and then learn each message; print how good it was.",
@@ -71,6 +72,9 @@ def _app() -> None:
 
 def main() -> None:
     """The entry point: every failure is one line on standard error."""
+    log = logging.getLogger("stream_pegasos")
+    if not log.handlers:
+        log.addHandler(LogHandler())
     warnings.formatwarning = lambda message, *_, **__: f"stream-pegasos: {message}\n"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

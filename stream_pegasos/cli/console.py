@@ -1,5 +1,6 @@
 """What a command prints and writes, and how it fails."""
 
+import logging
 import os
 import stat
 import sys
@@ -35,6 +36,13 @@ def print_lines(text: str) -> None:
         if isinstance(error, KeyboardInterrupt | BrokenPipeError):
             raise
         raise Failure(f"cannot write standard output: {error.strerror}") from None
+
+
+class LogHandler(logging.Handler):
+    """Shows what the package logs: what is done on standard output, all else as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        (print_lines if record.levelno < logging.WARNING else note)(record.getMessage())
 
 
 def listed(values: Iterable[object]) -> str:

@@ -1,5 +1,6 @@
 """The command `imap`."""
 
+import logging
 import os
 import ssl
 import subprocess
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli.command import bundled, command, number
-from stream_pegasos.cli.console import Failure, check_outputs, note, print_lines
+from stream_pegasos.cli.console import Failure, check_outputs, print_lines
 from stream_pegasos.cli.hosting import is_loopback
 from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
@@ -250,7 +251,8 @@ def imap(given: ImapOptions) -> None:
     limit = DecisionOptions(
         None, given.max_false_positive_rate, None if given.max_false_positive_rate is None else SPAM
     )
-    run = _Run(given.folders, verdicts, given.path, limit, print_lines if chatty else lambda line: None)
+    run = _Run(given.folders, verdicts, given.path, limit)
+    logging.getLogger("stream_pegasos.mail.imap").setLevel(logging.INFO if chatty else logging.WARNING)
     with Interrupt() as interrupt:
         try:
             with closing(run.ledger), suppress(KeyboardInterrupt):
@@ -265,15 +267,13 @@ def imap(given: ImapOptions) -> None:
 class _Run:
     """One run of the command; the first connection makes its filter."""
 
-    def __init__(
-        self, folders: FolderOptions, verdicts: Any, path: Path, decision: DecisionOptions, tell: Callable[[str], None]
-    ) -> None:
+    def __init__(self, folders: FolderOptions, verdicts: Any, path: Path, decision: DecisionOptions) -> None:
         from stream_pegasos.mail.imap_ledger import Ledger
 
-        self.folders, self.path, self.tell, self.verdicts = folders, path, tell, verdicts
+        self.folders, self.path, self.verdicts = folders, path, verdicts
         try:
             kept = not folders.dry_run
-            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, kept, n_threads(), note)
+            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, kept, n_threads())
         except ValueError as error:
             raise Failure(str(error)) from None
         set_decision(self.ledger.model, path, decision)
@@ -291,9 +291,7 @@ class _Run:
         def begin(box: "Connection") -> None:
             self.begin(box, account.name)
 
-        watch(
-            account, begin, lambda box: int(self.filter.look(box)), once=once, poll=poll, wait=interrupt.wait, warn=note
-        )
+        watch(account, begin, lambda box: int(self.filter.look(box)), once=once, poll=poll, wait=interrupt.wait)
 
     def begin(self, box: "Connection", owner: str) -> None:
         from stream_pegasos.mail.imap import MailboxFilter
@@ -303,7 +301,7 @@ class _Run:
             plan = self.folders.plan(box)
             if self.ledger.memory.owner != owner:
                 self.ledger.record([["owned", owner]])
-            self.filter = MailboxFilter(self.ledger, self.verdicts, plan, self.tell, note)
+            self.filter = MailboxFilter(self.ledger, self.verdicts, plan)
         self.filter.begin(box)
         folders = self.folders.training_folders()
         if folders:
@@ -314,10 +312,10 @@ class _Run:
         counts = {} if self.filter is None else self.filter.counts
         would = "would have " * self.folders.dry_run
         done = "moved" if self.folders.action == "move" else "flagged"
-        refused = counts.get("refused", 0)
+        refused, learning = counts.get("refused", 0), self.ledger.learning
         return (
             f"{would}looked at {counts.get('judged', 0):,} new mails, {done} {counts.get(done, 0):,}, "
-            f"learned {self.ledger.n_learned:,}, of which {self.ledger.n_corrected:,} were corrections"
+            f"learned {learning.n_learned:,}, of which {learning.n_corrected:,} were corrections"
             + (f"; {refused:,} could not be {done}" if refused else "")
         )
 

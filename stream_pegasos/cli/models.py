@@ -201,7 +201,7 @@ def resuming(
     if kept.path is None:
         yield None, model_to_continue(stream, load, vectors, is_mail), None
         return
-    checkpoints = Checkpoints(kept.path, kept.every, kept.seconds, note)
+    checkpoints = Checkpoints(kept.path, kept.every, kept.seconds)
     checkpoints.claim()
     try:
         resumed = _resumed(checkpoints, kept.path, vectors, stream)

@@ -83,7 +83,7 @@ def spamd_beside(
         if options.user_models.exists() and not options.user_models.is_dir():
             raise Failure(f"--user-models: {options.user_models} is not a folder")
         options.user_models.mkdir(mode=0o700, exist_ok=True)
-    checkpoints = partial(Checkpoints, every=kept.every, seconds=kept.seconds, on_event=note)
+    checkpoints = partial(Checkpoints, every=kept.every, seconds=kept.seconds)
 
     teach, may_teach = options.spamd_teach, options.spamd_teach != "none"
     users = UserModels(service, options.user_models, make, MOST_USER_MODELS, checkpoints, teach == "all")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -14,11 +15,12 @@ from stream_pegasos.mail.imap_connection import Connection, CopiedError, Refused
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEARN_HAM, NOTHING, Event, Known
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
-from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.operation.answers import answers_of
 
 __all__ = ["MailboxFilter", "MailboxPlan"]
+
+log = logging.getLogger(__name__)
 
 ONE_DAY = timedelta(days=1)
 LONGEST_SUBJECT = 60
@@ -58,6 +60,7 @@ class MailboxFilter:
 
     A look finds new mails by their numbers (UID) in a folder, and moved ones by their keys, which no move changes. Each
     action is recorded before it is done, so that a look can end at any moment, and the next one goes on from there.
+    What is done to a mail is logged, and each kind of error once.
 
     Parameters
     ----------
@@ -67,10 +70,6 @@ class MailboxFilter:
         The thresholds of spam and ham.
     plan
         The folders and the actions.
-    tell
-        Called with a line about each mail that is moved, flagged or learned.
-    warn
-        Called with a line about each error, once for each kind.
 
     Attributes
     ----------
@@ -83,12 +82,10 @@ class MailboxFilter:
         ledger: Ledger,
         verdicts: Verdicts,
         plan: MailboxPlan,
-        tell: Callable[[str], None] = lambda text: None,
-        warn: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.ledger, self.plan = ledger, plan
         self.counts: Counter[str] = Counter()
-        self._verdicts, self._tell, self._warn = verdicts, tell, warn
+        self._verdicts = verdicts
         self._warned: set[str] = set()
         self._shown: dict[int, str] = {}  # what is logged of pending mails
         self._backlog = plan.backlog
@@ -128,7 +125,7 @@ class MailboxFilter:
     def _make_junk(self, box: Connection) -> None:
         if self.plan.acts:
             box.create_folder(self.plan.junk)
-            self._warn(f"made the folder {self.plan.junk}")
+            log.warning("made the folder %s", self.plan.junk)
 
     def _look_at(self, box: Connection, folder: str, role: str) -> int:
         memory = self.ledger.memory
@@ -254,27 +251,22 @@ class MailboxFilter:
 
     def _take(self, role: str, found: dict[int, tuple[str, str, bytes]]) -> None:
         """Judge and learn mails that were fetched."""
-        memory = self.ledger.memory
-        labelled, events, lines = list[LabelledMail](), list[Event](), list[str]()
+        labelled, events = list[LabelledMail](), list[Event]()
         for uid, (step, key, mail) in found.items():
-            if step == JUDGE:
-                continue
-            outcome = HAM if step == LEARN_HAM else SPAM
-            labelled.append(LabelledMail(mail, key, outcome, uid if role == JUNK else 0))
-            before = memory.label_of(mail_id(mail), key)
-            if before != outcome:
-                what = "corrected" if before else "learned"
-                lines.append(f"{'' if self.plan.acts else 'would be '}{what}: {outcome} {shown_subject(mail)}")
+            if step != JUDGE:
+                labelled.append(LabelledMail(mail, key, HAM if step == LEARN_HAM else SPAM, uid if role == JUNK else 0))
         judged = {uid: (key, mail) for uid, (step, key, mail) in found.items() if step == JUDGE}
         for (uid, (key, mail)), verdict in zip(judged.items(), self._judge([*judged.values()]), strict=True):
             events.append(["know", key, verdict.is_spam and self.plan.moves, "", 0])
             if verdict.is_spam:
                 events.append(["intend", uid, key])
                 self._shown[uid] = f"{verdict.outcome} {verdict.probability:.3f} {shown_subject(mail)}"
-        self.ledger.record(events, labelled)
+        answers = self.ledger.record(events, labelled)
         self.counts["judged"] += len(judged)
-        for line in lines:
-            self._tell(line)
+        for each, answer in zip(labelled, answers, strict=True):
+            if answer["learned"]:
+                what = f"{'' if self.plan.acts else 'would be '}{'corrected' if 'correction' in answer else 'learned'}"
+                log.info(f"{what}: {each.outcome} {shown_subject(each.content)}")
 
     def _judge(self, mails: Sequence[tuple[str, bytes]]) -> list[Verdict]:
         if not mails:
@@ -291,7 +283,7 @@ class MailboxFilter:
         done = "moved" if plan.moves else "flagged"
         if not plan.acts:
             for uid in [*memory.pending]:
-                self._tell(f"would be {done}: {self._shown.pop(uid, 'spam')}")
+                log.info(f"would be {done}: {self._shown.pop(uid, 'spam')}")
                 self.counts[done] += 1
                 self.ledger.record([["settle", uid]])
             return
@@ -306,7 +298,7 @@ class MailboxFilter:
                 try:
                     self._act(box, uid, has_copy)
                     self.counts[done] += 1
-                    self._tell(f"{done}: {shown}")
+                    log.info(f"{done}: {shown}")
                 except RefusedError as error:
                     self.counts["refused"] += 1
                     self._warn_once(f"a mail cannot be {done}, and stays: {error}")
@@ -327,7 +319,7 @@ class MailboxFilter:
         kind = DIGITS.sub("", text)  # some servers say how long it took
         if kind not in self._warned and len(self._warned) < MOST_WARNED:
             self._warned.add(kind)
-            self._warn(text)
+            log.warning(text)
 
 
 def shown_subject(mail: bytes) -> str:

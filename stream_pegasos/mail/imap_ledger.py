@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stream_pegasos.evaluation.chunks import learn
-from stream_pegasos.learners.files import Snapshot
-from stream_pegasos.learners.loading import load_with_progress
-from stream_pegasos.mail.imap_memory import Event, Memory
+from stream_pegasos.features.encoders import EncoderAwayError
+from stream_pegasos.mail.imap_memory import Event, Memory, with_ids
 from stream_pegasos.mail.verdict import SPAM, Verdicts, message_of
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.journal import Entry, Journal
+from stream_pegasos.operation.journal import Entry
+from stream_pegasos.operation.learning import Learning, noted
 
 __all__ = ["LabelledMail", "Ledger"]
 
@@ -41,7 +38,7 @@ class Ledger:
     """The model and the memory of a mailbox, in one file, with a journal beside it.
 
     A record of the journal holds labelled mails and events before these are learned and applied, and restores both
-    after a kill. So each mail is learned once, however the process ends.
+    after a kill. So each mail is learned once, however the process ends: see `Learning`.
 
     Parameters
     ----------
@@ -55,8 +52,8 @@ class Ledger:
         How many mails are remembered.
     is_kept
         Whether to write anything. If not, the model and the memory change in this process alone.
-    tell
-        Called with a line of text for the operator.
+    threads
+        How many threads the model may use.
 
     Raises
     ------
@@ -69,8 +66,8 @@ class Ledger:
     ----------
     model, memory
         The model and the memory of the mailbox.
-    n_learned, n_corrected
-        How many mails were learned, and how many of them had been learned with the other label.
+    learning
+        What learns the mails, and counts them.
     """
 
     def __init__(
@@ -81,54 +78,38 @@ class Ledger:
         window: int = 100_000,
         is_kept: bool = True,
         threads: int = 1,
-        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.memory = Memory(window)
-        self.n_learned = self.n_corrected = 0
-        self._path, self._verdicts, self._threads, self._tell = path, verdicts, threads, tell
-        self._lock = threading.Lock()
-        self._is_changed = False  # since the newest checkpoint
-        self._checkpoints = Checkpoints(path, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, tell) if is_kept else None
-        if self._checkpoints is not None:
-            self._checkpoints.claim()
+        self._checkpoints = Checkpoints(path, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, reads_only=not is_kept)
+        self._checkpoints.claim()
         try:
-            self._resume(Path(os.path.realpath(path)), model)
+            resumed = self._checkpoints.resume()
+            self.model, progress = resumed or (model(), None)
+            verdicts.check(self.model)
+            if progress is not None:
+                if not isinstance(progress, dict) or Memory.name not in progress:
+                    raise ValueError(
+                        f"{path} is kept by another command; give a copy that train --load … --save … made"
+                    )
+                progress = with_ids(progress, window)
+            self.learning = Learning(
+                self.model,
+                self._checkpoints,
+                progress,
+                notes=self.memory,
+                id_window=window,
+                sync=True,
+                threads=threads,
+            )
+            self.learning.is_changed |= resumed is None
+            self.learning.start()
         except BaseException:
-            if self._checkpoints is not None:
-                self._checkpoints.release()
+            self._checkpoints.release()
             raise
 
-    def _resume(self, path: Path, model: Callable[[], Any]) -> None:
-        if self._checkpoints is not None:
-            resumed = self._checkpoints.resume()
-        else:
-            resumed = load_with_progress(path) if path.exists() else None
-        self.model, progress = resumed or (model(), None)
-        self._verdicts.check(self.model)
-        if progress is not None:
-            if not isinstance(progress, dict) or "imap" not in progress:
-                raise ValueError(f"{path} is kept by another command; give a copy that train --load … --save … made")
-            self.memory.set_state(progress["imap"])
-        self._journal = Journal(path, self._lock, self._tell, safe=True)
-        for entries in self._journal.entries((progress or {}).get("journal")):
-            self._apply(entries)
-            self._is_changed |= bool(entries)
-        self.n_learned = self.n_corrected = 0
-        self._is_changed |= resumed is None
-        if self._checkpoints is None:
-            self._journal = Journal(None, self._lock)
-        else:
-            self._checkpoints.start(self._snapshot, lambda progress: self._journal.written(progress["journal"]))
-
-    def _snapshot(self) -> Snapshot:
-        with self._lock:
-            progress = {"imap": self.memory.get_state(), "journal": self._journal.rotate()}
-            snapshot: Snapshot = self.model.snapshot(progress)
-            self._is_changed = False
-        return snapshot
-
-    def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> None:
-        """Learn labelled mails, unless they were learned with this label before, and apply events.
+    def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> list[dict[str, Any]]:
+        """Learn labelled mails, unless they were learned with this label before, and apply events. Returns the
+        answers to the mails: see `Learning.taking`.
 
         Raises
         ------
@@ -137,59 +118,17 @@ class Ledger:
         Exception
             If the model fails at a mail; then the mails before it are learned and noted, and the rest is not.
         """
-        labels = [mail.outcome for mail in labelled]
-        if labels:
-            self.model.check_labels(labels)
-        entries, met = list[Entry](), dict[str, str]()
-        for mail, label in zip(labelled, labels, strict=True):
-            event = mail.event
-            id = id_of(event)
-            if (met.get(id) or self.memory.label_of(id, mail.key)) == mail.outcome:
-                entries.append(("", None, 0.0, event))
-            else:
-                entries.append((message_of(mail.content, self.model), label, 1.0, event))
-            met[id] = mail.outcome
-        entries += [("", None, 0.0, event) for event in events]
-        if not entries:
-            return
-        with self._lock:
-            try:
-                self._journal.learn(entries)
-            except OSError as error:
-                raise OSError(f"cannot write the journal of {self._path}: {error.strerror or error}") from None
-            self._is_changed = True
-            try:
-                self._apply(entries)
-            finally:
-                with suppress(OSError):  # then the next record says so
-                    self._journal.abort()
-        if self._checkpoints is not None:
-            self._checkpoints.count(len(labelled) or 1)
-
-    def _apply(self, entries: Sequence[Entry]) -> None:
-        """Learn mails and apply events. A mail that was learned with the other label before is learned twice: see
-        `Learning`.
-        """
-        chunk, ends, met = list[Any](), list[int](), dict[str, str]()
-        for x, label, weight, event in entries:
-            if weight > 0.0:
-                id, outcome = id_of(event), event[3]
-                is_corrected = (met.get(id) or self.memory.label_of(id, event[1])) not in ("", outcome)
-                chunk += [(x, label)] * (1 + is_corrected)
-                met[id] = outcome
-            ends.append(len(chunk))
-        before = self.model.n_learned
+        model = self.model
+        mails: list[Entry] = [(message_of(each.content, model), each.outcome, 1.0, each.event) for each in labelled]
         try:
-            learn(self.model, chunk, threads=self._threads)
-        finally:
-            # A correction of which only the first step was learned counts as learned.
-            for (*_, event), begin, end in zip(entries, [0, *ends], ends, strict=False):
-                if begin < end and self.model.n_learned - before <= begin:
-                    break
-                self.memory.apply(event)
-                self._journal.commit(1)
-                self.n_learned += end > begin
-                self.n_corrected += end - begin == 2
+            answers = [*chain.from_iterable(self.learning.taking([*mails, *map(noted, events)]))]
+        except EncoderAwayError:
+            raise
+        except OSError as error:
+            raise OSError(f"cannot write the journal of {self._checkpoints.path}: {error.strerror or error}") from None
+        if not any(answer["learned"] for answer in answers):
+            self._checkpoints.count(1)
+        return answers
 
     def sync(self) -> None:
         """Flush the journal to the disk, so that all records outlive a power cut.
@@ -199,7 +138,7 @@ class Ledger:
         OSError
             If that failed.
         """
-        self._journal.sync()
+        self.learning.journal.sync()
 
     def close(self) -> None:
         """Write a last checkpoint, if anything is new, and release the lock.
@@ -209,13 +148,4 @@ class Ledger:
         OSError
             If it could not be written.
         """
-        if self._checkpoints is not None:
-            try:
-                self._checkpoints.close(last=self._is_changed or self._checkpoints.error is not None)
-            finally:
-                self._journal.close()
-
-
-def id_of(event: Event) -> str:
-    """The id of the mail of an event; old journals have its key instead."""
-    return str(event[5] if len(event) > 5 else event[1])
+        self.learning.close(last=self.learning.is_changed or self._checkpoints.error is not None)

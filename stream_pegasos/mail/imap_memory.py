@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_integer
+from stream_pegasos.operation.learned_ids import LearnedIds
+from stream_pegasos.operation.recent import Recent
 
-__all__ = ["HAM_FOLDER", "INBOX", "JUDGE", "JUNK", "LEARN_HAM", "LEARN_SPAM", "NOTHING", "Event", "Known", "Memory"]
+__all__ = [
+    "HAM_FOLDER",
+    "INBOX",
+    "JUDGE",
+    "JUNK",
+    "LEARN_HAM",
+    "LEARN_SPAM",
+    "NOTHING",
+    "Event",
+    "Known",
+    "Memory",
+    "with_ids",
+]
 
 # What a folder is for.
 INBOX, JUNK, HAM_FOLDER = "inbox", "junk", "ham folder"
 # What a mail that appears in one asks for.
 NOTHING, JUDGE, LEARN_SPAM, LEARN_HAM = "nothing", "judge", "learn spam", "learn ham"
 
-Event = list[Any]  # the name of a method of `Memory`, and its arguments; JSON
+UNREADABLE = "what is kept of the mailbox cannot be read"
+
+Event = list[Any]  # what happened, and its particulars, as JSON: see `Memory.apply`
 
 
 class Known(NamedTuple):
@@ -50,8 +65,6 @@ class Memory:
         Whose mailbox it is; `None` before the first event.
     mails
         What is known of each mail, by the key that it keeps in every folder: see `Connection.keys`.
-    labels
-        What mails were learned as, `"spam"` or `"ham"`, by their `mail_id`.
     folders
         How far each folder was looked at: its UIDVALIDITY, and the first UID that was not looked at.
     pending
@@ -73,20 +86,22 @@ class Memory:
     >>> memory.apply(["know", "a", True, "spam", 7, "digest of a"])
     >>> memory.asks(JUNK, "a"), memory.asks(INBOX, "a")
     ('nothing', 'learn ham')
-    >>> memory.label_of("digest of a")
-    'spam'
 
     """
 
+    name = "imap"
+
     def __init__(self, window: int = 100_000) -> None:
         check_integer("window", window, 1, 100_000_000)
-        self.window = window
         self.owner: str | None = None
-        self.mails: OrderedDict[str, Known] = OrderedDict()
-        self.labels: OrderedDict[str, str] = OrderedDict()
+        self.mails: Recent[str, Known] = Recent(window)
         self.folders: dict[str, tuple[int, int]] = {}
         self.pending: dict[int, str] = {}
         self.training: dict[str, Any] = {}
+
+    @property
+    def window(self) -> int:
+        return self.mails.window
 
     def asks(self, role: str, key: str, stood_there: bool = False) -> str:
         """What is to be done for a mail that appears in a folder.
@@ -109,57 +124,40 @@ class Memory:
             return NOTHING if known.is_junk else LEARN_SPAM
         return LEARN_HAM if known.is_junk else NOTHING
 
-    def label_of(self, id: str, key: str = "") -> str:
-        """What a mail was learned as; `""` if it was not. Old files have labels by the key of the mail alone."""
-        return self.labels.get(id) or self.labels.get(key, "")
+    def id_of(self, event: Event, known: LearnedIds) -> str:
+        """The id of the mail that is learned with an event. Old journals, and old files of which ids are known, have
+        its key instead.
+        """
+        _, key, _, _, _, *more = event
+        id = more[0] if more else key
+        is_new, is_new_by_key = known.are_new([id, key])
+        return str(key if is_new and not is_new_by_key else id)
 
     def apply(self, event: Event) -> None:
-        """Apply an event."""
-        name, *arguments = event
-        EVENTS[name](self, *arguments)
-
-    def owned(self, owner: str) -> None:
-        """Take note of the account. The folders of another account are forgotten."""
-        if owner != self.owner:
-            self.owner = owner
-            self.folders, self.pending, self.training = {}, {}, {}
-            self.mails = OrderedDict((key, known._replace(uid=0)) for key, known in self.mails.items())
-
-    def know(self, key: str, is_junk: bool, label: str, uid: int, id: str = "") -> None:
-        """Take note of a mail, and of the label with which it was learned, if any."""
-        self.mails[key] = Known(is_junk, uid)
-        self.mails.move_to_end(key)
-        if label:
-            self.labels[id or key] = label
-            self.labels.move_to_end(id or key)
-        self._forget()
-
-    def _forget(self) -> None:
-        for remembered in (self.mails, self.labels):
-            while len(remembered) > self.window:
-                remembered.popitem(last=False)
-
-    def looked(self, folder: str, uidvalidity: int, uid: int) -> None:
-        """Take note that a folder was looked at, up to the mail before this UID."""
-        self.folders[folder] = (uidvalidity, uid)
-
-    def intend(self, uid: int, key: str) -> None:
-        """Take note that a mail of the inbox is about to be moved or flagged."""
-        self.pending[uid] = key
-
-    def settle(self, uid: int) -> None:
-        """Take note that a pending mail was moved or flagged, or stays."""
-        self.pending.pop(uid, None)
-
-    def trained(self, folder: str, state: Any) -> None:
-        """Take note of how far a folder was learned."""
-        self.training[folder] = state
+        """Apply an event: one of those here, with what it has."""
+        match event:
+            case "owned", owner:  # of another account the folders are forgotten
+                if owner != self.owner:
+                    self.owner, self.folders, self.pending, self.training = owner, {}, {}, {}
+                    self.mails.update((key, known._replace(uid=0)) for key, known in [*self.mails.items()])
+            case "know", key, is_junk, _, uid, *_:  # with a label, and the `mail_id`, if it is learned
+                self.mails[key] = Known(is_junk, uid)
+                self.mails.move_to_end(key)
+            case "looked", folder, uidvalidity, uid:  # up to the mail before this UID
+                self.folders[folder] = (uidvalidity, uid)
+            case "intend", uid, key:  # to move or flag a mail of the inbox
+                self.pending[uid] = key
+            case "settle", uid:  # it was moved or flagged, or stays
+                self.pending.pop(uid, None)
+            case "trained", folder, state:
+                self.training[folder] = state
+            case _:
+                raise ValueError(f"{event!r} is no event of a mailbox")
 
     def get_state(self) -> str:
         """The state, as JSON."""
         mails = [[key, *known] for key, known in self.mails.items()]
-        pending, labels = [*self.pending.items()], [*self.labels.items()]
-        return json.dumps([self.owner, mails, self.folders, pending, self.training, labels])
+        return json.dumps([self.owner, mails, self.folders, [*self.pending.items()], self.training])
 
     def set_state(self, state: Any) -> None:
         """Replace the state by what `get_state` returned.
@@ -170,28 +168,37 @@ class Memory:
             If it is no such state.
         """
         try:
-            owner, mails, folders, pending, training, *more = json.loads(state)
+            owner, mails, folders, pending, training, *_ = json.loads(state)
             self.owner = None if owner is None else str(owner)
-            self.mails = OrderedDict((str(key), Known(bool(junk), int(uid))) for key, junk, *_, uid in mails)
-            (labels,) = more or [[(key, label) for key, _, label, _ in mails if label]]
-            self.labels = OrderedDict((str(id), str(label)) for id, label in labels)
+            known = ((str(key), Known(bool(junk), int(uid))) for key, junk, *_, uid in mails)
+            self.mails = Recent(self.window, known)
             self.folders = {str(name): (int(validity), int(uid)) for name, (validity, uid) in folders.items()}
             self.pending = {int(uid): str(key) for uid, key in pending}
             self.training = dict(training)
         except (AttributeError, TypeError, ValueError, RecursionError):
-            raise ValueError("what is kept of the mailbox cannot be read") from None
-        self._forget()
+            raise ValueError(UNREADABLE) from None
 
     def junk_uids(self, keys: Iterable[str]) -> dict[str, int]:
         """The numbers in Junk of those mails that were seen there."""
         return {key: self.mails[key].uid for key in keys if key in self.mails and self.mails[key].uid}
 
 
-EVENTS: dict[str, Callable[..., None]] = {
-    "owned": Memory.owned,
-    "know": Memory.know,
-    "looked": Memory.looked,
-    "intend": Memory.intend,
-    "settle": Memory.settle,
-    "trained": Memory.trained,
-}
+def with_ids(progress: dict[str, Any], window: int) -> dict[str, Any]:
+    """The progress of a checkpoint, with the ids of the mails learned beside the memory; those of earlier versions
+    had labels in the memory.
+
+    Raises
+    ------
+    ValueError
+        If the memory cannot be read.
+    """
+    if "ids" in progress:
+        return progress
+    try:
+        _, mails, _, _, _, *more = json.loads(progress["imap"])
+        (labels,) = more or [[(key, label) for key, _, label, _ in mails if label]]
+        known = LearnedIds(window)
+        known.add([str(id) for id, _ in labels], [str(label) for _, label in labels])
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError(UNREADABLE) from None
+    return {**progress, "ids": json.dumps(known.ids()), "labels_of_ids": json.dumps(known.digests())}

@@ -38,7 +38,7 @@ def learn_folders(
     on_progress
         Called with the number of mails learned so far, and the number of all.
     """
-    training, before = ledger.memory.training, ledger.n_learned
+    training, before = ledger.memory.training, ledger.learning.n_learned
     states = {}
     for name in folders:
         uidvalidity, uidnext = box.open(name)
@@ -67,7 +67,7 @@ def learn_folders(
         ledger.record(events, [labelled[each] for each in order if each in labelled])
         on_progress(begin + len(batch), len(mails))
     ledger.record([["trained", _key(name), [*state[:4], True]] for name, state in states.items()])
-    return ledger.n_learned - before
+    return ledger.learning.n_learned - before
 
 
 def _key(folder: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from time import sleep
 from typing import Any
@@ -16,6 +17,8 @@ from stream_pegasos.mail.imap_connection import (
 
 __all__ = ["watch"]
 
+log = logging.getLogger(__name__)
+
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds before a connection is made anew
 
 
@@ -27,7 +30,6 @@ def watch(
     once: bool = False,
     poll: float = 60.0,
     wait: Callable[..., Any] = lambda function, *args: function(*args),
-    warn: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Look at a mailbox whenever something changes in it.
 
@@ -48,8 +50,6 @@ def watch(
         The seconds between two looks at a server without IDLE.
     wait
         Calls a function that waits; it may raise KeyboardInterrupt meanwhile.
-    warn
-        Called with a line of text for the operator.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def watch(
                 while look(box):
                     pass
                 if logged:
-                    warn(f"{account.host}: the mailbox is watched again")
+                    log.warning("%s: the mailbox is watched again", account.host)
                 pause, has_worked, logged = FIRST_PAUSE, True, set()
                 if once:
                     return
@@ -76,7 +76,7 @@ def watch(
                 raise
             if type(error) not in logged:
                 where = "" if isinstance(error, OSError) else f"{account.host}: "
-                warn(f"{where}{error}; trying again")
+                log.warning("%s%s; trying again", where, error)
             logged.add(type(error))
         finally:
             if box is not None:

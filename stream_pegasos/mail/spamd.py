@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
+import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from socket import AF_UNIX, socket
@@ -38,6 +38,8 @@ from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.live_learner import EndingError, LiveLearner
 
 __all__ = ["Spamd", "verdict_of"]
+
+log = logging.getLogger(__name__)
 
 SECONDS_TO_END = 10.0  # for the current requests at the end
 LARGE = 50_000  # bytes; larger mails are parsed in a thread
@@ -211,7 +213,7 @@ def _refusal(error: Exception) -> RefusalError:
         return RefusalError(EX_DATAERR, str(error))
     if isinstance(error, OSError):
         return RefusalError(EX_IOERR, error.strerror or str(error))
-    print(f"stream-pegasos: spamd: {error!r}", file=sys.stderr, flush=True)
+    log.error("spamd: %r", error)
     return RefusalError(EX_SOFTWARE, "the service has a fault")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
@@ -17,6 +18,8 @@ from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
 
 __all__ = ["UserModels"]
+
+log = logging.getLogger(__name__)
 
 FILE = "mail.safetensors"
 
@@ -138,7 +141,7 @@ class UserModels:
         except BaseException as error:
             checkpoints.release()
             if isinstance(error, ValueError):
-                checkpoints.tell(f"the model of a user cannot be loaded: {error}")
+                log.error("the model of a user cannot be loaded: %s", error)
                 raise OSError("the model of the user cannot be loaded") from None
             raise
 

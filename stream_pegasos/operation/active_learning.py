@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.features.message import Message, identity_of, is_blank, size_of
 from stream_pegasos.learners.predictions import Predictions, uncertainty
+from stream_pegasos.operation.recent import Recent
 
 __all__ = ["ActiveLearning", "Given", "LabelStore", "Waiting", "is_asked"]
 
@@ -155,8 +156,7 @@ class ActiveLearning:
         self._new: deque[tuple[Message, Any]] = deque()  # messages to be put into `_waiting`, each with its origin
         self._n_new = 0  # the number of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
-        # The identities of messages; an OrderedDict finds the oldest fast.
-        self._done: OrderedDict[int, None] = OrderedDict()
+        self._done: Recent[int, None] = Recent(MOST_DONE)  # the identities of messages
 
     def __len__(self) -> int:
         self._settle()
@@ -407,5 +407,3 @@ class ActiveLearning:
 
     def _finish(self, x: Message) -> None:
         self._done[identity_of(x)] = None
-        while len(self._done) > MOST_DONE:
-            self._done.popitem(last=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -16,11 +17,13 @@ from stream_pegasos.learners.loading import load_with_progress
 
 __all__ = ["Checkpoints"]
 
+log = logging.getLogger(__name__)
+
 
 class Checkpoints:
     """Writes checkpoints of a model while it learns, and keeps the newest two.
 
-    A thread writes each checkpoint from a snapshot. If that fails, it is reported, the model goes on, and writing is
+    A thread writes each checkpoint from a snapshot. If that fails, it is logged, the model goes on, and writing is
     tried again when the next checkpoint is due.
 
     Parameters
@@ -31,8 +34,8 @@ class Checkpoints:
         The number of messages after which a checkpoint is due, at least 1.
     seconds
         The seconds after which one is due, if there was any message.
-    on_event
-        Called with a line of text when something goes wrong, and when it works again.
+    reads_only
+        Whether only to resume from there: nothing is locked or written.
 
     Attributes
     ----------
@@ -71,7 +74,7 @@ class Checkpoints:
         path: str | os.PathLike[str],
         every: int = 10_000,
         seconds: float = 10.0,
-        on_event: Callable[[str], None] | None = None,
+        reads_only: bool = False,
     ) -> None:
         if every < 1:
             raise ValueError(f"every is {every}: it must be at least 1")
@@ -81,27 +84,28 @@ class Checkpoints:
         self.previous = self.path.with_name(self.path.name + ".previous")
         self.every = every
         self.seconds = seconds
+        self.reads_only = reads_only
         self.error: str | None = None
         self.n_failures = 0
         self.written_at: float | None = None
-        self.tell = on_event or (lambda text: None)
         self._is_whole = False  # whether the file at `path` is to be kept as the one before
         self._n_new = 0
         self._closing = False
         self._last = True  # whether `close` writes a last checkpoint
         self._due = threading.Event()
         self._thread: threading.Thread | None = None
-        self._lock = FileLock(self.path, self.tell)
+        self._lock = FileLock(self.path, log.warning)
 
     def claim(self) -> None:
-        """Lock the checkpoints against other processes, until `close`. Where locks are not supported, that is reported.
+        """Lock the checkpoints against other processes, until `close`. Where locks are not supported, that is logged.
 
         Raises
         ------
         OSError
             If another process writes the file, or the folder cannot be written.
         """
-        self._lock.claim()
+        if not self.reads_only:
+            self._lock.claim()
 
     def resume(self, vectors: Any = None) -> tuple[Any, Any] | None:
         """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all.
@@ -120,7 +124,8 @@ class Checkpoints:
         OSError
             If a file cannot be read.
         """
-        remove_leftovers(self.path)
+        if not self.reads_only:
+            remove_leftovers(self.path)
         there = [path for path in (self.path, self.previous) if path.exists()]
         if not there:
             return None
@@ -136,7 +141,7 @@ class Checkpoints:
             self._is_whole = path == self.path
             if not self._is_whole:
                 fault = errors[0] if errors else f"{self.path} is missing"
-                self.tell(f"{fault}; resuming from {path}, the one before")
+                log.warning(f"{fault}; resuming from {path}, the one before")
             return model, progress
         raise ValueError("; ".join(errors))
 
@@ -148,8 +153,10 @@ class Checkpoints:
         snapshot
             Returns what is to be written. The thread of the checkpoints calls it.
         on_written
-            Called after each checkpoint with its progress, from the same thread. If it fails, that is reported.
+            Called after each checkpoint with its progress, from the same thread. If it fails, that is logged.
         """
+        if self.reads_only:
+            return
         self._snapshot, self._on_written = snapshot, on_written
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
         self._thread.start()
@@ -204,19 +211,19 @@ class Checkpoints:
         except Exception as error:  # any error is reported, and does not end the thread
             message = _reason(error)
             if message != self.error:
-                self.tell(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")
+                log.warning(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")
             self.error = message
             self.n_failures += 1
             self._n_new += 1  # so that it is tried again
             return
         if self.error is not None:
-            self.tell(f"{self.path} is written again")
+            log.warning(f"{self.path} is written again")
         self._is_whole, self.error, self.written_at = True, None, monotonic()
         if self._on_written is not None:
             try:
                 self._on_written(snapshot.progress)
             except Exception as error:
-                self.tell(f"{self.path} is written, but what follows failed: {_reason(error)}")
+                log.warning(f"{self.path} is written, but what follows failed: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

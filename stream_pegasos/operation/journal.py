@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +18,8 @@ from stream_pegasos.features.message import Message, message_of
 from stream_pegasos.operation.active_learning import Waiting
 
 __all__ = ["Entry", "Journal"]
+
+log = logging.getLogger(__name__)
 
 Entry = tuple[Message, Any, float, Any]  # a message to learn, its label or tuple of labels, its weight and its id
 
@@ -39,12 +42,12 @@ class Journal:
         The file of the checkpoint; `None` to write nothing.
     lock
         The lock of the model. Hold it to call a method that writes.
-    on_event
-        Called with a line of text when something goes wrong.
     safe
         Whether `sync` will be called.
     begun_with
         A name for the model before the first checkpoint, such as "the model mail.safetensors".
+    reads_only
+        Whether only to read what is there.
 
     Attributes
     ----------
@@ -75,16 +78,16 @@ class Journal:
         self,
         path: Path | None,
         lock: threading.Lock,
-        on_event: Callable[[str], None] = lambda text: None,
         safe: bool = False,
         begun_with: str = "a new model",
+        reads_only: bool = False,
     ) -> None:
         self.path, self.safe, self._begun_with = path or Path(), safe, begun_with
-        self._writes = path is not None
+        self._reads, self._writes = path is not None, path is not None and not reads_only
         self.waiting: dict[int, Entry] = {}
         self.n_written = self.n_synced = 0
         self.error: str | None = None
-        self._lock, self._on_event = lock, on_event
+        self._lock = lock
         self._name, self._number = os.urandom(4).hex(), 0  # all files have the name, this one the number
         self._newest: Any = None  # the position in the newest checkpoint
         self._file: IO[bytes] | None = None  # made for its first record
@@ -339,7 +342,7 @@ class Journal:
     def _files(self) -> dict[tuple[str, int], Path]:
         begin = f"{self.path.name}.journal-"
         found = {}
-        for path in self.path.parent.iterdir() if self._writes and self.path.parent.is_dir() else ():
+        for path in self.path.parent.iterdir() if self._reads and self.path.parent.is_dir() else ():
             name, _, number = path.name.removeprefix(begin).partition("-")
             if path.name.startswith(begin) and number.isdecimal():
                 found[name, int(number)] = path
@@ -350,7 +353,7 @@ class Journal:
             bad = 0
             for number, line in enumerate(file, 1):
                 if bad:
-                    self._on_event(f"{path}: line {bad} is damaged and lost")
+                    log.warning(f"{path}: line {bad} is damaged and lost")
                     bad = 0
                 text = line[9:-1]
                 if line.endswith(b"\n") and line[:9] == b"%08x " % zlib.crc32(text):

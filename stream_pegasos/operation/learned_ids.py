@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from stream_pegasos.common.checks import check_integer
+from stream_pegasos.operation.recent import Recent
 
 Id = int | str
 
@@ -45,10 +44,7 @@ class LearnedIds:
     """
 
     def __init__(self, window: int = 100_000) -> None:
-        check_integer("the window of ids", window, 0, 100_000_000)
-        self._window = window
-        # The digest of the label of each id; an OrderedDict finds the oldest fast.
-        self._ids: OrderedDict[Id, int] = OrderedDict()
+        self._ids: Recent[Id, int] = Recent(window, name="the window of ids")  # the digest of the label of each
 
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
         """Which ids are not known; a message without an id is new."""
@@ -80,7 +76,6 @@ class LearnedIds:
         for id, label in zip(ids, labels, strict=True):
             if id is not None:
                 self._ids[id] = _digest(label)
-        self._forget()
 
     def ids(self) -> list[Id]:
         """The ids, the oldest first."""
@@ -101,12 +96,7 @@ class LearnedIds:
         known, labels = _list(ids, int, str), _list(digests, int)
         if len(labels) != len(known):
             raise ValueError("this is no list of ids")
-        self._ids = OrderedDict(zip(known, labels, strict=True))
-        self._forget()
-
-    def _forget(self) -> None:
-        while len(self._ids) > self._window:
-            self._ids.popitem(last=False)
+        self._ids = Recent(self._ids.window, zip(known, labels, strict=True))
 
 
 def _list(text: str, *kinds: type) -> list[Any]:

@@ -1,45 +1,118 @@
-"""Learning messages by their ids, and correcting those that were learned with another label."""
+"""Learning messages by their ids, correcting them, and keeping what was learned through any kill."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import itertools
+import json
+import logging
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
 
-from stream_pegasos.evaluation.chunks import predict_learn
+from stream_pegasos.evaluation.chunks import predict_block, predict_learn
 from stream_pegasos.evaluation.predicted import Labelled
-from stream_pegasos.features.message import Message
+from stream_pegasos.features.message import Message, size_of
+from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answers_of
-from stream_pegasos.operation.learned_ids import CORRECTED, Id, LearnedIds
+from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.journal import Entry, Journal
+from stream_pegasos.operation.learned_ids import CORRECTED, KNOWN, Id, LearnedIds
+from stream_pegasos.operation.micro_batching import slices
 from stream_pegasos.operation.monitor import Monitor
 
-__all__ = ["ONE_STEP", "TAUGHT_ANEW", "UNKNOWN", "Learning"]
+__all__ = ["ONE_STEP", "TAUGHT_ANEW", "UNKNOWN", "Learning", "Notes", "noted"]
+
+log = logging.getLogger(__name__)
 
 TAUGHT_ANEW, ONE_STEP, UNKNOWN = "taught anew", "one step", "unknown"
 
 
+class Notes(Protocol):
+    """What stands beside a model in its checkpoint and its journal. It changes by notes alone, which are JSON lists.
+
+    Attributes
+    ----------
+    name
+        Its name in the checkpoint.
+    """
+
+    name: str
+
+    def id_of(self, note: list[Any], known: LearnedIds) -> Id:
+        """The id of the message that is learned with a note."""
+
+    def apply(self, note: list[Any]) -> None:
+        """Apply a note; twice is as once."""
+
+    def get_state(self) -> Any:
+        """The state to save, as JSON."""
+
+    def set_state(self, state: Any) -> None:
+        """Take over what `get_state` gave; raise a ValueError if it is no such state."""
+
+
+def noted(note: list[Any]) -> Entry:
+    """The entry of a journal for a note alone."""
+    return "", None, 0.0, note
+
+
 class Learning:
-    """Learns messages with ids, by a model that a monitor follows.
+    """Learns messages with ids by a model, and keeps it in a checkpoint with a journal.
 
     A message that was learned with another label is corrected by two steps: the model learns it twice with the new
     label, once to undo the old label and once for the new one. An exact correction would need a second model.
 
     Parameters
     ----------
+    model
+        A `TextClassifier`.
+    checkpoints
+        Where the model is kept, claimed; `None` to keep nothing.
+    progress
+        The progress that the checkpoint holds beside the model. What its journal has beyond that is learned again.
     monitor
-        The monitor of the model.
+        What follows the model and stands in the checkpoint; `None` for nothing.
+    notes
+        What else stands beside the model.
     id_window
         How many ids of learned messages are remembered.
-    on_learned
-        Called with the number of messages learned or unlearned.
+    sync
+        Whether the journal will be flushed to the disk.
+    begun_with
+        A name for `model` if there is no checkpoint yet: see `Journal`.
+    threads
+        How many threads the model may use.
+
+    Raises
+    ------
+    ValueError
+        If the progress or the journal does not belong to this model.
+    OSError
+        If the journal cannot be read.
+
+    Attributes
+    ----------
+    ids
+        The ids of the messages learned.
+    journal
+        The journal.
+    lock
+        Hold it to learn, or to read what another thread may change.
+    is_changed
+        Whether anything came since the newest checkpoint.
+    n_learned_again
+        How many messages were learned again since the checkpoint, from its journal.
+    n_learned, n_corrected
+        How many messages were learned since, and how many of them had been learned with another label.
 
     Examples
     --------
 
     >>> from stream_pegasos import TextClassifier
     >>> from stream_pegasos.operation.learning import Learning
-    >>> from stream_pegasos.operation.monitor import Monitor
 
-    >>> learning = Learning(Monitor(TextClassifier()))
+    >>> learning = Learning(TextClassifier())
     >>> first = learning.learn([("lunch", "ham"), ("cheap pills", "ham")], [1, 2])
     >>> (corrected,) = learning.learn([("cheap pills", "spam")], [2])
     >>> corrected["correction"], learning.model.n_learned
@@ -50,17 +123,191 @@ class Learning:
     """
 
     def __init__(
-        self, monitor: Monitor, id_window: int = 100_000, on_learned: Callable[[int], None] = lambda n: None
+        self,
+        model: Any,
+        checkpoints: Checkpoints | None = None,
+        progress: Any = None,
+        *,
+        monitor: Monitor | None = None,
+        notes: Notes | None = None,
+        id_window: int = 100_000,
+        sync: bool = False,
+        begun_with: str = "a new model",
+        threads: int = 1,
     ) -> None:
-        self.monitor, self.ids, self._on_learned = monitor, LearnedIds(id_window), on_learned
+        self._model, self._monitor, self._notes, self._threads = model, monitor, notes, threads
+        self._checkpoints = checkpoints
+        self.ids = LearnedIds(id_window)
+        self.lock = threading.Lock() if monitor is None else monitor.lock
+        self.is_changed = False
+        self.n_learned = self.n_corrected = 0
+        if progress:
+            for name, beside in self._beside.items():
+                beside.set_state(progress.get(name, {}))
+            self.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
+        self.journal = Journal(None, self.lock)
+        before = self.model.n_learned
+        if checkpoints is not None:
+            self.journal = Journal(checkpoints.path, self.lock, sync, begun_with, checkpoints.reads_only)
+            self._learn_again((progress or {}).get("journal"))
+        self.n_learned_again = self.model.n_learned - before
+        self.n_learned = self.n_corrected = 0
 
     @property
     def model(self) -> Any:
-        return self.monitor.model
+        return self._model if self._monitor is None else self._monitor.model
 
-    def learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
+    @property
+    def _beside(self) -> dict[str, Any]:
+        """What stands beside the model, by its name in the checkpoint."""
+        notes = {} if self._notes is None else {self._notes.name: self._notes}
+        return notes if self._monitor is None else {"monitor": self._monitor, **notes}
+
+    def _learn_again(self, position: Any) -> None:
+        """Learn what was learned after the checkpoint, and the labels that were given and not learned."""
+        for entries in self.journal.entries(position):
+            self._take_again(entries)
+        for number, entry in [*self.journal.waiting.items()]:
+            self.journal.learn([entry], [number])
+            self._take_again([entry])
+
+    def _take_again(self, entries: list[Entry]) -> None:
+        try:
+            for part in slices(entries, lambda entry: size_of(entry[0])):
+                self._take([(entry, False) for entry in part])
+        except (ValueError, TypeError) as error:
+            log.error("not learned again: %s", error)
+
+    def snapshot(self) -> Snapshot:
+        """The model and all that stands beside it, to be written; the journal begins a new file."""
+        with self.lock:
+            ids, digests = self.ids.ids(), self.ids.digests()
+            progress: dict[str, Any] = {name: beside.get_state() for name, beside in self._beside.items()}
+            progress["journal"] = self.journal.rotate()
+            snapshot: Snapshot = self.model.snapshot(progress)
+            self.is_changed = False
+        # Each list is one string, which is fast, and made without the lock.
+        progress |= {"ids": json.dumps(ids), "labels_of_ids": json.dumps(digests)}
+        return snapshot
+
+    def start(self) -> None:
+        """Begin to write checkpoints."""
+        if self._checkpoints is not None:
+            self._checkpoints.start(self.snapshot, lambda progress: self.journal.written(progress["journal"]))
+
+    def close(self, last: bool = True) -> None:
+        """Write a last checkpoint.
+
+        Parameters
+        ----------
+        last
+            Whether to write it.
+
+        Raises
+        ------
+        OSError
+            If it could not be written.
+        """
+        if self._checkpoints is not None:
+            try:
+                self._checkpoints.close(last)
+            finally:
+                self.journal.close()
+
+    def taking(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> Generator[list[Any], None, None]:
+        """Learn messages, unless their ids are known with their label, forget those without a label, and take notes. It
+        yields the answers to a slice of the messages at a time, between which others may hold the lock. All of it
+        stands in one record of the journal before.
+
+        An answer is that of `learn`, and says whether its message is `learned`; that to a message without a label is
+        what `unlearn` returns.
+
+        Parameters
+        ----------
+        entries
+            The messages and notes.
+        resolved
+            The numbers of messages whose labels wait no longer: see `Journal.learn`.
+
+        Raises
+        ------
+        OSError
+            If the journal cannot be written; nothing is learned then.
+        Exception
+            If the model fails at a message; those before it are learned and noted, and the rest is not.
+        """
+        labelled = [entry for entry in entries if entry[1] is not None]
+        with self.lock:
+            outcomes = iter(self.ids.compared(self._ids_of(labelled), [entry[1] for entry in labelled]))
+            known = [entry[1] is not None and next(outcomes) == KNOWN for entry in entries]
+            rest = [noted(entry[3]) if is_known else entry for entry, is_known in zip(entries, known, strict=True)]
+            if self._notes is None:
+                rest = [entry for entry, is_known in zip(entries, known, strict=True) if not is_known]
+            self.journal.learn(rest, resolved)
+        try:
+            for part in slices([*zip(entries, known, strict=True)], lambda each: size_of(each[0][0])):
+                with self.lock:
+                    answers = self._take(part)
+                yield answers
+        finally:
+            with self.lock, suppress(OSError):  # then the next record says so
+                self.journal.abort()
+
+    def _ids_of(self, entries: Sequence[Entry]) -> list[Id | None]:
+        if self._notes is None:
+            return [entry[3] for entry in entries]
+        return [self._notes.id_of(entry[3], self.ids) for entry in entries]
+
+    def _take(self, entries: Sequence[tuple[Entry, bool]]) -> list[Any]:
+        """Learn, forget and note what stands in the journal, in its order; only predict what is known."""
+        answers: list[Any] = []
+        for (is_labelled, is_known), group in itertools.groupby(
+            entries, lambda each: (each[0][1] is not None, each[1])
+        ):
+            these = [entry for entry, _ in group]
+            X, notes = [entry[0] for entry in these], [entry[3] for entry in these]
+            if is_known:
+                answers += answers_of(predict_block(self.model, X, []))
+                self._note(notes)
+            elif is_labelled:
+                answers += self.learn([entry[:3] for entry in these], self._ids_of(these), notes)
+            else:
+                for x, _, weight, id in these:
+                    if weight:
+                        answers.append(self.unlearn(x, id))
+                    else:
+                        self._note([id])
+            if is_labelled:
+                for answer in answers[-len(these) :]:
+                    answer["learned"] = not is_known
+        return answers
+
+    def _note(self, notes: Sequence[Any]) -> None:
+        """Take notes alone, which stand in the journal."""
+        if self._notes is not None:
+            self._apply(notes)
+            self.journal.commit(len(notes))
+
+    def _apply(self, notes: Sequence[Any]) -> None:
+        self.is_changed = True
+        if self._notes is not None:
+            for note in notes:
+                self._notes.apply(note)
+
+    def learn(
+        self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any] = ()
+    ) -> list[dict[str, Any]]:
         """Predict each message, then learn it, even if its id is known with this label. The answers are those of
         `answers_of`; those of corrections have the `correction` "taught anew".
+
+        Parameters
+        ----------
+        examples
+            The messages, which stand in the journal.
+        ids
+            The id of each.
+        notes
+            A note for each, which is taken once it is learned; none for none.
 
         Raises
         ------
@@ -72,9 +319,10 @@ class Learning:
         corrected = [i for i, outcome in enumerate(outcomes) if outcome == CORRECTED]
         begin = 0
         for end in (*corrected, len(examples)):
-            answers += self._learn(examples[begin:end], ids[begin:end])
+            answers += self._learn(examples[begin:end], ids[begin:end], notes[begin:end])
             if end < len(examples):
                 self._step(examples[end])
+                self.n_corrected += 1
             begin = end
         for i in corrected:
             answers[i]["correction"] = TAUGHT_ANEW
@@ -84,19 +332,24 @@ class Learning:
         for _ in predict_learn(self.model, [example]):
             pass
 
-    def _learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None]) -> list[dict[str, Any]]:
+    def _learn(
+        self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any]
+    ) -> list[dict[str, Any]]:
         answers: list[dict[str, Any]] = []
         before = self.model.n_learned
         try:
-            for block in predict_learn(self.model, [*examples]):
+            for block in predict_learn(self.model, [*examples], threads=self._threads):
                 done = len(answers)
-                self.monitor.learned([*examples[done : done + len(block)]], block)
+                if self._monitor is not None:
+                    self._monitor.learned([*examples[done : done + len(block)]], block)
                 answers += answers_of(block)
         finally:
             # If learning failed on the way, the model's `n_learned` says after how many messages.
             n = max(len(answers), min(self.model.n_learned - before, len(examples)))
             self.ids.add(ids[:n], [example[1] for example in examples[:n]])
-            self._on_learned(n)
+            self._apply(notes[:n])
+            self.n_learned += n
+            self._count(n)
         return answers
 
     def unlearn(self, x: Message, id: Id) -> str:
@@ -114,5 +367,12 @@ class Learning:
         if is_known:
             self._step((x, others[0]))
             self.ids.remove(id)
-        self._on_learned(1)
+        self._count(1)
         return ONE_STEP if is_known else UNKNOWN
+
+    def _count(self, n: int) -> None:
+        """Take note that `n` more messages are learned, or forgotten."""
+        self.is_changed = True
+        self.journal.commit(n)
+        if self._checkpoints is not None:
+            self._checkpoints.count(n)

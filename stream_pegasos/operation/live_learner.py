@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
-import sys
+import logging
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from time import monotonic
 from typing import Any
 
@@ -23,14 +22,16 @@ from stream_pegasos.operation.answers import answers_of, shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.encoding import Encoding
 from stream_pegasos.operation.explaining import explained
-from stream_pegasos.operation.journal import Entry, Journal
+from stream_pegasos.operation.journal import Entry
 from stream_pegasos.operation.label_checks import LabelChecks
-from stream_pegasos.operation.learned_ids import KNOWN, Id, is_same
+from stream_pegasos.operation.learned_ids import Id, is_same
 from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.limits import Limits
 from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, MicroBatching, give_way, slices
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
+
+log = logging.getLogger(__name__)
 
 
 class EndingError(Exception):
@@ -100,46 +101,24 @@ class LiveLearner:
         self.token = token
         self.monitor = Monitor(model)
         self.labels = LabelChecks(self.monitor, labels, self.limits.classes)
-        self._learning = Learning(self.monitor, id_window, self._count)
-        if progress:
-            self.monitor.set_state(progress.get("monitor", {}))
-            self._learning.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
         self.learning_lock, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._predictions = MicroBatching(self._predict, SLICE)
         self._encoding = Encoding(lambda X: encode_ahead(self.model, X))
         self._ending = False
-        self.n_learned_again = 0
         self.n_verdicts = Counter[str]()
-        if checkpoints is None:
-            self._journal = Journal(None, self._lock)
-        else:
-            self._journal = Journal(checkpoints.path, self._lock, checkpoints.tell, sync, begun_with)
+        self._learning = Learning(
+            model,
+            checkpoints,
+            progress,
+            monitor=self.monitor,
+            id_window=id_window,
+            sync=sync,
+            begun_with=begun_with,
+        )
+        self._journal, self.n_learned_again = self._learning.journal, self._learning.n_learned_again
+        if checkpoints is not None:
             self.active_learning.store = self._journal
-            self._learn_again(progress)
-
-    def _learn_again(self, progress: Any) -> None:
-        """Learn what was learned after the checkpoint, and the labels that were given and not learned."""
-        before, journal = self.model.n_learned, self._journal
-        for entries in journal.entries((progress or {}).get("journal")):
-            for part in slices(entries, lambda entry: size_of(entry[0])):
-                self._learn_entries(part)
-        for number, entry in [*journal.waiting.items()]:
-            journal.learn([entry], [number])
-            self._learn_entries([entry])
-        self.n_learned_again = self.model.n_learned - before
-
-    def _learn_entries(self, entries: list[Entry]) -> None:
-        try:
-            for is_labelled, group in itertools.groupby(entries, lambda entry: entry[1] is not None):
-                these = [*group]
-                if is_labelled:
-                    self._learning.learn([entry[:3] for entry in these], [entry[3] for entry in these])
-                else:
-                    for x, _, _, id in these:
-                        self._learning.unlearn(x, id)
-        except (ValueError, TypeError) as error:
-            print(f"stream-pegasos: not learned again: {error}", file=sys.stderr, flush=True)
 
     @property
     def model(self) -> Any:
@@ -158,19 +137,12 @@ class LiveLearner:
         return field
 
     def snapshot(self) -> Snapshot:
-        with self._lock:
-            ids, digests = self._learning.ids.ids(), self._learning.ids.digests()
-            progress: dict[str, Any] = {"monitor": self.monitor.get_state(), "journal": self._journal.rotate()}
-            snapshot: Snapshot = self.model.snapshot(progress)
-        # Each list is one string, which is fast, and made without the lock.
-        progress |= {"ids": json.dumps(ids), "labels_of_ids": json.dumps(digests)}
-        return snapshot
+        return self._learning.snapshot()
 
     def start(self) -> None:
         """Begin to learn, and to write checkpoints."""
         self._ending = False
-        if self.checkpoints is not None:
-            self.checkpoints.start(self.snapshot, lambda progress: self._journal.written(progress["journal"]))
+        self._learning.start()
 
     async def finish(self) -> None:
         """Refuse to learn from now on, and wait until the current request is learned."""
@@ -191,11 +163,7 @@ class LiveLearner:
         OSError
             If it could not be written.
         """
-        if self.checkpoints is not None:
-            try:
-                self.checkpoints.close(last)
-            finally:
-                self._journal.close()
+        self._learning.close(last)
 
     @property
     def kind(self) -> str:
@@ -273,44 +241,30 @@ class LiveLearner:
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
         await self._encode(X)
         self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels()))
-        outcomes = self._learning.ids.compared(ids, labels)
         superseded = self.active_learning.superseded(X, ids)
+        numbers = [each.message.number for each in superseded if each is not None]
         answers: list[dict[str, Any]] = []
         before = self.model.n_learned
-        entries = [
-            (example[0], example[1], example[2] if len(example) > 2 else 1.0, id)
-            for example, id, outcome in zip(examples, ids, outcomes, strict=True)
-            if outcome != KNOWN
-        ]
-        numbers = [each.message.number for each in superseded if each is not None]
-        with self._lock:
-            self._journal.learn(entries, numbers if given is None else [given])
+        entries = [(x, y, *(weight or [1.0])[:1], id) for (x, y, *weight), id in zip(examples, ids, strict=True)]
         try:
-            for part in slices(examples, lambda example: size_of(example[0])):
-                begin, end = len(answers), len(answers) + len(part)
-                with self._lock:
-                    for is_known, group in itertools.groupby(outcomes[begin:end], lambda outcome: outcome == KNOWN):
-                        these = slice(len(answers), len(answers) + len(list(group)))
-                        if is_known:
-                            block = predict_block(self.model, X[these], [])
-                            answers += answers_of(block)
-                        else:
-                            answers += self._learning.learn(examples[these], ids[these])
-                    self.active_learning.drop(X[begin:end], ids[begin:end])
-                if end < len(examples):
-                    await give_way()
+            with closing(self._learning.taking(entries, numbers if given is None else [given])) as parts:
+                for part in parts:
+                    these = slice(len(answers), len(answers) + len(part))
+                    with self._lock:
+                        self.active_learning.drop(X[these], ids[these])
+                    answers += part
+                    if len(answers) < len(examples):
+                        await give_way()
         except BaseException as error:
-            waiting = [each.message.number for each, _ in self.active_learning.given()]
+            waiting = {each.message.number for each, _ in self.active_learning.given()} - self._journal.waiting.keys()
             with self._lock, suppress(OSError):
-                self._journal.abort()
                 for other in superseded:  # whose labels the record of these messages has ended
                     if other is not None and other.message.number in waiting:
                         self._journal.given(other.message, other.label)
             if before == self.model.n_learned or not isinstance(error, (TypeError, ValueError)):
                 raise
             raise RuntimeError(f"learned in part: {error}") from error
-        for answer, outcome, label, other in zip(answers, outcomes, labels, superseded, strict=True):
-            answer["learned"] = outcome != KNOWN
+        for answer, label, other in zip(answers, labels, superseded, strict=True):
             if other is not None and not is_same(other.label, label):
                 answer["correction"] = "taken back"
         return answers
@@ -328,17 +282,9 @@ class LiveLearner:
             await self._encode(X)
             predict_block(self.model, [*X], [])  # which raises where a message would be refused
             entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
-            with self._lock:
-                self._journal.learn(entries)
-                outcomes = [self._learning.unlearn(x, id) for x, id in zip(X, ids, strict=True)]
+            outcomes = [*itertools.chain.from_iterable(self._learning.taking(entries))]
         await self.sync()
         return outcomes
-
-    def _count(self, n: int) -> None:
-        """Take note that `n` more messages are learned, or forgotten."""
-        self._journal.commit(n)
-        if self.checkpoints is not None:
-            self.checkpoints.count(n)
 
     async def sync(self) -> None:
         """Wait until the journal is flushed to the disk; requests that wait together share one flush."""
@@ -361,8 +307,7 @@ class LiveLearner:
                     except OSError:  # of the journal
                         held.append(given)
                     except (ValueError, TypeError, RuntimeError) as error:
-                        what = "a label that was given is not learned"
-                        print(f"stream-pegasos: {what}: {error}", file=sys.stderr, flush=True)
+                        log.error("a label that was given is not learned: %s", error)
             finally:
                 self.active_learning.hold(held)
 

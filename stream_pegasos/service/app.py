@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
@@ -24,6 +24,8 @@ from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.middleware import RequestMiddleware
 from stream_pegasos.service.openapi import openapi
 from stream_pegasos.service.operations import operations_of
+
+log = logging.getLogger(__name__)
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {"/": "index.html", **{f"/{file.name}": file.name for file in sorted(PAGE.glob("*.[cj]s*"))}}
@@ -68,7 +70,7 @@ def create_app(
         try:
             await asyncio.to_thread(learner.close)
         except OSError as error:
-            print(f"stream-pegasos: {error}", file=sys.stderr, flush=True)
+            log.error("%s", error)
 
     metrics = Metrics(learner)
     operations = operations_of(learner, metrics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
+import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -17,6 +17,8 @@ from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.operation.micro_batching import slices
 
 __all__ = ["Labelling", "learning_as_given"]
+
+log = logging.getLogger(__name__)
 
 MOST_OFFERED = 1_000  # labels that people are offered
 MOST_GIVEN = 20  # labels that are shown as given
@@ -172,6 +174,6 @@ async def _learn_as_given(learner: LiveLearner, closing: asyncio.Event) -> None:
         try:
             await learner.learn_given()
         except Exception as error:
-            print(f"stream-pegasos: labels cannot be learned: {error!r}", file=sys.stderr, flush=True)
+            log.error("labels cannot be learned: %r", error)
         with suppress(TimeoutError):
             await asyncio.wait_for(closing.wait(), SECONDS_BETWEEN)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import re
-import sys
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +13,8 @@ from starlette.responses import Response
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.messages import as_json
 from stream_pegasos.service.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 
 class RequestMiddleware:
@@ -55,7 +57,7 @@ class RequestMiddleware:
         try:
             await (self._refusal(scope) or self._app)(scope, receive, watch)
         except Exception as error:
-            print(f"stream-pegasos: {scope['path']!a}: {error!r}", file=sys.stderr, flush=True)
+            log.error("%a: %r", scope["path"], error)
             if not begun:
                 await as_json({"detail": "internal error"}, 500)(scope, receive, watch)
         finally:

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 pytest.importorskip("lxml", reason="lxml is not installed")
 
 from stream_pegasos import MailFeatures, TextClassifier
-from stream_pegasos.evaluation.chunks import learn
 from stream_pegasos.mail.imap import MailboxFilter, MailboxPlan, shown_subject
 from stream_pegasos.mail.imap_connection import CopiedError, RefusedError
 from stream_pegasos.mail.imap_ledger import Ledger
-from stream_pegasos.mail.imap_memory import INBOX, JUNK, Memory
 from stream_pegasos.mail.verdict import Verdict, Verdicts
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.journal import Journal
@@ -121,6 +119,9 @@ class Process:
             Verdict("spam" if b"spam" in mail else "ham", 0.99, 9.0) for _, mail in mails
         ]
 
+    def label_of(self, mail):
+        return next((label for label in ("spam", "ham") if self.ledger.learning.ids.has(mail_id(mail), label)), None)
+
     def look(self):
         self.filter.begin(self.box)
         while self.filter.look(self.box):
@@ -131,8 +132,7 @@ class Process:
         if with_checkpoint:
             self.ledger.close()
         else:
-            self.ledger._checkpoints.close(last=False)
-            self.ledger._journal.close()
+            self.ledger.learning.close(last=False)
 
 
 actions = st.sampled_from(["spam", "ham", "to Junk", "to INBOX", "to Archive", "number INBOX", "number Junk", "look"])
@@ -189,8 +189,7 @@ def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, step
         # Each once, but for corrections, which take two steps.
         n_corrections = n_labels - len(labels)
         assert len(labels) <= process.ledger.model.n_learned <= n_labels + n_corrections
-        memory = process.ledger.memory
-        assert {mail: memory.label_of(mail_id(mail)) for mail in labels} == labels
+        assert {mail: process.label_of(mail) for mail in labels} == labels
         process.end(False)
 
 
@@ -291,52 +290,26 @@ def test_a_mail_that_the_model_fails_at_is_learned_once(tmp_path, box, monkeypat
     for mail in mails:
         box.put("Junk", mail)
 
-    def learn_in_part(model, chunk, **options):
-        learn(model, chunk[:2])
+    learn_many = TextClassifier.predict_learn_many
+
+    def learn_in_part(model, x, y, w, threads=1):
+        learn_many(model, x[:1], y[:1], w)  # after the first, which is learned alone
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("stream_pegasos.mail.imap_ledger.learn", learn_in_part)
+        patch.setattr(TextClassifier, "predict_learn_many", learn_in_part)
         with pytest.raises(MemoryError):
             process.look()
     ledger = process.ledger
-    assert ledger.n_learned == ledger.model.n_learned == 2
-    assert [ledger.memory.label_of(mail_id(mail)) for mail in mails] == ["spam", "spam", "", ""]
+    assert ledger.learning.n_learned == ledger.model.n_learned == 2
+    assert [process.label_of(mail) for mail in mails] == ["spam", "spam", None, None]
     for _ in range(2):
         process.end(with_checkpoint=False)
         process = Process(tmp_path, box)
         process.look()
         assert process.ledger.model.n_learned == 4
-    assert [process.ledger.memory.label_of(mail_id(mail)) for mail in mails] == ["spam"] * 4
+    assert [process.label_of(mail) for mail in mails] == ["spam"] * 4
     process.end(False)
-
-
-def test_the_memory_is_bounded_and_comes_back():
-    memory = Memory(window=3)
-    for number in range(9):
-        memory.apply(["know", str(number), number % 2 == 1, "", number])
-    memory.apply(["know", "7", False, "ham", 0, "digest of 7"])
-    memory.apply(["looked", "INBOX", 4, 9])
-    memory.apply(["intend", 8, "8"])
-    assert [*memory.mails] == ["6", "8", "7"]
-    again = Memory(window=3)
-    again.set_state(memory.get_state())
-    assert vars(again) == vars(memory)
-    assert again.asks(INBOX, "5") == "judge" and again.asks(JUNK, "7") == "learn spam"
-    assert again.label_of("digest of 7", "7") == "ham"
-    for state in ("", "{}", "[]", "[1,2,3,4,5]", "[" * 9_999, None, '["a", [[1]], {}, [], {}]'):
-        with pytest.raises(ValueError, match="mailbox"):
-            again.set_state(state)
-
-
-def test_what_was_remembered_before_labels_had_ids_is_kept():
-    memory = Memory()
-    memory.set_state('["ann", [["a", true, "spam", 7], ["b", false, "", 0]], {"Junk": [1, 8]}, [[3, "b"]], {}]')
-    memory.apply(["know", "c", False, "ham", 0])  # from a journal of then
-    assert memory.mails == {"a": (True, 7), "b": (False, 0), "c": (False, 0)} and memory.pending == {3: "b"}
-    assert [memory.label_of("its digest", key) for key in "abc"] == ["spam", "", "ham"]
-    memory.apply(["know", "a", False, "ham", 0, "its digest"])
-    assert memory.label_of("its digest", "a") == "ham"
 
 
 def test_labels_are_remembered_by_the_mail_and_not_by_the_headers(box, process):
@@ -351,8 +324,7 @@ def test_labels_are_remembered_by_the_mail_and_not_by_the_headers(box, process):
     process.look()
     box.owner_moves(mails[2], "INBOX")
     process.look()
-    memory = process.ledger.memory
-    assert [memory.label_of(mail_id(mail)) for mail in mails] == ["spam", "spam", "ham"]
+    assert [process.label_of(mail) for mail in mails] == ["spam", "spam", "ham"]
 
 
 def test_a_subject_cannot_act_on_a_terminal():
@@ -428,7 +400,7 @@ def test_pending_mails_are_not_confused_when_the_inbox_is_numbered_anew(tmp_path
 def test_a_memory_that_may_have_forgotten_takes_what_it_does_not_know_as_old(tmp_path):
     box = Mailbox(True)
     process = Process(tmp_path, box)
-    process.ledger.memory.window = 8
+    process.ledger.memory.mails.window = 8
     process.look()
     put(box, INBOX=numbered(6, b"ham"))
     process.look()

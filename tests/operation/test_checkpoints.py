@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from hearing import Heard
 from running import bits, wait
 
 from stream_pegasos import TextClassifier, load
@@ -20,9 +21,9 @@ class Run:
     """A model that learns, and its checkpoints, which are written as often as it is told to."""
 
     def __init__(self, path, model=None, n=0, **options):
-        self.events, self.written = [], []
+        self.events, self.written = Heard().messages, []
         options = {"every": 1, "seconds": 1_000.0, **options}
-        self.checkpoints = Checkpoints(path, on_event=self.events.append, **options)
+        self.checkpoints = Checkpoints(path, **options)
         self.model = TextClassifier() if model is None else model
         self.n = n
 

@@ -2,12 +2,13 @@
 
 import errno
 import os
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Lock
 from types import SimpleNamespace
 
 import pytest
+from hearing import Heard
 
 from stream_pegasos.features.message import Fields
 from stream_pegasos.operation import journal as module
@@ -38,8 +39,11 @@ def journal_at(path, **options):
 
 
 def again(path, position=None, told=None):
-    journal = journal_at(path, on_event=(told if told is not None else []).append)
-    entries = [entry for entries in journal.entries(position) for entry in entries]
+    journal, heard = journal_at(path), Heard()
+    with closing(heard):
+        entries = [entry for entries in journal.entries(position) for entry in entries]
+    if told is not None:
+        told += heard.messages
     return entries, journal
 
 

@@ -14,7 +14,8 @@ from tests.estimators import CASES
 @pytest.mark.parametrize("case", [case for case in CASES if case.of != "features"], ids=lambda case: case.name)
 def test_a_correction_learns_the_new_label_twice(case):
     """For any kind of model, also of one id several times, and in parts of any size."""
-    whole, one_by_one, alone = Learning(Monitor(case.make())), Learning(Monitor(case.make())), case.make()
+    monitor, alone = Monitor(case.make()), case.make()
+    whole, one_by_one = Learning(monitor.model, monitor=monitor), Learning(case.make())
     stream = [(message_of(x), y) for x, y in case.stream(60)]
     labels = list(dict.fromkeys(y for _, y in stream))
     others = [(x, labels[(labels.index(y) + 1) % len(labels)]) for x, y in stream[10:30]]
@@ -25,14 +26,14 @@ def test_a_correction_learns_the_new_label_twice(case):
         for example, id in zip(sent, numbers, strict=True):
             one_by_one.learn([example], [id])
     corrected = ["correction" in answer for answer in answers]
-    assert corrected == [id != 40 for id in ids] and whole.monitor.score.n == 60 + len(ids)
+    assert corrected == [id != 40 for id in ids] and monitor.score.n == 60 + len(ids)
     for example in (*stream, *(each for each, n in zip(again, corrected, strict=True) for _ in range(1 + n))):
         alone.learn_one(*example)
     assert bits(case, whole.model) == bits(case, one_by_one.model) == bits(case, alone)
 
 
 def test_an_example_is_forgotten_by_one_step():
-    learning, alone = Learning(Monitor(TextClassifier())), TextClassifier()
+    learning, alone = Learning(TextClassifier()), TextClassifier()
     examples = [("win a prize", "ham"), ("lunch", "ham"), ("cheap pills", "spam"), ("at noon", "ham")]
     learning.learn(examples, [1, 2, 3, None])
     assert learning.unlearn("lunch", 2) == "one step"
@@ -43,7 +44,7 @@ def test_an_example_is_forgotten_by_one_step():
 
 
 def test_one_step_is_not_taken_where_nobody_knows_towards_what():
-    learning = Learning(Monitor(TextClassifier()))
+    learning = Learning(TextClassifier())
     learning.learn([("a", "x"), ("b", "y"), ("c", "z")], [1, 2, 3])
     assert learning.unlearn("a", 1) == "unknown" and learning.model.n_learned == 3
 
@@ -62,7 +63,7 @@ def test_ids_that_are_no_list_are_refused(ids, digests):
 
 
 def test_a_correction_that_is_refused_changes_nothing():
-    learning = Learning(Monitor(TextClassifier()))
+    learning = Learning(TextClassifier())
     learning.learn([("a", "x"), ("b", "y")], [1, 2])
     for refused in (lambda: learning.learn([(7, "y")], [1]), lambda: learning.unlearn(7, 1)):
         with pytest.raises((TypeError, ValueError), match="must be a str"):

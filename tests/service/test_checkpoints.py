@@ -132,7 +132,7 @@ def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
         assert [answer.get("correction") for answer in answers] == [None, "taught anew"]
 
 
-def test_a_label_of_the_page_outlives_a_correction_that_fails(tmp_path, monkeypatch, capsys):
+def test_a_label_of_the_page_outlives_a_correction_that_fails(tmp_path, monkeypatch, caplog):
     service = killed(tmp_path / "model", active_learning=ActiveLearning(seconds=60.0))
     with serving(service, raise_server_exceptions=False) as client:
         predict(client, {"text": "lunch", "id": "a"})
@@ -145,7 +145,7 @@ def test_a_label_of_the_page_outlives_a_correction_that_fails(tmp_path, monkeypa
     again = killed(copy / "model")
     assert again.learned_ids() == ["a"] and again.model.classes[0] == "ham"
     again.close()
-    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_a_checkpoint_in_the_middle_of_a_request(tmp_path):

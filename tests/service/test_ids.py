@@ -105,7 +105,7 @@ def test_a_label_that_waits_is_corrected_exactly():
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, ValueError, KeyError, MemoryError])
-def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys, tmp_path):
+def test_learning_that_fails_on_the_way(kind, monkeypatch, caplog, tmp_path):
     """What was learned by then is known by its ids, also after a kill, and not learned again."""
     service = resumed(tmp_path / "model", seconds=1_000.0)
     service.checkpoints.close = lambda last: None  # no last checkpoint
@@ -125,7 +125,7 @@ def test_learning_that_fails_on_the_way(kind, monkeypatch, capsys, tmp_path):
             patch.setattr(TextClassifier, "predict_learn_many", fail_on_the_way)
             patch.setattr(TextClassifier, "learn_one", fail)
             refused(send(client, "/learn", known[20:50]), 500, "internal error")
-        assert "the detector broke" in capsys.readouterr().err
+        assert "the detector broke" in caplog.text
         assert ok(client.get("/learned"))["ids"] == [*range(37)]
         assert [answer["learned"] for answer in learn(client, known[20:60])] == [i >= 37 for i in range(20, 60)]
     again = resumed(tmp_path / "model")
