@@ -19,6 +19,7 @@ from stream_pegasos.common.state import State
 from stream_pegasos.engine.pure.adaptive_state import (
     JOINT_PRECISION,
     LARGEST_JOINT_WEIGHT,
+    LARGEST_SINGLE,
     OF_FEATURE,
     OF_INTERCEPT,
     OF_ONE_WEIGHT,
@@ -39,7 +40,6 @@ Places = NDArray[np.int64]
 # Between the sum of the parts' changes, 0, and their mean, 1: parts that each learned a little want their sum, those
 # that learned much of the same their mean.
 SHARED = 0.85
-LARGEST_SINGLE = 2.0**127  # the compiled engine has single precision
 
 
 # What changes its sign, and what changes its place, where two classes in one column have each other's numbers.

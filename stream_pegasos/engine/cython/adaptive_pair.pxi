@@ -7,6 +7,8 @@ cdef extern from "cython/adaptive_pair.h" nogil:
         double gradient, rate, evidence, smoothing, positive, negative
         uint32_t age
         bint halving
+    enum:
+        SP_AGE_BITS
     float sp_single(double)
     double sp_log_of_ratio(double, double)
     double sp_unevenness(const double*, size_t)
@@ -14,6 +16,9 @@ cdef extern from "cython/adaptive_pair.h" nogil:
     void sp_weigh(const sp_feature**, const double*, double*, size_t, bint, double, double, double*, double*)
     void sp_learn(sp_feature**, const double*, size_t, const sp_step*)
 
+
+if adaptive_state.PAIR.itemsize != sizeof(sp_feature) or sizeof(sp_feature) != sizeof(sp_columns):
+    raise ImportError("the engine was compiled for other records")
 
 cdef enum:
     N_MISTAKES = 128
@@ -63,49 +68,38 @@ cdef class PairLearner(ReductionLearner):
 
     @cython.final
     cdef dict _state_of_pair(self):
-        keys, numbers = self._numbers_of_pair()
         cdef BinaryProblem* its = &self._problems[0]
         intercept = its.intercept, self._prior, its.squares, self._class_counts[1], self._class_counts[0]
         return {
-            "keys": keys, **dict(zip(adaptive_state.OF_FEATURE, numbers)), **self._calibration(), **self.mistakes(),
+            "keys": keys_of(&self._table), **self._numbers_of_pair(), **self._calibration(), **self.mistakes(),
             **dict(zip(adaptive_state.OF_INTERCEPT, intercept)),
         }
 
     @cython.final
-    cdef tuple _numbers_of_pair(self):
-        """Keys, and what is known of each, with a row a number."""
-        cdef Py_ssize_t n = self._table.n
-        keys, numbers = np.empty(n, np.int64), np.empty((len(adaptive_state.OF_FEATURE), n))
-        cdef int64_t[::1] k = keys
-        cdef double[:, ::1] out = numbers
-        if n:
-            self._write_numbers(&k[0], &out[0, 0])
-        return keys, numbers
+    cdef _records_of_pair(self):
+        """The records as they stand in memory."""
+        return words_of(&self._table).view(adaptive_state.PAIR)[:, 0]
 
     @cython.final
-    cdef void _write_numbers(self, int64_t* keys, double* out) noexcept nogil:
-        cdef Py_ssize_t i, n = self._table.n
-        cdef sp_feature known
-        for i in range(n):
-            known = self._feature_at(i + 1)[0]
-            sp_weaken(&known, self._age, 1.0)
-            keys[i] = <int64_t> (known.hash * INVERSE_MULTIPLIER)
-            out[i], out[n + i], out[2 * n + i] = known.weight, known.log_ratio, known.squares
-            out[3 * n + i], out[4 * n + i] = known.positives, known.negatives
+    cdef dict _numbers_of_pair(self):
+        records = self._records_of_pair()
+        found = {name: records[name].astype(np.float64) for name in adaptive_state.OF_FEATURE}
+        years = np.minimum(self._age - records["age"], 16)  # by which evidence was written down with another unit
+        if years.any():
+            factors = np.where(years < 16, np.ldexp(1.0, -SP_AGE_BITS * years.astype(np.int32)), 0.0)
+            for name in ("gradient_squares", "positives", "negatives"):
+                found[name] = adaptive_state.as_singles(found[name] * factors).astype(np.float64)
+        return found
 
     @cython.final
     cdef int _set_pair(self, state) except -1:
         cdef Py_ssize_t i
-        cdef const double[::1] weights, log_ratios, squares, positives, negatives
-        cdef sp_feature* feature
         cdef BinaryProblem* its = &self._problems[0]
-        weights, log_ratios, squares, positives, negatives = [state[name] for name in adaptive_state.OF_FEATURE]
         fill(&self._table, state["keys"])
-        for i in range(self._table.n):
-            feature = self._feature_at(i + 1)
-            feature.weight, feature.log_ratio = sp_single(weights[i]), sp_single(log_ratios[i])
-            feature.squares, feature.age = sp_single(squares[i]), self._age
-            feature.positives, feature.negatives = sp_single(positives[i]), sp_single(negatives[i])
+        records = self._records_of_pair()
+        for name in adaptive_state.OF_FEATURE:
+            records[name] = adaptive_state.as_singles(state[name])
+        records["age"] = self._age
         its.intercept, self._prior, its.squares, self._class_counts[1], self._class_counts[0] = [
             state[name] for name in adaptive_state.OF_INTERCEPT
         ]
