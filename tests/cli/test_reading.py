@@ -160,7 +160,6 @@ ROWS = {
             *[(6, "element 4: there is none"), (6, "element 5: not a JSON object but a number")],
             (9, "element 7: there is none"),
         ],
-        blank=1,  # what is left of the last line
         has_lines=False,
     ),
     "a compressed array": Row(
