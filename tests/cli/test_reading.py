@@ -7,7 +7,9 @@ import json
 import sys
 from typing import Any, NamedTuple
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 from reading import examples, rest
 
 from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, TextClassifier, TextFeatures
@@ -82,6 +84,11 @@ BAD_SVMLIGHT = {
     "inf 1:1": "label is 'inf'",
     "1 1:\xff": "value of feature 1 is '\xff'",
 }
+
+
+PARQUET = io.BytesIO()
+OBJECTS = [{"b": "one", "y": ["p", "q"]}, {"b": None, "y": []}, None, {"b": "two", "y": None}]
+parquet.write_table(pyarrow.table({"a": OBJECTS, "id": [7, 8, 9, 10]}), PARQUET)
 
 
 def lines(*given):
@@ -300,6 +307,21 @@ ROWS = {
         [("a", "x", 1, None), ("啊", "x", 3, None)],
         [(2, "not gb18030 (byte 0xff at column 3)")],
         {"encoding": "gb18030"},
+    ),
+    "parquet": Row(
+        "parquet",
+        PARQUET.getvalue(),
+        [("one", ("p", "q"), 1, 7), ("two", None, 4, 10)],
+        [(2, "field 'a.b' is null, not a string", 8), (3, "no field 'a.b'; its fields: a, id", 9)],
+        {"text_field": "a.b", "label_field": "a.y"},
+        has_lines=False,
+    ),
+    "mail": Row(
+        "mail",
+        b"From a@b.c Mon Nov 23 10:00:00 2026\nMessage-ID: <1@b.c>\nX-Spam: ham\nSubject: a\n\n\xff\n",
+        [("Message-ID: <1@b.c>\nSubject: a\n\nÿ\n", "ham", 1, "1@b.c")],
+        options={"label_field": "X-Spam"},
+        has_lines=False,
     ),
     "strict UTF-8": Row(
         "labelled-text",
