@@ -17,7 +17,7 @@ from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
-    from stream_pegasos.streams import Example, ReadOptions, Source, Truth
+    from stream_pegasos.streams import Example, Source, Truth
 
 REPORTED_BAD_LINES = 10
 MOST_UNUSED = 1_000  # labels that are noted where they are not used
@@ -166,20 +166,18 @@ class Input:
 
     # Live sources
 
-    def open(self, position: Any, follow: bool, whole_lines: bool) -> "Source":
-        """Follow the stream from a position on."""
-        self._tell_of_keyboard()
-        options = self._options if self.stream.listed is None else replace(self._options, on_lines_of_text=None)
-        return self._open(str(self.stream.address), position, options, follow, whole_lines)
-
-    def open_labels(self, address: str, position: Any, follow: bool, whole_lines: bool) -> "Source":
-        """Follow a stream of labels, each with the id of its message."""
-        options = replace(self._options, format=None, delimiter=None, columns=None, unreadable=False, are_labels=True)
-        return self._open(address, position, options, follow, whole_lines)
-
-    def _open(self, address: str, position: Any, options: "ReadOptions", follow: bool, whole_lines: bool) -> "Source":
+    def open(self, position: Any, follow: bool, whole_lines: bool, labels: str | None = None) -> "Source":
+        """Follow the stream from a position on; or the `labels` at an address, each with the id of its message."""
         from stream_pegasos.streams import open_source
 
+        options, address = self._options, str(self.stream.address)
+        if labels is not None:
+            address = labels
+            options = replace(options, format=None, delimiter=None, columns=None, unreadable=False, are_labels=True)
+        else:
+            self._tell_of_keyboard()
+            if self.stream.listed is not None:
+                options = replace(options, on_lines_of_text=None)
         return open_source(
             address, position, options, follow=follow, whole_lines=whole_lines, on_bad=self.report, on_event=note
         )

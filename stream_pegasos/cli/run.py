@@ -188,7 +188,7 @@ def _open_sources(given: RunOptions, source: Input, before: dict[str, Any]) -> "
         messages, labels = source.open(positions[0], given.follow, keeps), None
         if given.label_topic is not None:
             opening = 1
-            labels = source.open_labels(given.label_topic, positions[1], given.follow, keeps)
+            labels = source.open(positions[1], given.follow, keeps, given.label_topic)
     except StreamError as error:
         about = before["sources"][opening] if "sources" in before else None
         raise Failure(f"{given.kept.path} belongs to {about}: {error}" if about else str(error)) from None

@@ -31,19 +31,20 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
     needed, all_fields = columns_to_read(options, header.__contains__)
     columns = {name: _column(name, header, options) for name in all_fields}
     options.report_unread(header)
-    under = "under a header of" if options.columns is None else "where there are columns for"
     last = max(columns[name] for name in needed)
+    places = [*columns.items()]
 
     def parse(row: list[str]) -> Parsed:
-        record = {name: row[at] for name, at in columns.items() if at < len(row)}
-        fault = None
-        if len(row) > len(header):
-            fault = f"{len(row)} fields {under} {len(header)}"
-        elif len(row) <= last:
-            fault = f"no field {next(name for name in needed if name not in record)!r}"
-        if fault is not None:
-            raise RecordError(fault, record.get(options.id_field))
-        return parsed_fields(record, options)
+        n = len(row)
+        if n == len(header):
+            return parsed_fields({name: row[at] for name, at in places}, options)
+        record = {name: row[at] for name, at in places if at < n}
+        if last < n < len(header):
+            return parsed_fields(record, options)
+        under = "under a header of" if options.columns is None else "where there are columns for"
+        lacking = next((name for name in needed if name not in record), None)
+        fault = f"{n} fields {under} {len(header)}" if n > len(header) else f"no field {lacking!r}"
+        raise RecordError(fault, record.get(options.id_field))
 
     yield from examples_of(rows, parse)
 

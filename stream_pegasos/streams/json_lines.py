@@ -52,6 +52,10 @@ def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
         line = elements.line
         if elements.is_open:
             yield unreadable(ValueError("the array is never closed"), line)
+        rest, end, _ = chunks.look(lambda head: not head.strip() and b"\n" not in head).partition(b"\n")
+        if end and not rest.strip():  # the end of its last line, which is no blank line
+            chunks.push_back(next(chunks)[len(rest) + 1 :])
+            line += 1
     yield from examples_of(numbered_lines(buffered(chunks), line), parse)
 
 

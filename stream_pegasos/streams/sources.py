@@ -149,7 +149,7 @@ class Asked(NamedTuple):
     on_event: OnEvent | None
 
 
-class LiveSource(ABC):
+class LiveSource(Source, ABC):
     """What all sources share. A kind of source says how its next records come, and where to go on after them."""
 
     def __init__(self, name: str, asked: Asked) -> None:

@@ -187,14 +187,6 @@ def test_a_file_of_descriptions_makes_no_ghost_classes(content, encoding, ok, he
     assert {*load("m").classes} - {None} == {"lost_card", "refund"}
 
 
-def test_null_is_no_label_in_vw(here):
-    Path("m.vw").write_text("null |x a\n2 |x a\nnullable |x a\n")
-    bad = []
-    assert [e.y for e in read("m.vw", on_bad_line=lambda *line: bad.append(line))] == [2, "nullable"]
-    assert bad == [(1, "no label")]
-    assert [e.y for e in read("m.vw", unlabelled=True)] == [None, 2, "nullable"]
-
-
 def test_labels_that_the_model_never_knew(main, here):
     """They are told once, with some of each."""
     taught(["ham", "spam"]).save("m")

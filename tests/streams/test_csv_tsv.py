@@ -5,9 +5,9 @@ import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reading import bad_lines, examples, pairs
+from reading import examples, pairs
 
-from stream_pegasos.streams import Example, StreamError, csv_tsv, label_of
+from stream_pegasos.streams import StreamError, csv_tsv, label_of
 
 
 @given(st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from(["ham", "spam", "1"]))))
@@ -19,50 +19,6 @@ def test_csv_and_tsv_read_what_the_csv_module_writes(rows):
         writer.writerows((label, text) for text, label in rows)
         expected = [(text, label_of(label)) for text, label in rows]
         assert pairs(file.getvalue().encode(), format) == expected
-
-
-def test_csv_line_is_where_the_record_begins():
-    data = (
-        b"\xef\xbb\xbfid,text,label\r\n"
-        b'a,"two\r\nlines, ""quoted""",ham\r\n'
-        b"\r\n"
-        b"b,one,spam\r\n"
-        b"c,\xff,spam\r\n"
-        b'd,"x\n\n",1\r\n'
-        b"e,last,0"
-    )
-    assert examples(data, "csv", encoding_errors="strict") == (
-        [
-            Example('two\r\nlines, "quoted"', "ham", 1.0, 2, "a"),
-            Example("one", "spam", 1.0, 5, "b"),
-            Example("x\n\n", 1, 1.0, 7, "d"),
-            Example("last", 0, 1.0, 10, "e"),
-        ],
-        [(6, "not UTF-8 (byte 0xff at column 3)")],
-    )
-
-
-def test_csv_bad_records():
-    data = (
-        b"text,label,more\n"
-        b"a\n"  # 2
-        b"a,x,1,2\n"  # 3
-        b"a,x\n"  # 4: good
-        b"a,,1\n"  # 5
-        b'"a"b,x,1\n'  # 6
-        b"a\x00,x,1\n"  # 7: good
-        b'"open,x,1\n'  # 8
-        b"a,x,1\n"
-    )
-    found, bad = examples(data, "csv")
-    assert [(example.x, example.line) for example in found] == [("a", 4), ("a\x00", 7)]
-    assert bad == [
-        (2, "no field 'label'"),
-        (3, "4 fields under a header of 3"),
-        (5, "no label in the field 'label'"),
-        (6, "not CSV (',' expected after '\"')"),
-        (8, "not CSV (the quote is never closed)"),
-    ]
 
 
 def test_csv_unknown_field():
@@ -104,17 +60,6 @@ def test_other_delimiters_and_columns_without_a_header(rows, delimiter, has_head
     assert pairs(file.getvalue().encode(), "csv", **options) == [(text, None) for _, text, _ in rows]
 
 
-def test_columns():
-    data = b"\xef\xbb\xbfspam;1;win\nham;2\nham;3;a;b\n;4;c\n"
-    found, bad = examples(data, "csv", delimiter=";", columns=["label", "id", "text"])
-    assert found == [Example("win", "spam", 1.0, 1, "1")]
-    assert bad == [
-        (2, "no field 'text'"),
-        (3, "4 fields where there are columns for 3"),
-        (4, "no label in the field 'label'"),
-    ]
-
-
 def test_columns_that_lack_a_field_or_have_it_twice():
     with pytest.raises(StreamError, match="has twice the field 'text'"):
         examples(b"x\n", "csv", columns=["text", "text", "label"])
@@ -147,9 +92,3 @@ def test_a_column_alone_has_as_many_texts_as_pandas_finds(texts):
     data = file.getvalue() + "\n \t\n\u3000\n"
     expected = pandas.read_csv(io.StringIO(data), keep_default_na=False)["text"].tolist()
     assert [x for x, _ in pairs(data.encode(), "csv", unlabelled=True)] == expected == [*texts, "\u3000"]
-
-
-def test_a_label_that_is_not_needed_may_be_missing():
-    data = b"text,label\nwin\nb,c\n"
-    assert pairs(data, "csv", unlabelled=True) == [("win", None), ("b", "c")]
-    assert bad_lines(data, "csv") == [(2, "no field 'label'")]

@@ -117,12 +117,8 @@ def test_utf16_needs_a_mark_or_an_order():
 def test_followed_files(tmp_path):
     told, path = [], tmp_path / "mail.jsonl"
     path.write_bytes('{"text": "£5"}\n{"text": "five"}\n'.encode("cp1252"))
-    for options in ({}, {"encoding": "latin-1"}):
-        batches, bad, _ = rest(path, on_windows_1252=lambda: told.append(1), **options)
-        assert texts(batches) == ["£5", "five"] and bad == []
-    assert len(told) == 1
-    path.write_bytes('{"text": "啊"}\n'.encode("gb18030"))
-    assert texts(rest(path, encoding="gb18030")[0]) == ["啊"]
+    batches, *_ = rest(path, on_windows_1252=lambda: told.append(1))
+    assert texts(batches) == ["£5", "five"] and len(told) == 1
     with pytest.raises(StreamError, match=r"is utf-16, whose lines .* cannot be followed"):
         rest(path, encoding="utf-16")
     path.write_text('{"text": "a"}\n', encoding="utf-16")

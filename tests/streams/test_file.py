@@ -84,22 +84,6 @@ def test_compressed_data_under_another_name_and_a_folder(mail):
         open_source(mail.parent, format="jsonl")
 
 
-def test_a_mark_at_the_beginning_is_skipped(mail):
-    mail.write_bytes(b"\xef\xbb\xbf" + line("a").encode())
-    assert texts(rest(mail)[0]) == ["a"]
-
-
-def test_bad_lines(mail):
-    mail.write_bytes(b"{\n" + line("a").encode() + b'{"text": "\xff"}\n')
-    assert texts(rest(mail)[0]) == ["a", "\xff"]
-    [batch], bad, _ = rest(mail, encoding_errors="strict")
-    assert texts([batch]) == ["a"] and batch.position["offset"] == mail.stat().st_size
-    assert [where for where, _ in bad] == ["line 1", "line 3"]
-    assert "JSON" in bad[0][1] and "not UTF-8" in bad[1][1]
-    [batch], *_ = rest(mail, encoding_errors="strict", unreadable=True)
-    assert [(example.x, example.line) for example in batch.examples] == [("", 1), ("a", 2), ("", 3)]
-
-
 def test_labels_in_another_format(mail):
     with pytest.raises(StreamError, match="labels come as jsonl"):
         open_source(mail, format="vw", labels=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from reading import byte_by_byte, examples, pairs
 
-from stream_pegasos.streams import Example, LabelFormat, StreamError, open_source, read
+from stream_pegasos.streams import LabelFormat, StreamError, open_source, read
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -31,7 +31,6 @@ def test_rows_are_read_as_lines_of_json(rows, group, is_dictionary):
 
 def test_labels_and_nested_columns():
     columns = {
-        "a": [{"b": "one", "y": ["p", "q"]}, {"b": None, "y": []}, None, {"b": "two", "y": None}],
         "number": [1.0, 2.0, 3.0, None],
         "true": [True, False, None, True],
         "topics": ["x;y", "x", "", "z"],
@@ -39,9 +38,6 @@ def test_labels_and_nested_columns():
         "day": pyarrow.array([1, 2, 3, 4], pyarrow.date32()),
     }
     data = written(columns)
-    found, bad = examples(data, "parquet", text_field="a.b", label_field="a.y", unlabelled=True)
-    assert found == [Example("one", ("p", "q"), 1.0, 1), Example("two", None, 1.0, 4)]
-    assert bad == [(2, "field 'a.b' is null, not a string"), (3, "no field 'a.b'; its fields: a")]
     assert pairs(data, "parquet", text_field="a.c", label_field="true", unlabelled=True)[2] == ("literal", None)
     several = LabelFormat(";")
     assert pairs(data, "parquet", text_field="a.c", label_field="topics", labels=several, unlabelled=True) == [

@@ -57,43 +57,11 @@ def test_options_that_cannot_be(options, reason):
             call(**{"format": "jsonl", **options})
 
 
-def test_unlabelled():
-    data = b'{"text": "a"}\n{"text": "b", "label": "x"}\n'
-    assert pairs(data, "jsonl", unlabelled=True) == [("a", None), ("b", "x")]
-    assert bad_lines(data, "jsonl") == [(1, "no field 'label'; its fields: text")]
-
-
 def test_without_a_callback_a_bad_line_raises():
     stream = read(io.BytesIO(b'{"text": "a", "label": 1}\noops\n'), format="jsonl")
     assert next(stream).x == "a"
     with pytest.raises(StreamError, match="line 2: not JSON"):
         next(stream)
-
-
-@pytest.mark.parametrize(
-    ("format", "data", "expected"),
-    [
-        (
-            "jsonl",
-            b'{"text": "a"}\n\nno\n{"id": 7}\n{"text": "b", "label": [[]], "id": "x"}\n{"text": "c"}',
-            [("a", None), ("", None), ("", 7), ("", "x"), ("c", None)],
-        ),
-        (
-            "csv",
-            b'id,text,label\n1,a\n"2"3,b,\n4\n5,e,f,g\n6,g,\n',
-            [("a", "1"), ("", None), ("", "4"), ("", "5"), ("g", "6")],
-        ),
-        ("vw", b"'1 | a\nb\n'2 | c\n", [({"a": 1.0}, "1"), ("", None), ({"c": 1.0}, "2")]),
-    ],
-)
-def test_what_cannot_be_read_may_stand_in_its_place(format, data, expected):
-    found, bad = examples(data, format, unlabelled=True, unreadable=True)
-    assert [(example.x, example.id) for example in found] == expected
-    assert [(example.line, example.fault) for example in found if example.fault is not None] == bad
-    good, bad_without = examples(data, format, unlabelled=True)
-    assert good == [example for example in found if example.fault is None] and bad_without == bad
-    found, bad = examples(data, format, unreadable=True)
-    assert [(example.line, example.fault) for example in found] == bad and len(bad) == len(expected)
 
 
 def test_missing_file(tmp_path):

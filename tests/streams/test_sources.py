@@ -1,5 +1,4 @@
 import builtins
-import gzip
 import io
 import sys
 import threading
@@ -21,16 +20,6 @@ def test_standard_input_is_answered_line_by_line_and_has_no_positions(monkeypatc
     expected = [Example("win", 1, line=1), Example("see you", None, line=3)]
     assert list(source.batches()) == [Batch([example], None) for example in expected]
     source.commit(None)
-
-
-def test_standard_input_as_a_file_may_be(monkeypatch):
-    stdin(monkeypatch, "1;win\n".encode("utf-16"))
-    [[[example], _]] = open_source("-", format="csv", delimiter=";", columns=["id", "text"]).batches()
-    assert (example.x, example.id) == ("win", "1")
-    stdin(monkeypatch, gzip.compress('[{"a": {"b": "£5"}}]'.encode("latin-1")))
-    told = []
-    [[[example], _]] = open_source("-", text_field="a.b", on_windows_1252=lambda: told.append(1)).batches()
-    assert example.x == "£5" and told == [1]
 
 
 def test_closing_standard_input(monkeypatch):
