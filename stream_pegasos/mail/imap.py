@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from stream_pegasos.common.display import one_line, shortened
+from stream_pegasos.common.display import printable
 from stream_pegasos.evaluation.chunks import predict_block
 from stream_pegasos.mail.imap_connection import Connection, CopiedError, RefusedError, in_batches
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
@@ -324,5 +324,4 @@ class MailboxFilter:
 
 def shown_subject(mail: bytes) -> str:
     """The subject of a mail for a terminal: short, and without control characters."""
-    subject = " ".join(mail_parts(mail).subject.split())
-    return f"'{one_line(shortened(subject, LONGEST_SUBJECT), ' ')}'"
+    return f"'{printable(' '.join(mail_parts(mail).subject.split()), LONGEST_SUBJECT, ' ')}'"
