@@ -1,10 +1,14 @@
 """Outcomes of one label an example, and predictions, as a test makes them up."""
 
+from collections import namedtuple
+
 import numpy as np
 
 from stream_pegasos.evaluation.chunks import predict_block
 from stream_pegasos.evaluation.scores import Outcomes
 from stream_pegasos.learners.predictions import settled
+
+Prediction = namedtuple("Prediction", "label probability margin")
 
 
 def of_classes(truths, predicted, probabilities):
@@ -33,8 +37,8 @@ def matrix(score, *classes):
 
 
 def predictions_of(model, X):
-    """A `Prediction` for each example."""
-    return predict_block(model, X, []).each()
+    """The prediction for each example."""
+    return [Prediction(*said) for said in predict_block(model, X, []).each()]
 
 
 def predictions(rows, classes, labels=None):

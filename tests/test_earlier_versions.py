@@ -65,7 +65,7 @@ def test_a_service_goes_on_from_its_checkpoint_and_its_journal(folder):
     assert service.learned_ids() == ["in the checkpoint", 17, "in the journal", 18]
     service.start()
     again = asyncio.run(service.learn([*TEXTS, ("a prize", "ham")], [*service.learned_ids(), "in the checkpoint"]))
-    assert [(answer["learned"], answer.get("correction")) for answer in again] == [
+    assert [(answer.learned, answer.correction) for answer in again] == [
         *[(False, None)] * 4,
         (True, "taught anew"),
     ]

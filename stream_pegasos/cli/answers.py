@@ -274,10 +274,8 @@ class EvaluatedAnswers:
 
     def predicted(self, block: "PredictedBlock") -> None:
         """Take the answers to a block, and write what can be written."""
-        from stream_pegasos.operation.answers import answers_to
-
         examples: Any = block.examples
-        for example, answer in zip(examples, answers_to(examples, block), strict=True):
+        for example, answer in zip(examples, block.records([each.id for each in examples]), strict=True):
             self._answers[id(example)] = answer
         self.write()
 

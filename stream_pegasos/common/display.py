@@ -27,12 +27,22 @@ def text_of(value: object) -> str:
         return f"{value:#x}"
 
 
-def printable(value: object) -> str:
-    """A label or a feature as a text without line breaks and tabs."""
+def printable(value: object, longest: int | None = None, instead: str | None = None) -> str:
+    """A label or a feature as a text on one line, of at most so many characters: see `one_line` and `shortened`.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.common.display import printable
+    >>> printable("a\\tlong label", 7), printable(True), printable(None)
+    ('a\\\\tlon…', 'true', '?')
+
+    """
     if value is None:
         return "?"
     text = text_of(value)
-    return one_line(text.lower() if isinstance(value, bool) else text)
+    text = one_line(text.lower() if isinstance(value, bool) else text, instead)
+    return text if longest is None else shortened(text, longest)
 
 
 def shortened(text: str, longest: int) -> str:

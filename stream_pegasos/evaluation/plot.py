@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stream_pegasos.common.display import one_line, shortened, text_of
+from stream_pegasos.common.display import printable
 from stream_pegasos.common.extras import missing
 from stream_pegasos.evaluation.metrics import LABELS, drawn, spelled
 from stream_pegasos.evaluation.tallies import Score
@@ -215,7 +215,7 @@ def _draw_confused(axes: Axes, score: Score) -> None:
 
 
 def _shown(label: Any, longest: int = 34) -> str:
-    return shortened(one_line(text_of(label), "\N{REPLACEMENT CHARACTER}"), longest)
+    return printable(label, longest, "\N{REPLACEMENT CHARACTER}")  # for which every font has a glyph
 
 
 def save(

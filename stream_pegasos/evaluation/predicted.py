@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -17,19 +17,21 @@ from stream_pegasos.evaluation.scores import Outcomes, kind_of
 from stream_pegasos.evaluation.tallies import Floats
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
+from stream_pegasos.streams import Answer as Record
 
-__all__ = ["AnyOutcomes", "Labelled", "PredictedBlock", "Prediction"]
+__all__ = ["Answer", "AnyOutcomes", "Labelled", "PredictedBlock"]
 
 # (x, y), (x, y, w) or a longer tuple that begins so.
 Labelled = Sequence[Any]
 AnyOutcomes = Outcomes | LabelOutcomes
+Said = tuple[Any, Any, Any]
 
 FEW_COLUMNS = 16
 MOST_PROBABLE = 10
 
 
-class Prediction(NamedTuple):
-    """The prediction of a model for an example.
+class Answer(NamedTuple):
+    """What a model says of an example, and what became of the example.
 
     Parameters
     ----------
@@ -42,11 +44,46 @@ class Prediction(NamedTuple):
         the next best one; below 0 if a threshold decided for a label that is not the best. If an example may have
         several labels, the margin of each that is predicted. Of ordered classes, how far the logarithm of the
         probability is above that of the most probable other label. `None` if there is none.
+    probabilities
+        The most probable labels, each with its probability; `None` if nobody asked for them.
+    withheld
+        The labels that a limit of false positives withheld.
+    correction
+        "taught anew" or "taken back", if the example was learned before with another label.
+    learned
+        Whether the example was learned; `None` if it was only predicted.
+
+    Examples
+    --------
+
+    >>> from stream_pegasos.evaluation.predicted import Answer
+    >>> Answer("spam", 0.75, 1.5, learned=True).as_json()
+    {'label': 'spam', 'probability': 0.75, 'margin': 1.5, 'learned': True}
+
     """
 
     label: Any
     probability: Any
     margin: Any
+    probabilities: Sequence[tuple[Any, float]] | None = None
+    withheld: Sequence[Any] = ()
+    correction: str | None = None
+    learned: bool | None = None
+
+    def as_json(self, id: Any = None) -> dict[str, Any]:
+        """The answer as an object for JSON, which has nothing of what is not known."""
+        found = {"label": self.label, "probability": self.probability, "margin": self.margin}
+        if self.probabilities is not None:
+            found["probabilities"] = self.probabilities
+        if self.withheld:
+            found["withheld"] = self.withheld
+        if self.correction is not None:
+            found["correction"] = self.correction
+        if self.learned is not None:
+            found["learned"] = self.learned
+        if id is not None:
+            found["id"] = id
+        return found
 
 
 @dataclass(slots=True)
@@ -57,7 +94,7 @@ class PredictedBlock:
     classes: tuple[Label | None, ...]
     y: list[Any]
     examples: Sequence[Labelled] = ()  # if `evaluate` or `predict_learn` gave the block
-    _each: list[Prediction] | None = field(default=None, init=False)  # once it was asked for
+    _each: list[Said] | None = field(default=None, init=False)  # once it was asked for
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -68,8 +105,28 @@ class PredictedBlock:
         said = self.predictions
         return said.scores.ndim == 2 and said.scores.shape[1] == len(said.classes)
 
-    def each(self) -> list[Prediction]:
-        """The prediction for each example."""
+    def answers(self, in_full: bool = False) -> list[Answer]:
+        """The answer to each example. Unless two classes share one margin, or if `in_full`, it has the most probable
+        labels.
+        """
+        said = self.predictions
+        best: list[Any] = [None] * len(said)
+        if in_full or said.scores.ndim > 1:
+            best = self.most_probable()
+        rows = zip(self.each(), best, said.withheld, strict=True)
+        return [Answer(*each, probabilities, withheld) for each, probabilities, withheld in rows]
+
+    def records(self, ids: Iterable[Any], in_full: bool = True) -> list[Record]:
+        """The answer to each example as a line, a row or a record of a stream; `in_full` with the margin and the
+        probability of every label.
+        """
+        if not in_full:
+            return [Record(id, label, p) for id, (label, p, _) in zip(ids, self.each(), strict=True)]
+        rows = zip(ids, self.each(), self.by_label(), strict=True)
+        return [Record(id, label, p, by_label, margin) for id, (label, p, margin), by_label in rows]
+
+    def each(self) -> list[Said]:
+        """The label, its probability and its margin for each example, as those of an `Answer`."""
         if self._each is None:
             said = self.predictions
             labels, columns = said.labels.tolist(), {label: column for column, label in enumerate(said.classes)}
@@ -81,10 +138,10 @@ class PredictedBlock:
                 self._each = self._of_one(labels, places)
         return self._each
 
-    def _of_several(self, labels: list[tuple[Label, ...]], places: list[list[int]]) -> list[Prediction]:
+    def _of_several(self, labels: list[tuple[Label, ...]], places: list[list[int]]) -> list[Said]:
         probabilities, margins = self.predictions.probabilities, self.predictions.scores
         return [
-            Prediction(
+            (
                 label,
                 tuple(probabilities[row, at].tolist()),
                 tuple(map(finite, margins[row, at].tolist())) if self._has_columns else None,
@@ -92,7 +149,7 @@ class PredictedBlock:
             for row, (label, at) in enumerate(zip(labels, places, strict=True))
         ]
 
-    def _of_one(self, labels: list[Label | None], places: list[int]) -> list[Prediction]:
+    def _of_one(self, labels: list[Label | None], places: list[int]) -> list[Said]:
         """The predictions, given the column of each label; −1 if the model had no answer."""
         said = self.predictions
         probabilities = numbers_at(said.probabilities, places) if said.classes else [None] * len(labels)
@@ -102,7 +159,7 @@ class PredictedBlock:
         elif self._has_columns and said.classes:
             margins = leads(said.scores, places)
         return [
-            Prediction(label, probability, finite(margin)) if at >= 0 else Prediction(None, None, None)
+            (label, probability, finite(margin)) if at >= 0 else (None, None, None)
             for label, at, probability, margin in zip(labels, places, probabilities, margins, strict=True)
         ]
 

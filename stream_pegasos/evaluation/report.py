@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from stream_pegasos.common.display import printable, shortened
+from stream_pegasos.common.display import printable
 from stream_pegasos.evaluation.metrics import spelled
 from stream_pegasos.evaluation.tallies import ClassRow, OtherRow, Score
 
@@ -16,6 +17,7 @@ __all__ = ["as_html", "as_text", "headline", "tables_of", "tables_of_comparison"
 MOST_CLASSES = 20
 MOST_PAIRS = 10
 LONGEST_LABEL = 50  # characters shown in a table
+_shown = partial(printable, longest=LONGEST_LABEL)
 
 Table = tuple[Sequence[str], list[Sequence[str]]]  # the names of columns, and the rows
 
@@ -108,10 +110,6 @@ def _name(metric: str, score: Score) -> str:
         return f"F1 of {_shown(getattr(score, 'positive', None))}"
     newest = f" of newest {min(score.n_answered, score.window):,}" if metric.startswith("window_") else ""
     return spelled(metric) + newest
-
-
-def _shown(label: Any) -> str:
-    return shortened(printable(label), LONGEST_LABEL)
 
 
 def _share(value: float) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from email.header import Header
 
+from stream_pegasos.common.display import printable
 from stream_pegasos.mail.verdict import REQUIRED, Verdict
 
 __all__ = ["certain", "newline_of", "shown_word", "spam_headers", "with_headers", "with_lines"]
@@ -73,9 +75,7 @@ def side_of(value: float) -> str:
 
 def shown_word(word: str) -> str:
     """A word in a form that is safe in a header."""
-    if len(word) > LONGEST_WORD:
-        word = word[: LONGEST_WORD - 1] + "…"
-    return " ".join("".join(c if c.isprintable() and c not in '";' else "?" for c in word).split())
+    return " ".join(re.sub('[";]', "?", printable(word, LONGEST_WORD, "?")).split())
 
 
 def with_headers(mail: bytes, verdict: Verdict) -> bytes:

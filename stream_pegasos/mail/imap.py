@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from stream_pegasos.common.display import one_line, shortened
+from stream_pegasos.common.display import printable
 from stream_pegasos.evaluation.chunks import predict_block
 from stream_pegasos.mail.imap_connection import Connection, CopiedError, RefusedError, in_batches
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEARN_HAM, NOTHING, Event, Known
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
 from stream_pegasos.mail_text.parts import mail_parts
-from stream_pegasos.operation.answers import answers_of
 
 __all__ = ["MailboxFilter", "MailboxPlan"]
 
@@ -264,8 +263,8 @@ class MailboxFilter:
         answers = self.ledger.record(events, labelled)
         self.counts["judged"] += len(judged)
         for each, answer in zip(labelled, answers, strict=True):
-            if answer["learned"]:
-                what = f"{'' if self.plan.acts else 'would be '}{'corrected' if 'correction' in answer else 'learned'}"
+            if answer.learned:
+                what = f"{'' if self.plan.acts else 'would be '}{'corrected' if answer.correction else 'learned'}"
                 log.info(f"{what}: {each.outcome} {shown_subject(each.content)}")
 
     def _judge(self, mails: Sequence[tuple[str, bytes]]) -> list[Verdict]:
@@ -273,7 +272,7 @@ class MailboxFilter:
             return []
         model = self.ledger.model
         block = predict_block(model, [message_of(mail, model) for _, mail in mails], [])
-        return [self._verdicts.of(model, answer) for answer in answers_of(block)]
+        return [self._verdicts.of(model, answer) for answer in block.answers()]
 
     def _settle(self, box: Connection) -> None:
         """Move or flag the pending mails of the open inbox, also those from before a kill."""
@@ -324,5 +323,4 @@ class MailboxFilter:
 
 def shown_subject(mail: bytes) -> str:
     """The subject of a mail for a terminal: short, and without control characters."""
-    subject = " ".join(mail_parts(mail).subject.split())
-    return f"'{one_line(shortened(subject, LONGEST_SUBJECT), ' ')}'"
+    return f"'{printable(' '.join(mail_parts(mail).subject.split()), LONGEST_SUBJECT, ' ')}'"

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stream_pegasos.evaluation.predicted import Answer
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.mail.imap_memory import Event, Memory, with_ids
 from stream_pegasos.mail.verdict import SPAM, Verdicts, message_of
@@ -107,7 +108,7 @@ class Ledger:
             self._checkpoints.release()
             raise
 
-    def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> list[dict[str, Any]]:
+    def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> list[Answer]:
         """Learn labelled mails, unless they were learned with this label before, and apply events. Returns the
         answers to the mails: see `Learning.taking`.
 
@@ -126,7 +127,7 @@ class Ledger:
             raise
         except OSError as error:
             raise OSError(f"cannot write the journal of {self._checkpoints.path}: {error.strerror or error}") from None
-        if not any(answer["learned"] for answer in answers):
+        if not any(answer.learned for answer in answers):
             self._checkpoints.count(1)
         return answers
 

@@ -183,7 +183,7 @@ class Spamd:
                 return tell_answer(False, outcome != "unknown")
             label = SPAM if asked.label == "spam" else HAM
             (answered,) = await learner.learn([(x, label)], [id])
-            return tell_answer(answered["learned"], False)
+            return tell_answer(bool(answered.learned), False)
 
 
 async def verdict_of(learner: LiveLearner, verdicts: Verdicts, mail: bytes, explains: bool = True) -> Verdict:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_share
+from stream_pegasos.evaluation.chunks import predict_block
+from stream_pegasos.evaluation.predicted import Answer
 from stream_pegasos.features.message import Fields, Message
 from stream_pegasos.learners.explanations import INTERCEPT, phrases
 from stream_pegasos.mail_text.features import OF_SOURCE, Mail
@@ -80,6 +82,7 @@ class Verdicts:
     --------
 
     >>> from stream_pegasos import MailFeatures, TextClassifier
+    >>> from stream_pegasos.evaluation.predicted import Answer
     >>> from stream_pegasos.mail.verdict import Verdicts
 
     >>> model = TextClassifier(MailFeatures())
@@ -89,7 +92,7 @@ class Verdicts:
     >>> verdicts = Verdicts(spam_threshold=0.9, ham_threshold=0.2)
     >>> verdicts.on(model, b"Subject: Prize").outcome
     'spam'
-    >>> verdicts.of(model, {"label": "spam", "probability": 0.6}).outcome
+    >>> verdicts.of(model, Answer("spam", 0.6, None)).outcome
     'unsure'
 
     """
@@ -123,7 +126,7 @@ class Verdicts:
     def on(self, model: Any, mail: bytes) -> Verdict:
         """The verdict on a mail, with the words that decided."""
         x = message_of(mail, model)
-        answer = {"label": model.predict_one(x), "probabilities": model.predict_proba_one(x).items()}
+        (answer,) = predict_block(model, [x], []).answers()
         return self.of(model, answer, self.words(model, x))
 
     def words(self, model: Any, x: Message) -> list[tuple[str, float]]:
@@ -136,7 +139,7 @@ class Verdicts:
         words = [item for item in contributions.items() if item[0] != INTERCEPT and not item[0].startswith(OF_SOURCE)]
         return [(phrase.name, phrase.value) for phrase in phrases(words, N_WORDS, model.features.texts(x))[0]]
 
-    def of(self, model: Any, answer: Mapping[str, Any], words: Iterable[tuple[str, float]] = ()) -> Verdict:
+    def of(self, model: Any, answer: Answer, words: Iterable[tuple[str, float]] = ()) -> Verdict:
         """The verdict on a mail.
 
         Parameters
@@ -144,7 +147,7 @@ class Verdicts:
         model
             The model.
         answer
-            Its prediction, as `answers_of` has it.
+            Its answer.
         words
             The words that decided, as `words` has them.
         """
@@ -157,7 +160,7 @@ class Verdicts:
         if outcome == SPAM:
             if model.n_learned < LEAST_LEARNED:
                 reason = f"the model has learned {model.n_learned:,} mails; it takes {LEAST_LEARNED:,} to call any spam"
-            elif answer["label"] != SPAM:
+            elif answer.label != SPAM:
                 reason = "the model's limit of false positives does not allow it"
         if reason is not None:
             outcome = UNSURE
@@ -165,17 +168,13 @@ class Verdicts:
         score = round(max(score, REQUIRED), 1) if outcome == SPAM else min(round(score, 1), REQUIRED - 0.1)
         return Verdict(outcome, probability, score, tuple(words)[:N_WORDS], reason)
 
-    def probability(self, answer: Mapping[str, Any]) -> float | None:
+    def probability(self, answer: Answer) -> float | None:
         """The probability of spam in an answer; `None` if there is none."""
-        if answer["label"] is None:
+        if answer.label is None:
             return None
-        for label, probability in answer.get("probabilities", ()):
-            if label == SPAM:
-                return float(probability)
-        if "probabilities" in answer:
-            return 0.0
-        probability = float(answer["probability"])
-        return probability if answer["label"] == SPAM else 1.0 - probability
+        if answer.probabilities is not None:
+            return float(dict(answer.probabilities).get(SPAM, 0.0))
+        return float(answer.probability if answer.label == SPAM else 1.0 - answer.probability)
 
 
 def log_odds(probability: float) -> float:

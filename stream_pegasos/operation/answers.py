@@ -7,12 +7,11 @@ from typing import Any
 
 from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.chunks import REFUSALS, predict_block
-from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.learners.label_meaning import known_label
 from stream_pegasos.streams import Answer, Example
 from stream_pegasos.streams.together import together_or_alone
 
-__all__ = ["answer", "answers_of", "answers_to", "label_named", "shown", "shown_answer"]
+__all__ = ["answer", "label_named", "shown", "shown_answer"]
 
 LONGEST_LABEL = 200  # characters shown of a label
 LARGEST_OF_BROWSERS = (1 << 53) - 1
@@ -43,7 +42,7 @@ def answer(
 
     def answered(examples: Sequence[Example]) -> list[Answer]:
         block = predict_block(model, [example.x for example in examples], [], threads=threads)
-        return answers_to(examples, block, in_full)
+        return block.records([example.id for example in examples], in_full)
 
     readable, answers = [example for example in examples if example.fault is None], list[Answer]()
     for some, found in together_or_alone(readable, answered, REFUSALS) if readable else ():
@@ -59,35 +58,6 @@ def _nothing(example: Example, fault: str | None) -> Answer:
     return Answer(example.id, None, None, error=fault)
 
 
-def answers_to(examples: Sequence[Example], block: PredictedBlock, in_full: bool = True) -> list[Answer]:
-    """The answers of a block to its examples."""
-    each = block.each()
-    if not in_full:
-        pairs = zip(examples, each, strict=True)
-        return [Answer(example.id, predicted.label, predicted.probability) for example, predicted in pairs]
-    rows = zip(examples, each, block.by_label(), strict=True)
-    return [
-        Answer(example.id, predicted.label, predicted.probability, probabilities, predicted.margin)
-        for example, predicted, probabilities in rows
-    ]
-
-
-def answers_of(block: PredictedBlock, in_full: bool = False) -> list[dict[str, Any]]:
-    """The answer to each example: the label, its probability and its margin, as in `Prediction`. Unless two classes
-    share one margin, or if `in_full`, `probabilities` has the most probable labels. `withheld` lists the labels that a
-    limit of false positives withheld, if there are any.
-    """
-    predicted, each = block.predictions, block.each()
-    answers: list[dict[str, Any]] = [one._asdict() for one in each]
-    if in_full or predicted.scores.ndim > 1:
-        for answer, probabilities in zip(answers, block.most_probable(), strict=True):
-            answer["probabilities"] = probabilities
-    for answer, withheld in zip(answers, predicted.withheld, strict=True):
-        if withheld:
-            answer["withheld"] = withheld
-    return answers
-
-
 def shown(label: Any) -> Any:
     """A label, or several, for display: a long text is cut off, and an integer that browsers would round is a text."""
     if isinstance(label, tuple):
@@ -100,7 +70,7 @@ def shown(label: Any) -> Any:
 
 
 def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer of `answers_of` in full, or an explanation, with its labels as they are shown."""
+    """An answer in full as JSON, or an explanation, with its labels as they are shown."""
     labels: dict[str, Any] = {n: shown(answer[n]) for n in ("label", "explained", "against") if n in answer}
     answer = {**answer, **labels, "probabilities": [(shown(label), value) for label, value in answer["probabilities"]]}
     if "withheld" in answer:

@@ -9,7 +9,7 @@ from stream_pegasos.evaluation.metrics import LABELS, ORDERED
 from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.features.message import Message
 from stream_pegasos.learners.explanations import phrases, pieces
-from stream_pegasos.operation.answers import answers_of, label_named, shown
+from stream_pegasos.operation.answers import label_named, shown
 
 __all__ = ["explained"]
 
@@ -28,7 +28,7 @@ def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dic
         If the model cannot explain its predictions.
     """
     kind, block = kind_of(model), predict_block(model, [x], [])
-    (answer,) = answers_of(block, in_full=True)
+    answer = block.answers(in_full=True)[0].as_json()
     named = None if label is None else label_named(model.classes, label)
     if label is not None and named is None:
         raise LookupError(f"label: the model does not know {shown(label)!r}")

@@ -11,10 +11,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from stream_pegasos.evaluation.chunks import predict_block, predict_learn
-from stream_pegasos.evaluation.predicted import Labelled
+from stream_pegasos.evaluation.predicted import Answer, Labelled
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
-from stream_pegasos.operation.answers import answers_of
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.learned_ids import CORRECTED, KNOWN, Id, LearnedIds
@@ -115,7 +114,7 @@ class Learning:
     >>> learning = Learning(TextClassifier())
     >>> first = learning.learn([("lunch", "ham"), ("cheap pills", "ham")], [1, 2])
     >>> (corrected,) = learning.learn([("cheap pills", "spam")], [2])
-    >>> corrected["correction"], learning.model.n_learned
+    >>> corrected.correction, learning.model.n_learned
     ('taught anew', 4)
     >>> learning.unlearn("lunch", 1), learning.model.n_learned
     ('one step', 5)
@@ -267,19 +266,18 @@ class Learning:
             these = [entry for entry, _ in group]
             X, notes = [entry[0] for entry in these], [entry[3] for entry in these]
             if is_known:
-                answers += answers_of(predict_block(self.model, X, []))
+                found = predict_block(self.model, X, []).answers()
                 self._note(notes)
             elif is_labelled:
-                answers += self.learn([entry[:3] for entry in these], self._ids_of(these), notes)
+                found = self.learn([entry[:3] for entry in these], self._ids_of(these), notes)
             else:
                 for x, _, weight, id in these:
                     if weight:
                         answers.append(self.unlearn(x, id))
                     else:
                         self._note([id])
-            if is_labelled:
-                for answer in answers[-len(these) :]:
-                    answer["learned"] = not is_known
+                continue
+            answers += [answer._replace(learned=not is_known) for answer in found]
         return answers
 
     def _note(self, notes: Sequence[Any]) -> None:
@@ -294,11 +292,9 @@ class Learning:
             for note in notes:
                 self._notes.apply(note)
 
-    def learn(
-        self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any] = ()
-    ) -> list[dict[str, Any]]:
-        """Predict each message, then learn it, even if its id is known with this label. The answers are those of
-        `answers_of`; those of corrections have the `correction` "taught anew".
+    def learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any] = ()) -> list[Answer]:
+        """Predict each message, then learn it, even if its id is known with this label. The answers to corrections have
+        the `correction` "taught anew".
 
         Parameters
         ----------
@@ -314,7 +310,7 @@ class Learning:
         ValueError, TypeError
             If the model refuses a message; those before it are learned.
         """
-        answers: list[dict[str, Any]] = []
+        answers: list[Answer] = []
         outcomes = self.ids.compared(ids, [example[1] for example in examples])
         corrected = [i for i, outcome in enumerate(outcomes) if outcome == CORRECTED]
         begin = 0
@@ -325,24 +321,22 @@ class Learning:
                 self.n_corrected += 1
             begin = end
         for i in corrected:
-            answers[i]["correction"] = TAUGHT_ANEW
+            answers[i] = answers[i]._replace(correction=TAUGHT_ANEW)
         return answers
 
     def _step(self, example: Labelled) -> None:
         for _ in predict_learn(self.model, [example]):
             pass
 
-    def _learn(
-        self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any]
-    ) -> list[dict[str, Any]]:
-        answers: list[dict[str, Any]] = []
+    def _learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any]) -> list[Answer]:
+        answers: list[Answer] = []
         before = self.model.n_learned
         try:
             for block in predict_learn(self.model, [*examples], threads=self._threads):
                 done = len(answers)
                 if self._monitor is not None:
                     self._monitor.learned([*examples[done : done + len(block)]], block)
-                answers += answers_of(block)
+                answers += block.answers()
         finally:
             # If learning failed on the way, the model's `n_learned` says after how many messages.
             n = max(len(answers), min(self.model.n_learned - before, len(examples)))

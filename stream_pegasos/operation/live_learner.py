@@ -12,13 +12,13 @@ from time import monotonic
 from typing import Any
 
 from stream_pegasos.evaluation.chunks import encode_ahead, predict_block
-from stream_pegasos.evaluation.predicted import Labelled
+from stream_pegasos.evaluation.predicted import Answer, Labelled
 from stream_pegasos.features.message import Message, message_of, size_of
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.answers import answers_of, shown_answer
+from stream_pegasos.operation.answers import shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.encoding import Encoding
 from stream_pegasos.operation.explaining import explained
@@ -170,10 +170,10 @@ class LiveLearner:
         """The kind of model: "classes", "ordered" or "several labels"."""
         return self.monitor.kind
 
-    async def predict(self, X: list[Message], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
-        """The answer to each message, as `answers_of` has them. People are asked to label those whose ids are new."""
+    async def predict(self, X: list[Message], ids: Sequence[Id | None] | None = None) -> list[Answer]:
+        """The answer to each message. People are asked to label those whose ids are new."""
         await self._encode(X)
-        answers: list[dict[str, Any]] = []
+        answers: list[Answer] = []
         messages = [*zip(X, [None] * len(X) if ids is None else ids, strict=True)]
         for part in slices(messages, lambda message: size_of(message[0])):
             answers += await self._predictions.answers(part, sum(A_MESSAGE + size_of(x) for x, _ in part))
@@ -184,17 +184,17 @@ class LiveLearner:
         if self.model.features.encoder is not None:
             await self._encoding.encode(X)
 
-    def _predict(self, messages: list[tuple[Message, Id | None]]) -> list[dict[str, Any]]:
+    def _predict(self, messages: list[tuple[Message, Id | None]]) -> list[Answer]:
         X, ids = [x for x, _ in messages], [id for _, id in messages]
         with self._lock:
             block = predict_block(self.model, X, [])
             self.monitor.predicted(X, block)
-            answers = answers_of(block)
+            answers = block.answers()
         new = [*itertools.compress(messages, self._learning.ids.are_new(ids))]
         self.active_learning.add([x for x, _ in new], [id for _, id in new])
         return answers
 
-    async def learn(self, examples: list[Labelled], ids: Sequence[Id | None] | None = None) -> list[dict[str, Any]]:
+    async def learn(self, examples: list[Labelled], ids: Sequence[Id | None] | None = None) -> list[Answer]:
         """Predict each message, then learn it, unless its id was learned before with this label. An answer says whether
         its message is `learned`. A new label for a known id is a `correction`: "taken back" if the old label was not
         learned yet, else "taught anew".
@@ -236,14 +236,14 @@ class LiveLearner:
 
     async def _learn_all(
         self, examples: list[Labelled], ids: Sequence[Id | None], given: int | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Answer]:
         """Learn all these messages; `given` is the number of the message whose label waited until now, if any."""
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
         await self._encode(X)
         self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels()))
         superseded = self.active_learning.superseded(X, ids)
         numbers = [each.message.number for each in superseded if each is not None]
-        answers: list[dict[str, Any]] = []
+        answers: list[Answer] = []
         before = self.model.n_learned
         entries = [(x, y, *(weight or [1.0])[:1], id) for (x, y, *weight), id in zip(examples, ids, strict=True)]
         try:
@@ -264,10 +264,10 @@ class LiveLearner:
             if before == self.model.n_learned or not isinstance(error, (TypeError, ValueError)):
                 raise
             raise RuntimeError(f"learned in part: {error}") from error
-        for answer, label, other in zip(answers, labels, superseded, strict=True):
-            if other is not None and not is_same(other.label, label):
-                answer["correction"] = "taken back"
-        return answers
+        return [
+            answer if other is None or is_same(other.label, label) else answer._replace(correction="taken back")
+            for answer, label, other in zip(answers, labels, superseded, strict=True)
+        ]
 
     async def unlearn(self, X: Sequence[Message], ids: Sequence[Id]) -> list[str]:
         """Forget what was learned by each id, as `Learning.unlearn` does.

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from itertools import zip_longest
+from itertools import starmap, zip_longest
 from time import monotonic
 from typing import Any
 
@@ -17,7 +17,7 @@ from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.metrics import LABELS, ORDERED, over_time
-from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock, Prediction
+from stream_pegasos.evaluation.predicted import Answer, Labelled, PredictedBlock
 from stream_pegasos.evaluation.scores import new_score, score_of_state
 from stream_pegasos.evaluation.tallies import ClassRow
 from stream_pegasos.features.message import Message, shown_message
@@ -234,7 +234,12 @@ class Monitor:
         """Remember the last messages of a block, the last of which has this `number`."""
         n = len(messages)
         describe, begin = _shown_labels if self.kind == LABELS else _shown_label, len(block) - n
-        rows = zip(block.each()[begin:], block.most_probable(2, begin), block.predictions.withheld[begin:], strict=True)
+        rows = zip(
+            starmap(Answer, block.each()[begin:]),
+            block.most_probable(2, begin),
+            block.predictions.withheld[begin:],
+            strict=True,
+        )
         shown = self.model.features.shown if "texts" in self.model.capabilities else shown_message
         for i, ((x, label), (prediction, best, withheld)) in enumerate(zip(messages, rows, strict=True)):
             text = shown(x)
@@ -329,7 +334,7 @@ def _rates(row: Any, n: int) -> dict[str, Any]:
     }
 
 
-def _shown_label(label: Any, predicted: Prediction, best: list[tuple[Any, float]]) -> dict[str, Any]:
+def _shown_label(label: Any, predicted: Answer, best: list[tuple[Any, float]]) -> dict[str, Any]:
     """The true label of a message, the predicted one, and the most probable other one."""
     others = [pair for pair in best if pair[0] != predicted.label]
     second, of_second = others[0] if others else (None, None)
@@ -343,7 +348,7 @@ def _shown_label(label: Any, predicted: Prediction, best: list[tuple[Any, float]
     }
 
 
-def _shown_labels(y: Any, predicted: Prediction, best: list[tuple[Any, float]]) -> dict[str, Any]:
+def _shown_labels(y: Any, predicted: Answer, best: list[tuple[Any, float]]) -> dict[str, Any]:
     """The true and the predicted labels of a message that may have several; the first ten, and how many more."""
     truth = None if y is None else labels_that_hold(y)
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from time import monotonic, sleep
 from typing import Any, Protocol, cast
 
@@ -13,7 +13,7 @@ from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.evaluation.chunks import encode_ahead, encode_early, predict_learn
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
-from stream_pegasos.operation.answers import answer, answers_to
+from stream_pegasos.operation.answers import answer
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError, Truth, of_any_server
 
@@ -329,7 +329,7 @@ class StreamRunner:
                 continue
             for block in predict_learn(self.model, list(group), refuse):
                 self.n_learned += len(block)
-                answers += answers_to(cast(Sequence[Example], block.examples), block, self._in_full)
+                answers += block.records([cast(Example, example).id for example in block.examples], self._in_full)
         return answers
 
     def _deliver(self) -> None:

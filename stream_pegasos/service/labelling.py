@@ -11,7 +11,7 @@ from typing import Any
 from stream_pegasos.evaluation.chunks import predict_block
 from stream_pegasos.evaluation.metrics import ORDERED
 from stream_pegasos.features.message import size_of
-from stream_pegasos.operation.answers import answers_of, label_named, shown, shown_answer
+from stream_pegasos.operation.answers import label_named, shown, shown_answer
 from stream_pegasos.operation.label_checks import each_label
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.operation.micro_batching import slices
@@ -57,7 +57,7 @@ class Labelling:
         messages = active_learning.queue(limit, first, also)
         with learner.monitor.lock:
             block = predict_block(learner.model, [message.x for message in messages], [])
-            answers = answers_of(block, in_full=True) if messages else []
+            answers = block.answers(in_full=True) if messages else []
             classes = list(learner.model.classes)
         given = active_learning.given()
         taken = learner.given_labels()
@@ -75,7 +75,11 @@ class Labelling:
             "are_fixed": listed is not None,
             "labels": [shown(label) for label in (labels if listed else labels[:MOST_OFFERED])],
             "messages": [
-                {"number": message.number, "text": learner.model.features.shown(message.x), **shown_answer(answer)}
+                {
+                    "number": message.number,
+                    "text": learner.model.features.shown(message.x),
+                    **shown_answer(answer.as_json()),
+                }
                 for message, answer in zip(messages, answers, strict=True)
             ],
             "given": [

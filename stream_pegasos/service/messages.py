@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from stream_pegasos.evaluation.metrics import LABELS
+from stream_pegasos.evaluation.predicted import Answer
 from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.mail_text.features import Mail, bytes_of
@@ -398,14 +399,12 @@ def label_of_query(text: str) -> Any:
     return label if isinstance(label, (bool, int, str)) else text
 
 
-def answer_with(answers: list[dict[str, Any]], batch: Batch) -> Response:
+def answer_with(answers: list[Answer], batch: Batch) -> Response:
     """The answers, with the ids of the messages; many large ones are sent as the client takes them."""
-    for id, answer in zip(batch.ids, answers, strict=True):
-        if id is not None:
-            answer["id"] = id
+    found = [answer.as_json(id) for answer, id in zip(answers, batch.ids, strict=True)]
     if not batch.is_list:
-        return as_json(answers[0])
-    parts = _parts(answers)
+        return as_json(found[0])
+    parts = _parts(found)
     first, second = next(parts), next(parts, None)
     if second is None:
         return Response(first, media_type="application/json")

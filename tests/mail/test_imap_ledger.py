@@ -38,7 +38,7 @@ BY_ID = f'["ann", [["a", true, 7], ["b", false, 0]], {{"Junk": [1, 8]}}, [[3, "b
 
 def outcomes(ledger, labelled):
     answers = ledger.record([], labelled)
-    return [answer.get("correction", "learned") if answer["learned"] else "known" for answer in answers]
+    return [(answer.correction or "learned") if answer.learned else "known" for answer in answers]
 
 
 @pytest.mark.parametrize("memory, of_journal", [(BY_KEY, []), (BY_ID, [mail_id(C)])], ids=["by key", "by id"])

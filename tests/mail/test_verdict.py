@@ -5,6 +5,7 @@ import math
 import pytest
 
 from stream_pegasos import AdaptiveClassifier, MailFeatures, TextClassifier
+from stream_pegasos.evaluation.predicted import Answer
 from stream_pegasos.learners.explanations import phrases
 from stream_pegasos.mail.verdict import LEAST_LEARNED, MailModelError, Verdicts
 
@@ -14,11 +15,11 @@ SPAM_MAIL, HAM_MAIL = b"Subject: prize\n\nClaim your free prize now", b"Subject:
 @pytest.mark.parametrize("probability", [0.0, 0.01, 0.0999999, 0.1, 0.5, 0.8999999, 0.9, 0.99, 1.0])
 def test_thresholds_and_scores(mail_model, probability):
     """A score of 5 and more is spam, as for SpamAssassin; one more is e times the odds."""
-    answer = {"label": "ham", "probability": 1.0 - probability}
+    answer = Answer("ham", 1.0 - probability, None)
     if probability > 0.5:
-        answer = {"label": "spam", "probability": probability}
+        answer = Answer("spam", probability, None)
     verdict = Verdicts(0.9, 0.1).of(mail_model, answer)
-    p = 1.0 - answer["probability"] if answer["label"] == "ham" else probability
+    p = 1.0 - answer.probability if answer.label == "ham" else probability
     assert verdict.outcome == ("spam" if p >= 0.9 else "ham" if p < 0.1 else "unsure")
     assert (verdict.score >= 5.0) == verdict.is_spam
     if 0.0 < p < 0.9:

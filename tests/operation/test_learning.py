@@ -25,7 +25,7 @@ def test_a_correction_learns_the_new_label_twice(case):
     for sent, numbers in ((stream, range(60)), (again, ids)):
         for example, id in zip(sent, numbers, strict=True):
             one_by_one.learn([example], [id])
-    corrected = ["correction" in answer for answer in answers]
+    corrected = [answer.correction is not None for answer in answers]
     assert corrected == [id != 40 for id in ids] and monitor.score.n == 60 + len(ids)
     for example in (*stream, *(each for each, n in zip(again, corrected, strict=True) for _ in range(1 + n))):
         alone.learn_one(*example)
