@@ -13,8 +13,6 @@ from stream_pegasos.streams.fields import columns_to_read, parsed_fields
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, examples_of, lines_of, pass_over
 from stream_pegasos.streams.options import ReadOptions
 
-_Records = Iterator[tuple[int, list[str] | ValueError]]  # each with the line on which it begins
-
 
 def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterator[Example]:
     """Yield the records as examples. The first record names the columns unless the options do."""
@@ -49,8 +47,8 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
     yield from examples_of(rows, parse)
 
 
-def _records(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> _Records:
-    """Yield each record or, if it cannot be read, its error."""
+def _records(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterator[tuple[int, list[str] | ValueError]]:
+    """Yield each record or, if it cannot be read, its error, with the line on which it begins."""
     delimiter = options.delimiter or ("," if options.format == "csv" else "\t")
     lines = lines_of(file)
     n_lines = size = 0

@@ -193,7 +193,7 @@ class KafkaSource(LiveSource):
                 raise KafkaException(topic.error)
             known = {number: _Partition(self._topic, number) for number in topic.partitions} | self._partitions
             new = [known[number] for number in sorted(topic.partitions) if not known[number].is_read]
-            self._add_committed([partition for partition in new if partition.next_offset is None])
+            self._add_committed({each.number: each for each in new if each.next_offset is None})
         except KafkaException as error:
             self._raise_if_fatal(error.args[0])
             return
@@ -213,18 +213,14 @@ class KafkaSource(LiveSource):
             check_server(self.name, self._server, server)
             self._server = server
 
-    def _add_committed(self, partitions: list[_Partition]) -> None:
+    def _add_committed(self, partitions: dict[int, _Partition]) -> None:
         """Take the offsets of the group where no checkpoint names one."""
         if self._group is None or not partitions:
             return
-        wanted = [TopicPartition(self._topic, partition.number) for partition in partitions]
-        offsets = {
-            committed.partition: committed.offset
-            for committed in self._consumer.committed(wanted, timeout=_REQUEST_TIMEOUT)
-        }
-        for partition in partitions:
-            if offsets.get(partition.number, -1) >= 0:
-                partition.next_offset = offsets[partition.number]
+        wanted = [TopicPartition(self._topic, number) for number in partitions]
+        for committed in self._consumer.committed(wanted, timeout=_REQUEST_TIMEOUT):
+            if committed.offset >= 0:
+                partitions[committed.partition].next_offset = committed.offset
 
     def _assign(self) -> None:
         read = self._read_partitions()

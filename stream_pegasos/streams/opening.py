@@ -95,9 +95,9 @@ def open_source(
     (['win a prize'], ['see you'])
 
     """
-    given |= {"labels": written} if written is not None else {}
-    options = replace(options or ReadOptions(), unlabelled=True, **given)
-    options = replace(options, are_labels=labels or options.are_labels)
+    options = options or ReadOptions()
+    own = {"labels": written or options.labels, "are_labels": labels or options.are_labels}
+    options = replace(options, **{**own, **given, "unlabelled": True})
     address = os.fspath(address)
     server = parse_address(address) if "://" in address else None
     if options.format is None:

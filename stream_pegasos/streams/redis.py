@@ -147,14 +147,12 @@ class RedisSource(LiveSource):
         options = self._options
         names = (options.id_field, options.label_field, *(() if options.are_labels else options.message_fields))
         record: dict[str, Any] = {name.decode(errors="replace"): value for name, value in fields.items()}
-        id = None
-        for name in dict.fromkeys(names):
-            if name in record:
-                try:
-                    record[name] = options.decoder.text(record[name])
-                except ValueError as error:
-                    raise RecordError(f"field {name!r} is {error}", id) from None
-            id = id or record.get(options.id_field)
+        for name in [name for name in dict.fromkeys(names) if name in record]:
+            try:
+                record[name] = options.decoder.text(record[name])
+            except ValueError as error:
+                id = None if name == options.id_field else record.get(options.id_field)
+                raise RecordError(f"field {name!r} is {error}", id) from None
         return parsed_fields(record, options)
 
 

@@ -37,11 +37,11 @@ def vw_parser(options: ReadOptions) -> Parser:
             tag = tokens.pop().removeprefix("'")
         if len(tokens) > 2:
             raise ValueError("more than a label, a weight and a tag before the first |")
-        y = options.labels.of_label(_number_label(tokens[0])) if tokens else None
+        y = _number_label(tokens[0]) if tokens else None
         w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
         if w < 0:
             raise ValueError(f"weight {tokens[1]} is negative")
-        return message_of(namespaces), y, w, tag
+        return message_of(namespaces), options.labels.of_label(y), w, tag
 
     return parse
 
@@ -102,7 +102,7 @@ def svmlight_parser(options: ReadOptions) -> Parser:
             return None
         y = None
         if b":" not in tokens[0]:
-            y = options.labels.of_label(_number_label(tokens.pop(0).decode()))
+            y = _number_label(tokens.pop(0).decode())
         if tokens and tokens[0].startswith(b"qid:"):
             del tokens[0]
         try:
@@ -112,7 +112,7 @@ def svmlight_parser(options: ReadOptions) -> Parser:
             well_formed = False
         if not well_formed or min(x, default=0) < 0 or b"_" in line:
             x = _careful_svmlight(tokens)
-        return x, y, 1.0, None
+        return x, options.labels.of_label(y), 1.0, None
 
     return parse
 
