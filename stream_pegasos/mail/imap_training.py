@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 from typing import Any
-
-import numpy as np
 
 from stream_pegasos.mail.imap_connection import Connection
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
@@ -48,23 +45,23 @@ def learn_folders(
             ledger.record([["trained", _key(name), state]])
         if not state[4]:
             states[name] = state
-    names = [*states]
     mails = _in_order(box, states)
     for begin in range(0, len(mails), AT_ONCE):
-        batch = mails[begin : begin + AT_ONCE]
-        labelled = dict[tuple[str, int], LabelledMail]()
-        for number, group in groupby(sorted(batch, key=lambda mail: mail["folder"]), lambda mail: mail["folder"]):
+        batch, found, names = mails[begin : begin + AT_ONCE], dict[tuple[str, int], LabelledMail](), [*states]
+        uids: dict[str, list[int]] = {}
+        for arrived, number, uid in batch:
             name = names[number]
-            uids = [int(mail["uid"]) for mail in group]
-            labelled |= {(name, uid): found for uid, found in _labelled_mails(box, name, uids, folders[name], junk)}
-        events = []
-        for mail in batch:
-            name = names[mail["folder"]]
-            states[name] = [*states[name][:2], float(mail["arrived"]), int(mail["uid"]), False]
-        for name in {names[mail["folder"]] for mail in batch}:
-            events.append(["trained", _key(name), states[name]])
-        order = [(names[mail["folder"]], int(mail["uid"])) for mail in batch]
-        ledger.record(events, [labelled[each] for each in order if each in labelled])
+            uids.setdefault(name, []).append(uid)
+            states[name] = [*states[name][:2], arrived, uid, False]
+        for name, some in uids.items():
+            box.open(name)
+            keys = {uid: key for keys in box.keys(sorted(some)) for uid, key in keys.items()}
+            for contents in box.mails([*keys]):
+                for uid, mail in contents.items():
+                    found[name, uid] = LabelledMail(mail, keys[uid], folders[name], uid if name == junk else 0)
+        order = [(names[number], uid) for _, number, uid in batch]
+        events = [["trained", _key(name), states[name]] for name in uids]
+        ledger.record(events, [found[each] for each in order if each in found])
         on_progress(begin + len(batch), len(mails))
     ledger.record([["trained", _key(name), [*state[:4], True]] for name, state in states.items()])
     return ledger.learning.n_learned - before
@@ -74,22 +71,11 @@ def _key(folder: str) -> str:
     return f"folder {folder}"
 
 
-def _in_order(box: Connection, states: Mapping[str, Sequence[Any]]) -> Any:
-    """The mails that are still to be learned, by arrival."""
-    rows = []
+def _in_order(box: Connection, states: Mapping[str, Sequence[Any]]) -> list[tuple[float, int, int]]:
+    """The mails that are still to be learned, by arrival: when each arrived, the number of its folder, and its UID."""
+    rows = list[tuple[float, int, int]]()
     for number, (name, (uidvalidity, end, arrived, last, _)) in enumerate(states.items()):
         if box.open(name)[0] == uidvalidity:
             times = box.arrivals([uid for uid in box.uids() if uid < end])
             rows += [(time, number, uid) for uid, time in times.items() if (time, uid) > (arrived, last)]
-    kinds = [("arrived", np.float64), ("folder", np.int32), ("uid", np.int64)]
-    return np.sort(np.array(rows, kinds), order=["arrived", "folder", "uid"])
-
-
-def _labelled_mails(
-    box: Connection, folder: str, uids: Sequence[int], outcome: str, junk: str
-) -> list[tuple[int, LabelledMail]]:
-    """Mails of a folder with their label, by UID."""
-    box.open(folder)
-    keys = {uid: key for some in box.keys(uids) for uid, key in some.items()}
-    found = (pair for mails in box.mails([*keys]) for pair in mails.items())
-    return [(uid, LabelledMail(mail, keys[uid], outcome, uid if folder == junk else 0)) for uid, mail in found]
+    return sorted(rows)

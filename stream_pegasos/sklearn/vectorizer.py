@@ -26,37 +26,10 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     ----------
     n_features
         The number of columns, from 1 to 2³¹ − 1.
-    ngram_range
-        The smallest and the largest n of the n-grams of words.
-    analyzer
-        `"word"`, `"char"` or `"char_wb"`.
-    lowercase
-        Whether to lower-case the text first.
-    strip_accents
-        `"unicode"` or `"ascii"` to remove accents, a function from str to str, or `None`.
-    stop_words
-        Words to leave out before n-grams are made: a collection, `"english"`, or `None`.
-    token_pattern
-        The regular expression of a token; `None` for the words, marks and runs of any language.
-    binary
-        Whether every count above 0 becomes 1.
-    norm
-        `"l2"`, `"l1"` or `None`: what the values of a text are divided by.
-    alternate_sign
-        Whether the hash also decides a sign.
-    preprocessor
-        A function from str to str that replaces lower-casing and accent stripping.
-    tokenizer
-        A function from str to tokens; each token counts as a word.
-    mask_digits
-        Whether every decimal digit becomes a 0, so that 42 and 37 are the same word. With `"both"` words of up to four
-        digits count also as they stand, but not in n-grams of two or more words; n-grams of characters are only masked.
-    prefix_length
-        How many first characters of each longer word are one more feature; 0 for none. `None` is 4 for words, and 0
-        for n-grams of characters, which have no prefixes.
-    boundaries
-        Whether n-grams include the ends of the text. `None` is `True` for words, and `False` for n-grams of characters,
-        which do not.
+    ngram_range, analyzer, lowercase, strip_accents, stop_words, token_pattern, binary, norm, alternate_sign
+        As those of `TextFeatures`.
+    preprocessor, tokenizer, mask_digits, prefix_length, boundaries
+        As those of `TextFeatures`.
     vectors
         Word vectors or an encoder, as for `TextFeatures`: the numbers of the vector of a text stand in columns behind
         the others. A mapping is turned into a table in each call; `stream_pegasos.features.vectors.word_vectors` makes
