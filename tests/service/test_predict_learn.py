@@ -121,8 +121,11 @@ def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(monkeypatch
 
 
 def test_the_command_serves_a_saved_model_and_fixes_the_labels(serve, tmp_path):
+    """Beside it: how many messages wait, and that answers wait for the disk."""
     learned().save(tmp_path / "m")
-    served = serve(tmp_path / "m", "--labels", "spam,ham")
+    served = serve(tmp_path / "m", "--labels", "spam,ham", "--queue", 2, "--sync", "--checkpoint", tmp_path / "c")
+    predict(served.client, [{"text": f"message {i}"} for i in range(3)])
+    assert {each["text"] for each in ok(served.client.get("/asked"))["messages"]} == {"message 1", "message 2"}
     assert ok(served.client.get("/monitor?model=true"))["model"]["classes"] == ["ham", "spam"]
     wrong = [MESSAGES[0], {"text": "a", "label": "Spam"}]
     refused(send(served.client, "/learn", wrong), 422, "none of 'spam', 'ham'")
