@@ -43,12 +43,9 @@ def decompressed(chunks: Chunks, name: str) -> tuple[bool, Chunks]:
 
 def _decompressor(kind: str) -> Callable[[], Any]:
     """What makes the decompressor of a member; its interface is that of `bz2.BZ2Decompressor`."""
-    if kind == "gzip":
-        return _Gunzip
-    if kind == "bzip2":
-        return bz2.BZ2Decompressor
-    if kind == "xz":
-        return lzma.LZMADecompressor
+    known: dict[str, Callable[[], Any]] = {"gzip": _Gunzip, "bzip2": bz2.BZ2Decompressor, "xz": lzma.LZMADecompressor}
+    if kind in known:
+        return known[kind]
     try:
         if sys.version_info >= (3, 14):
             from compression import zstd

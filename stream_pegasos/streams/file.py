@@ -46,7 +46,7 @@ class FollowedFile(LiveSource):
             check_position(asked.position, "file", _is_position)
         self._resume: dict[str, Any] | None = asked.position
         self._whole_lines = asked.whole_lines
-        self._file: io.FileIO | None = None
+        self._file: Any = None  # the open one
         self._status: os.stat_result
         self._head = b""
         self._offset = self._line = 0  # after the last line handed out
@@ -150,7 +150,7 @@ class FollowedFile(LiveSource):
         self.event(f"{self.name} was emptied or written anew")
         return self._read(self._find())
 
-    def _find(self) -> io.FileIO:
+    def _find(self) -> Any:
         """Open the file to go on in."""
         position = self._resume
         if position is not None:
@@ -159,18 +159,13 @@ class FollowedFile(LiveSource):
                     if self._open(path, position, by_inode):
                         if path != self.name:
                             self.event(f"going on in {path}, line {position['line'] + 1}")
-                        return self._opened()
+                        return self._file
         self._open(self.name)
         if position is not None:
             self.event(
                 f"starting at the beginning of {self.name}: the file read before is not there any more, and what came "
                 f"after its line {position['line']} may be lost"
             )
-        return self._opened()
-
-    def _opened(self) -> io.FileIO:
-        self._resume = None
-        assert self._file is not None
         return self._file
 
     def _open(self, path: str, position: dict[str, Any] | None = None, by_inode: bool = False) -> bool:
@@ -191,7 +186,7 @@ class FollowedFile(LiveSource):
             raise _not_followed(path, marked_encoding(head) or "compressed")
         if self._file is not None:
             self._file.close()
-        self._file, self._status, self._head = file, status, head
+        self._file, self._status, self._head, self._resume = file, status, head, None
         self._offset, self._line = (position["offset"], position["line"]) if position else (0, 0)
         self._rest, self._n_rest = [], 0
         return True
@@ -219,7 +214,6 @@ class FollowedFile(LiveSource):
 
     def _successor(self) -> tuple[str, os.stat_result] | None:
         """The file that follows the open one; `None` while that is empty, as its writer may still use the old one."""
-        assert self._file is not None
         try:
             current = os.stat(self.name)
         except FileNotFoundError:
@@ -238,7 +232,6 @@ class FollowedFile(LiveSource):
         """Whether the open file was read to its end, and nothing was seen to be written to it for a while. The times of
         files tell nothing of that, as clocks are set and files come from other machines.
         """
-        assert self._file is not None
         status, now = os.fstat(self._file.fileno()), time.monotonic()
         state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if state != self._seen:
