@@ -76,15 +76,9 @@ class MailboxFilter:
         How many mails were "judged", "moved", "flagged" and "refused".
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        verdicts: Verdicts,
-        plan: MailboxPlan,
-    ) -> None:
-        self.ledger, self.plan = ledger, plan
+    def __init__(self, ledger: Ledger, verdicts: Verdicts, plan: MailboxPlan) -> None:
+        self.ledger, self.plan, self._verdicts = ledger, plan, verdicts
         self.counts: Counter[str] = Counter()
-        self._verdicts = verdicts
         self._warned: set[str] = set()
         self._shown: dict[int, str] = {}  # what is logged of pending mails
         self._backlog = plan.backlog

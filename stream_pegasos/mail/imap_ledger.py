@@ -80,7 +80,7 @@ class Ledger:
         is_kept: bool = True,
         threads: int = 1,
     ) -> None:
-        self.memory = Memory(window)
+        self._path, self.memory = path, Memory(window)
         self._checkpoints = Checkpoints(path, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, reads_only=not is_kept)
         self._checkpoints.claim()
         try:
@@ -89,18 +89,11 @@ class Ledger:
             verdicts.check(self.model)
             if progress is not None:
                 if not isinstance(progress, dict) or Memory.name not in progress:
-                    raise ValueError(
-                        f"{path} is kept by another command; give a copy that train --load … --save … made"
-                    )
+                    advice = "give a copy that train --load … --save … made"
+                    raise ValueError(f"{path} is kept by another command; {advice}")
                 progress = with_ids(progress, window)
             self.learning = Learning(
-                self.model,
-                self._checkpoints,
-                progress,
-                notes=self.memory,
-                id_window=window,
-                sync=True,
-                threads=threads,
+                self.model, self._checkpoints, progress, notes=self.memory, id_window=window, sync=True, threads=threads
             )
             self.learning.is_changed |= resumed is None
             self.learning.start()
@@ -126,7 +119,7 @@ class Ledger:
         except EncoderAwayError:
             raise
         except OSError as error:
-            raise OSError(f"cannot write the journal of {self._checkpoints.path}: {error.strerror or error}") from None
+            raise OSError(f"cannot write the journal of {self._path}: {error.strerror or error}") from None
         if not any(answer.learned for answer in answers):
             self._checkpoints.count(1)
         return answers

@@ -108,13 +108,7 @@ class LiveLearner:
         self._ending = False
         self.n_verdicts = Counter[str]()
         self._learning = Learning(
-            model,
-            checkpoints,
-            progress,
-            monitor=self.monitor,
-            id_window=id_window,
-            sync=sync,
-            begun_with=begun_with,
+            model, checkpoints, progress, monitor=self.monitor, id_window=id_window, sync=sync, begun_with=begun_with
         )
         self._journal, self.n_learned_again = self._learning.journal, self._learning.n_learned_again
         if checkpoints is not None:

@@ -65,3 +65,22 @@ def test_what_earlier_versions_remembered_is_kept(tmp_path, memory, of_journal):
     assert outcomes(ledger, [LabelledMail(A, "a", "ham"), *again[1:]]) == ["known"] * 3
     assert ledger.model.n_learned == 5
     ledger.close()
+
+
+def test_a_ledger_that_is_not_kept_sees_all_and_writes_nothing(tmp_path):
+    def make():
+        return TextClassifier(MailFeatures())
+
+    ledger = Ledger(tmp_path / "m", make, Verdicts())
+    ledger.record([["settle", 1]], [LabelledMail(A, "a", "spam")])
+    ledger.close()
+    ledger = Ledger(tmp_path / "m", make, Verdicts())
+    ledger.record([["intend", 7, "b"]], [LabelledMail(B, "b", "ham")])
+    ledger.learning.close(last=False)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for _ in range(2):
+        ledger = Ledger(tmp_path / "m", None, Verdicts(), is_kept=False)
+        assert ledger.memory.pending == {7: "b"} and ledger.model.n_learned == 2
+        assert outcomes(ledger, [LabelledMail(B, "b", "ham"), LabelledMail(C, "c", "ham")]) == ["known", "learned"]
+        ledger.close()
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

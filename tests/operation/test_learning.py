@@ -4,8 +4,9 @@ import pytest
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.features.message import message_of
+from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.learned_ids import LearnedIds
-from stream_pegasos.operation.learning import Learning
+from stream_pegasos.operation.learning import Learning, noted
 from stream_pegasos.operation.monitor import Monitor
 from tests.contract import bits
 from tests.estimators import CASES
@@ -47,6 +48,68 @@ def test_one_step_is_not_taken_where_nobody_knows_towards_what():
     learning = Learning(TextClassifier())
     learning.learn([("a", "x"), ("b", "y"), ("c", "z")], [1, 2, 3])
     assert learning.unlearn("a", 1) == "unknown" and learning.model.n_learned == 3
+
+
+class Places:
+    """Notes of where messages were seen: the id, and the place."""
+
+    name = "places"
+
+    def __init__(self):
+        self.seen = {}
+
+    def id_of(self, note, known):
+        return note[0]
+
+    def apply(self, note):
+        self.seen[note[0]] = note[1]
+
+    def get_state(self):
+        return self.seen
+
+    def set_state(self, state):
+        self.seen = state
+
+
+def with_places(path):
+    checkpoints = Checkpoints(path)
+    model, progress = checkpoints.resume() or (TextClassifier(), None)
+    return Learning(model, checkpoints, progress, notes=Places())
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3], ids="a checkpoint after {} records".format)
+def test_notes_come_back_with_the_messages(tmp_path, at):
+    records = [
+        [("win a prize", "spam", 1.0, ["a", 1]), ("lunch", "ham", 1.0, ["b", 1])],
+        [("win a prize", "spam", 1.0, ["a", 2]), noted(["c", 2])],
+        [("lunch", "spam", 1.0, ["b", 3]), ("at noon", "ham", 1.0, ["d", 3])],
+    ]
+    learning = with_places(tmp_path / "model")
+    for number, entries in enumerate(records, 1):
+        answers = [answer for part in learning.taking(entries) for answer in part]
+        assert [answer.learned for answer in answers] == ([False] if number == 2 else [True, True])
+        if number == at:
+            learning.snapshot().write(tmp_path / "model")
+            assert not learning.is_changed
+    learning.journal.close()
+    again = with_places(tmp_path / "model")
+    for each in learning, again:
+        assert each._notes.seen == {"a": 2, "b": 3, "c": 2, "d": 3} and each.model.n_learned == 5
+    assert again.ids.ids() == learning.ids.ids() and again.is_changed == (at < 3)
+    again.journal.close()
+
+
+def test_what_comes_after_a_message_that_fails_is_not_noted(tmp_path):
+    learning = with_places(tmp_path / "model")
+    [*learning.taking([("a", "x", 1.0, ["a", 1]), ("b", "y", 1.0, ["b", 1])])]
+    with pytest.raises((TypeError, ValueError), match="must be a str"):
+        [*learning.taking([("c", "x", 1.0, ["c", 2]), (7, "x", 1.0, ["d", 2]), noted(["a", 2])])]
+    [*learning.taking([noted(["b", 3])])]
+    learning.journal.close()
+    again = with_places(tmp_path / "model")
+    for each in learning, again:
+        assert each._notes.seen == {"a": 1, "b": 3, "c": 2} and each.ids.ids() == ["a", "b", "c"]
+    again.journal.close()
 
 
 @pytest.mark.parametrize(
