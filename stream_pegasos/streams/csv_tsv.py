@@ -30,18 +30,28 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
     columns = {name: _column(name, header, options) for name in all_fields}
     options.report_unread(header)
     last = max(columns[name] for name in needed)
-    places = [*columns.items()]
+    places, width = [*columns.items()], len(header)
+    # Most records are a text and a label, which need no dict.
+    of_text, text = options.labels.of_text, columns[needed[0]]
+    label, id = columns.get(options.label_field, -1), columns.get(options.id_field)
+    is_usual = label >= 0 and not options.fields and not options.are_labels
 
     def parse(row: list[str]) -> Parsed:
         n = len(row)
-        if n == len(header):
+        if n == width and is_usual:
+            own = None if id is None else row[id]
+            try:
+                return row[text], of_text(row[label]), 1.0, own
+            except ValueError as error:
+                raise RecordError(str(error), own) from None
+        if n == width:
             return parsed_fields({name: row[at] for name, at in places}, options)
         record = {name: row[at] for name, at in places if at < n}
-        if last < n < len(header):
+        if last < n < width:
             return parsed_fields(record, options)
         under = "under a header of" if options.columns is None else "where there are columns for"
         lacking = next((name for name in needed if name not in record), None)
-        fault = f"{n} fields {under} {len(header)}" if n > len(header) else f"no field {lacking!r}"
+        fault = f"{n} fields {under} {width}" if n > width else f"no field {lacking!r}"
         raise RecordError(fault, record.get(options.id_field))
 
     yield from examples_of(rows, parse)

@@ -106,7 +106,7 @@ class LabelFormat(NamedTuple):
     def of_text(self, text: str) -> Truth | None:
         """The label or labels that a text spells, `None` where it is blank."""
         if self.separator is None:
-            return self.of_label(text)
+            return self.of_label(text) if self.several else self.of_one(text)
         labels = together(label for part in text.split(self.separator) if (label := self.of_one(part)) is not None)
         return labels or None
 

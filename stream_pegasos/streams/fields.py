@@ -45,7 +45,7 @@ def _id(record: Any, field: str) -> Any:
     """
     if type(record) is not dict:
         raise ValueError(f"not a JSON object but {_kind(record)}")
-    id = value_of(record, field)
+    id = record[field] if field in record else value_of(record, field) if "." in field else None
     return id if type(id) is str or type(id) is int else None
 
 

@@ -42,22 +42,23 @@ def numbered_lines(file: BinaryIO, first: int = 1) -> Records:
             yield number, line
 
 
-def example_of(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:
-    """The example that a record holds, or why it cannot be read; `None` if it is blank. The id is that of the record,
-    if it has one.
+def examples_of(records: Records, parse: Parser, id: Any = None) -> Iterator[Example]:
+    """The examples that records hold, or why they cannot be read, but for blank ones. The id is that of the record, if
+    it has one.
     """
-    try:
-        if isinstance(record, ValueError):
-            raise record
-        parsed = parse(record)
-    except ValueError as error:
-        return unreadable(error, line, id)
-    if parsed is None:
-        return None
-    x, y, w, own = parsed
-    return Example(x, y, w, line, id if own is None else own)
+    for line, record in records:
+        try:
+            if isinstance(record, ValueError):
+                raise record
+            parsed = parse(record)
+        except ValueError as error:
+            yield unreadable(error, line, id)
+            continue
+        if parsed is not None:
+            x, y, w, own = parsed
+            yield Example(x, y, w, line, id if own is None else own)
 
 
-def examples_of(records: Records, parse: Parser) -> Iterator[Example]:
-    """The examples of records that are not blank."""
-    return (example for line, record in records if (example := example_of(record, parse, line)) is not None)
+def example_of(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:
+    """The example of one record; `None` if that is blank."""
+    return next(examples_of([(line, record)], parse, id), None)
