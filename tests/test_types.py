@@ -15,12 +15,12 @@ from river import multiclass
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier
 from stream_pegasos import __version__, load
-from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.model import Model
 
 classifier = PegasosClassifier(average="weighted", class_weight="balanced")
 model = TextClassifier(HashedBagOfWords(norm=None), classifier)
 again: TextClassifier = TextClassifier.load("model")
-any_model: Classifier = load("model")
+any_model: Model = load("model")
 text: str = __version__
 of_each_label = multiclass.OneVsRestClassifier(TextClassifier())
 changed: TextClassifier = model.clone({"classifier": {"l2": 1.0}})

@@ -206,8 +206,7 @@ def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
     labels = cores[0].labels = dataclasses.replace(own[0], pos_label=named).with_labels(every)
     if len(every) > 2 or any(core.learner.several for core in cores):
         for core, of in zip(cores, own, strict=True):
-            if not core.learner.several:
-                core.grow(len(of.known))
+            core.grow(len(of.known))
         return [np.array([labels.targets[label] for label in of.known], np.int64) for of in own]
     for core, of in zip(cores, own, strict=True):
         if any(labels.targets[label] != number for label, number in of.targets.items()):
