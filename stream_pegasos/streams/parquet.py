@@ -21,8 +21,8 @@ from stream_pegasos.streams.options import ReadOptions
 from stream_pegasos.streams.together import together_or_alone
 
 try:
-    import pyarrow
-    from pyarrow import parquet
+    import pyarrow  # type: ignore[import-untyped, unused-ignore]
+    from pyarrow import parquet  # type: ignore[import-untyped, unused-ignore]
 except ModuleNotFoundError as error:
     raise missing("Parquet", "parquet", error) from error
 

@@ -439,8 +439,10 @@ def test_starttls(box):
 
 def test_a_mailbox_has_a_model_of_its_own(box):
     box.once()
+    lock = box.folder / ".ann.safetensors.lock"
+    lock.unlink()  # which stays where it was
     with box.watching():
-        wait(lambda: (box.folder / ".ann.safetensors.lock").exists())
+        wait(lock.exists)
         done = run(*box.arguments("--once"))
         assert done.returncode == 1 and "is in use" in done.stderr
     arguments = box.arguments("--once")
