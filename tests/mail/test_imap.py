@@ -440,7 +440,9 @@ def test_starttls(box):
 def test_a_mailbox_has_a_model_of_its_own(box):
     box.once()
     with box.watching():
-        wait(lambda: "is in use" in run(*box.arguments("--once")).stderr)
+        wait(lambda: (box.folder / ".ann.safetensors.lock").exists())
+        done = run(*box.arguments("--once"))
+        assert done.returncode == 1 and "is in use" in done.stderr
     arguments = box.arguments("--once")
     arguments[arguments.index("--user") + 1] = "cleo"
     done = run(*arguments)
