@@ -8,13 +8,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.metrics import CLASSES
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.features.message import grouped, size_of
 from stream_pegasos.learners.labels import PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError
-from stream_pegasos.streams.together import together_or_alone
 
 __all__ = [
     "REFUSALS",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stream_pegasos.common.display import shortened
+from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.chunks import REFUSALS, predict_block
 from stream_pegasos.learners.label_meaning import known_label
 from stream_pegasos.streams import Answer, Example
-from stream_pegasos.streams.together import together_or_alone
 
 __all__ = ["answer", "label_named", "shown", "shown_answer"]
 

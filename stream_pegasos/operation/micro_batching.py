@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.features.message import grouped
-from stream_pegasos.streams.together import together_or_alone
 
 __all__ = ["A_MESSAGE", "SLICE", "MicroBatching", "give_way", "slices"]
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 from pyspark import Broadcast
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT
+from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.chunks import REFUSALS
 from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import changes, model_of, snapshot_of
 from stream_pegasos.spark.sharing import packed, unpacked
-from stream_pegasos.streams.together import together_or_alone
 
 __all__ = ["Learned", "Part", "learned_part", "parts_of", "unread_messages", "values_of"]
 

@@ -12,13 +12,13 @@ from typing import Any, BinaryIO
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.common.extras import missing
+from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.features.message import Fields, value_of
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, Parsed, StreamError
 from stream_pegasos.streams.fields import columns_to_read, parsed_fields
 from stream_pegasos.streams.lines import examples_of
 from stream_pegasos.streams.options import ReadOptions
-from stream_pegasos.streams.together import together_or_alone
 
 try:
     import pyarrow  # type: ignore[import-untyped, unused-ignore]

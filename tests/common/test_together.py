@@ -1,6 +1,6 @@
 import pytest
 
-from stream_pegasos.streams.together import together_or_alone
+from stream_pegasos.common.together import together_or_alone
 
 
 def test_each_by_itself_where_all_together_fail():

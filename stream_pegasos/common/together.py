@@ -29,7 +29,7 @@ def together_or_alone(
     Examples
     --------
 
-    >>> from stream_pegasos.streams.together import together_or_alone
+    >>> from stream_pegasos.common.together import together_or_alone
     >>> [*together_or_alone(["1", "2"], lambda some: sum(map(int, some)), ValueError)]
     [(['1', '2'], 3)]
     >>> for some, found in together_or_alone(["1", "x"], lambda some: sum(map(int, some)), ValueError):
