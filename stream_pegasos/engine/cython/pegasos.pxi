@@ -76,9 +76,11 @@ cdef class PegasosLearner(Learner):
     @property
     def n_learned(self):
         """Those that the oldest column has met."""
+        cdef Py_ssize_t c, most = 0
         wait_for(self._guard, self._guard)
-        steps = [self._steps[c] for c in range(self.weights.n_columns)]
-        return max([its["n_iterations"] * self._batch_size + its["n_buffered"] for its in steps], default=0)
+        for c in range(self.weights.n_columns):
+            most = max(most, self._steps[c].n_iterations * self._batch_size + self._steps[c].n_buffered)
+        return most
 
     @property
     def intercept(self):
