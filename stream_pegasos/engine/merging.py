@@ -28,7 +28,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     with_class,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
-from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE
+from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, has_column_each
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 
@@ -241,7 +241,7 @@ def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
 def merged_calibration(parts: Sequence[State], n_learned: Sequence[int]) -> State:
     """The mean over the parts of what turns margins into probabilities, weighted by their numbers of examples."""
     shares = np.array(n_learned, float) if sum(n_learned) else np.ones(len(parts))
-    fields = CALIBRATION + (CONFIDENCE if CONFIDENCE[0].name in parts[0] else ())
+    fields = CALIBRATION + (CONFIDENCE if has_column_each(parts[0]) else ())
     return {of.name: float(shares / shares.sum() @ [part[of.name] for part in parts]) for of in fields}
 
 

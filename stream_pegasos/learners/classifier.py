@@ -95,7 +95,7 @@ class Classifier(Learning):
         with self.lock:
             keys, values = self.learner.items()
             order = np.argsort(keys, kind="stable")
-            names, values = [self.vocabulary.name(key) for key in keys[order].tolist()], self._by_class(values[order])
+            names, values = [self.vocabulary.name(key) for key in keys[order].tolist()], self._as_shown(values[order])
             classes = self.classes
         if values.ndim == 1:
             return dict(zip(names, values.tolist(), strict=True))
@@ -113,7 +113,7 @@ class Classifier(Learning):
     def weights_of(self, keys: NDArray[np.int64]) -> Floats:
         self._check_has("weights")
         with self.lock:
-            return self._by_class(self.learner.weights_of(keys)).reshape(len(keys), -1)
+            return self._as_shown(self.learner.weights_of(keys)).reshape(len(keys), -1)
 
     @property
     def n_learned(self) -> int:
@@ -131,12 +131,12 @@ class Classifier(Learning):
         if "weights" not in self.capabilities:
             raise AttributeError(f"{type(self).__name__} has no {name}")
 
-    def _by_class(self, numbers: Floats) -> Floats:
+    def _as_shown(self, numbers: Floats) -> Floats:
         """Numbers of classes, a row each, as they are shown: of two in a pair, that of the positive one."""
         return self.labels.scores_many(numbers) + 0.0  # no −0
 
     def _intercepts(self) -> Any:
-        (values,) = self._by_class(self.learner.intercept[np.newaxis]).tolist()
+        (values,) = self._as_shown(self.learner.intercept[np.newaxis]).tolist()
         return dict(zip(self.classes, values, strict=False)) if isinstance(values, list) else values
 
     # Of an example.

@@ -108,7 +108,7 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
     @property
     def dual_coef(self) -> NDArray[np.float64]:
         with self.lock:
-            return self._by_class(np.outer(self.learner.get_state()["coefficients"], [-1.0, 1.0]))
+            return self._as_shown(np.outer(self.learner.get_state()["coefficients"], [-1.0, 1.0]))
 
     def _learn_targets(self, *args: Any, **kwargs: Any) -> RawScores:
         before, names = self.learner.copied(), self.vocabulary.names

@@ -16,6 +16,7 @@ from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, Vocabulary
 from stream_pegasos.engine.merging import is_changed, merged_adaptive, merged_newest, merged_pegasos, mirrored
 from stream_pegasos.engine.pure.adaptive_state import declared
+from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.learners.class_weights import ClassWeights
 from stream_pegasos.learners.decisions import Decisions
@@ -155,7 +156,7 @@ def take_parts(models: Sequence[Mergeable]) -> None:
     arguments: Any = base.learner.arguments
     if "evidence" in before:
         *_, smoothing, half_life, _, _, reduction = arguments
-        reduction = "ovr" if reduction == "two" and OF_CLASSES in before else reduction
+        reduction = "ovr" if reduction == "two" and has_column_each(before) else reduction
         order = getattr(base.labels, "order", np.zeros(0, np.int64))
         state = merged_adaptive(before, after, half_life, smoothing, reduction, numbers, order)
     else:

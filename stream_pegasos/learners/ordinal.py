@@ -193,7 +193,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         """By pair of neighbouring labels."""
         return dict(zip(pairwise(self.classes), self.learner.intercept.tolist(), strict=True))
 
-    def _by_class(self, numbers: Floats) -> Floats:
+    def _as_shown(self, numbers: Floats) -> Floats:
         """The one weight that all classes share."""
         found: Floats = numbers[:, 0] + 0.0
         return found
