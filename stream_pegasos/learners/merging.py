@@ -5,31 +5,28 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.packing import parameters_of, unpack_parameters
+from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.common.state import State
-from stream_pegasos.engine import Learner, Vocabulary
-from stream_pegasos.engine.merging import is_changed, merged_adaptive, merged_newest, merged_pegasos, mirrored
-from stream_pegasos.engine.pure.adaptive_state import declared
+from stream_pegasos.engine import Vocabulary
+from stream_pegasos.engine.merging import merged_adaptive, merged_newest, merged_pegasos, mirrored
 from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.engine.pure.weights import FIRST_NAME
-from stream_pegasos.learners.class_weights import ClassWeights
+from stream_pegasos.features.base import FeatureUnion
 from stream_pegasos.learners.decisions import Decisions
 from stream_pegasos.learners.false_positives import Tail
-from stream_pegasos.learners.files import Snapshot, kind_of
-from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.model import Model
 
-__all__ = ["changes", "check_parts", "merge", "merged_snapshots", "model_of", "snapshot_of"]
+__all__ = ["check_parts", "merge"]
 
 C = TypeVar("C", bound=Model)
 
-OF_CLASSES = "class_counts"  # which a state has where each class has a column
 MERGEABLE = ("AdaptiveClassifier", "MultiLabelClassifier", "OrdinalClassifier", "PegasosClassifier")
 
 
@@ -87,89 +84,38 @@ def merge(base: C, parts: Iterable[C]) -> C:
     (6, ['spam', 'spam', 'ham'])
 
     """
-    models = [base, *parts]
+    models: list[Any] = [base, *parts]
     for model in models:
         if not isinstance(model, Model):
             raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package")
-    return merged([copy.deepcopy(model) for model in models])  # type: ignore[no-any-return]
-
-
-def snapshot_of(model: Model) -> Snapshot:
-    """The state of a model as it is now, all of it in memory at once."""
-    with model.lock:
-        arrays, names, values = model.to_state()
-    return Snapshot(type(model).__name__, arrays, names, values, None, vectors=model.vector_source)
-
-
-def model_of(snapshot: Snapshot) -> Any:
-    """The model that a snapshot is of."""
-    values = {**snapshot.values, "find_vectors": lambda _: snapshot.vectors}
-    return kind_of(snapshot.kind).from_state(snapshot.arrays, snapshot.names, values)
-
-
-def merged_snapshots(base: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
-    """What `merge` does, and raises. If there are several parts, each may lack what `changes` leaves out."""
-    return snapshot_of(merged([model_of(each) for each in (base, *parts)]))
-
-
-def changes(base: Snapshot, part: Snapshot) -> Snapshot:
-    """A part without the features that are as in the base, so that little is sent to where parts are merged."""
-    before, after = (each.values.get("classifier", each.values) for each in (base, part))
-    is_of_two = [OF_CLASSES not in each.arrays for each in (base, part)]
-    if part.names or "evidence" not in after["learner"] or is_of_two[0] != is_of_two[1]:
-        return part
-    half_life = unpack_parameters(after["parameters"])["half_life"] or 0.0
-    kept = is_changed(base.arrays | before["learner"], part.arrays | after["learner"], half_life)
-    arrays = declared("two" if is_of_two[1] else "ovr").selected(part.arrays, kept)
-    return dataclasses.replace(part, arrays=arrays)
-
-
-def merged(models: Sequence[Any]) -> Any:
-    """The first model, merged with those that went on from it, all of which may change on the way."""
     check_parts(models)
-    if len(models) == 2:
-        return models[1]
-    base, *parts = models
-    for part in parts:
+    merged, *after = [copy.deepcopy(model) for model in models]
+    if len(after) == 1:
+        return after[0]  # type: ignore[no-any-return]
+    for part in after:
         part.flush()
-    take_parts([model.parts["classifier"] for model in models])
-    base.flush()
-    return base
+    take_parts([model.parts["classifier"] for model in (merged, *after)])
+    merged.flush()
+    return merged  # type: ignore[no-any-return]
 
 
-class Mergeable(Protocol):
-    """What is merged of a classifier."""
-
-    learner: Learner
-    labels: Labels
-    class_weights: ClassWeights
-    vocabulary: Vocabulary
-    decisions: Any
-
-
-def take_parts(models: Sequence[Mergeable]) -> None:
-    """Have the first learn what the others have learned, which may change on the way."""
-    base = models[0]
-    numbers = share_labels(models)
-    merge_limits(models)
-    before, *after = states_of(models)
-    arguments: Any = base.learner.arguments
-    if "evidence" in before:
+def take_parts(cores: Sequence[Any]) -> None:
+    """Have the first classifier know what the others have learned, which may change on the way."""
+    base = cores[0]
+    numbers = share_labels(cores)
+    merge_limits(cores)
+    states, arguments = states_of(cores), base.learner.arguments
+    if "evidence" in states[0]:
         *_, smoothing, half_life, _, _, reduction = arguments
-        reduction = "ovr" if reduction == "two" and has_column_each(before) else reduction
+        reduction = "ovr" if reduction == "two" and has_column_each(states[0]) else reduction
         order = getattr(base.labels, "order", np.zeros(0, np.int64))
-        state = merged_adaptive(before, after, half_life, smoothing, reduction, numbers, order)
+        base.learner.set_state(merged_adaptive(states, half_life, smoothing, reduction, numbers, order))
     else:
         l2, _, _, project, *_, reduction = arguments
-        longest = 1.0 / l2 if project else math.inf
-        state = merged_pegasos(before, after, numbers, reduction == "crammer_singer", longest)
-    base.learner.set_state(state)
-    counts, *of_parts = [model.class_weights.counts for model in models]
-    every = dict.fromkeys(label for each in (counts, *of_parts) for label in each)
-    base.class_weights.counts = {
-        label: counts.get(label, 0) + sum(each.get(label, 0) - counts.get(label, 0) for each in of_parts)
-        for label in every
-    }
+        largest = 1.0 / l2 if project else math.inf
+        base.learner.set_state(merged_pegasos(states, numbers, reduction == "crammer_singer", largest))
+    before, *after = [Counter(core.class_weights.counts) for core in cores]
+    base.class_weights.counts = sum((of_part - before for of_part in after), before)
 
 
 def check_parts(models: Sequence[Any]) -> None:
@@ -183,7 +129,8 @@ def check_parts(models: Sequence[Any]) -> None:
         parameters = parameters_of(getattr(core, "classifier", core))
         if parameters.get("drift_detector") is not None:
             raise TypeError("a model with drift_detector cannot be merged: it watches one sequence of errors")
-        kinds = [(type(each), each.described()) for each in getattr(features, "parts", [features]) if each is not None]
+        each_kind = features.parts if isinstance(features, FeatureUnion) else [features]
+        kinds = [(type(each), each.described()) for each in each_kind if each is not None]
         described.append((kind, parameters, kinds))
     base = models[0].parts["classifier"]
     if len(models) == 1:
@@ -229,11 +176,6 @@ def states_of(cores: Sequence[Any]) -> list[State]:
     return states
 
 
-def by_bin(tail: Tail) -> NDArray[np.float64]:
-    counts = np.bincount(np.array([*tail.counts], np.int64), [*tail.counts.values()], 2 * Tail.OF_SIGN)
-    return np.asarray(counts, np.float64)
-
-
 def merge_limits(cores: Sequence[Any]) -> None:
     """Give the limits of false positives of the base the negatives of all."""
     every = [getattr(core.decisions, "of_label", core.decisions) or {} for core in cores]
@@ -241,10 +183,9 @@ def merge_limits(cores: Sequence[Any]) -> None:
     for label, decision in merged.items():
         if decision.limit is not None:
             tails = [decisions[label].limit.negatives if label in decisions else Tail() for decisions in every]
-            before, *after = [{"n": tail.n, "counts": by_bin(tail)} for tail in tails]
-            counts = merged_newest(before, after, ("n",), ("counts",), Tail.MOST)["counts"]
-            places = np.flatnonzero(counts)
-            of_places = counts[places].tolist()
-            decision.limit.set_state({"n": math.fsum(of_places), "places": places.tolist(), "counts": of_places})
+            places = sorted({place for tail in tails for place in tail.counts})
+            states = [{"n": tail.n, "counts": [tail.counts.get(place, 0.0) for place in places]} for tail in tails]
+            counts = merged_newest(states, "n", "counts", Tail.MOST)["counts"].tolist()
+            decision.limit.set_state({"n": math.fsum(counts), "places": places, "counts": counts})
     if merged:
         cores[0].decisions = Decisions(merged) if isinstance(cores[0].decisions, Decisions) else merged

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from stream_pegasos.common.checks import check_integer
-from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.label_meaning import LabelsMeant
-from stream_pegasos.learners.merging import changes, check_parts, merged_snapshots, model_of, snapshot_of
+from stream_pegasos.learners.merging import check_parts, merge
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (
     NUMBERS,
@@ -26,7 +27,7 @@ from stream_pegasos.spark.columns import (
     column,
 )
 from stream_pegasos.spark.parts import LABEL, PART, PIECES, TEXT, WEIGHT, Learned, Part, learned_part, parts_of
-from stream_pegasos.spark.sharing import context_of, packed, unpacked
+from stream_pegasos.spark.sharing import context_of
 
 __all__ = ["History", "learn"]
 
@@ -145,34 +146,29 @@ def learn(
         )
         .persist()
     )
-    result, base = History(), snapshot_of(model)
+    result = History(model=copy.deepcopy(model))
     meant = LabelsMeant(model.classes)
     try:
         longest = max((n for _, n in rows.groupBy(PART).count().collect()), default=0)
         share = max(1, longest if parts == 1 else round_size // parts)
         for begin in [*range(0, longest, share)] * passes:
             here = rows.where(f.col(ROW).between(begin, begin + share - 1)).drop(ROW)
-            learned = learned_round(here, base, meant, whole=parts == 1)
-            base = unpacked(learned[0].snapshot) if parts == 1 else merged_parts(base, learned)
+            learned = learned_round(here, result.model, meant)
+            models = [part.model for part in learned]
+            # `merge` would leave a part that is alone as it is, with what waits in its mini-batch.
+            result.model = models[0] if parts == 1 else merge(result.model, [*models, result.model])
             for part in learned:
                 result.add(part)
             result.n_rounds += 1
     finally:
         rows.unpersist()
-    result.model = model_of(base)
     return result
 
 
-def learned_round(rows: DataFrame, base: Snapshot, meant: LabelsMeant, whole: bool) -> list[Part]:
+def learned_round(rows: DataFrame, base: TextClassifier, meant: LabelsMeant) -> list[Part]:
     """What each part has learned of its rows, from the same model."""
-    sent = context_of(rows).broadcast(packed(base))
+    sent = context_of(rows).broadcast(pickle.dumps(base, pickle.HIGHEST_PROTOCOL))
     try:
-        return parts_of(rows.mapInArrow(lambda batches: learned_part(batches, sent, meant, whole), PIECES).toArrow())
+        return parts_of(rows.mapInArrow(lambda batches: learned_part(batches, sent, meant), PIECES).toArrow())
     finally:
         sent.destroy()
-
-
-def merged_parts(base: Snapshot, parts: Sequence[Part]) -> Snapshot:
-    # A single part lacks the features that it did not change; merging it with empty parts brings them back.
-    nothing = changes(base, base)
-    return merged_snapshots(base, [*(unpacked(part.snapshot) for part in parts), nothing, nothing])

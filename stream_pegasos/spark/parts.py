@@ -17,8 +17,6 @@ from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.chunks import REFUSALS
 from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.labels import PositiveLabelError
-from stream_pegasos.learners.merging import changes, model_of, snapshot_of
-from stream_pegasos.spark.sharing import packed, unpacked
 
 __all__ = ["Learned", "Part", "learned_part", "parts_of", "unread_messages", "values_of"]
 
@@ -68,7 +66,7 @@ class Part(Learned):
     """What a worker reports of its part to the driver."""
 
     number: int = 0
-    snapshot: bytes = b""
+    model: Any = None
     fault: str | None = None  # why nothing can be learned at all
 
     def pieces(self) -> Iterator[pa.RecordBatch]:
@@ -81,13 +79,11 @@ class Part(Learned):
 
 
 def learned_part(
-    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], meant: LabelsMeant, whole: bool
+    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], meant: LabelsMeant
 ) -> Iterator[pa.RecordBatch]:
-    """Learn a part of the messages, and yield the report on it, with the `whole` model or with its changes; nothing if
-    there are no messages.
-    """
-    before = unpacked(base.value)
-    model, part = model_of(before), Part()
+    """Learn a part of the messages, and yield the report on it; nothing if there are no messages."""
+    part = Part(model=pickle.loads(base.value))
+    model = part.model
     try:
         for batch in batches:
             part.number = batch[PART][0].as_py()
@@ -110,8 +106,6 @@ def learned_part(
     except REFUSALS as error:
         part.fault = str(error)
     if part.n_read or part.fault is not None:
-        after = snapshot_of(model)
-        part.snapshot = packed(after if whole else changes(before, after))
         yield from part.pieces()
 
 

@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parts import CLASSES, assert_same, base_and_parts, examples, flat, known_of, learned, make, snapshot_of, state_of
+from parts import CLASSES, assert_same, base_and_parts, examples, flat, known_of, learned, make, state_of
 from river import drift
 
 from stream_pegasos import (
     AdaptiveClassifier,
     KernelPegasosClassifier,
+    MailFeatures,
+    Number,
     PegasosClassifier,
     TextClassifier,
+    TextFeatures,
     load,
     merge,
 )
-from stream_pegasos.learners.merging import changes, merged_snapshots, model_of
 
 # --- what holds of every kind -----------------------------------------------------------------------------------------
 
@@ -47,37 +49,6 @@ def test_the_order_of_parts_changes_nothing_beyond_rounding(kind):
 
 
 @every_kind
-@pytest.mark.parametrize("half_life", [None, 50.0, 1.0])
-def test_parts_without_what_is_as_it_was_make_the_same_model(kind, half_life):
-    base, *parts = map(snapshot_of, texts_learned(kind, half_life))
-    whole, thin = merged_snapshots(base, parts), merged_snapshots(base, [changes(base, part) for part in parts])
-    for name in whole.arrays:
-        np.testing.assert_array_equal(whole.arrays[name], thin.arrays[name], err_msg=name)
-    assert whole.values == thin.values
-    sizes = [len(changes(base, part).arrays["keys"]) for part in parts]
-    assert max(sizes) < len(base.arrays["keys"]) / 2
-
-
-def texts_learned(kind, half_life):
-    """A base that knows many words, then parts that have met few."""
-    labels = CLASSES[kind]
-    base = TextClassifier(classifier=make(kind, half_life=half_life, margin=None))
-    generator = np.random.default_rng(0)
-
-    def learn(model, n, n_words):
-        y = [labels[i] for i in generator.integers(len(labels), size=n)]
-        texts = [
-            f"{label} of {' '.join(chr(0x4E00 + j) for j in row)}"
-            for label, row in zip(y, generator.integers(n_words, size=(n, 4)), strict=True)
-        ]
-        model.learn_many(texts, [{label} for label in y] if kind == "labels" else y)
-        return model
-
-    learn(base, 200, 2_000)
-    return base, *(learn(copy.deepcopy(base), 20, 20) for _ in range(3))
-
-
-@every_kind
 def test_a_merged_model_goes_on_learning_and_is_as_good_as_one_machine(kind):
     labels = CLASSES[kind]
     base = learned(make(kind, half_life=None), 100, labels, 0)
@@ -97,6 +68,34 @@ def test_a_merged_model_goes_on_learning_and_is_as_good_as_one_machine(kind):
     assert right(merged) > right(base) - 0.01
     assert right(merged) > right(one) - 0.01
     learned(merged, 10, labels, 7)
+
+
+@pytest.mark.parametrize(
+    "features, is_of_fields",
+    [
+        (TextFeatures(), False),
+        (TextFeatures(on="text") + Number(on="size"), True),
+        (MailFeatures(), False),
+        (MailFeatures(vectors={"pills": [1.0, 0.0]}), False),
+    ],
+    ids=["texts", "fields", "mails", "mails with vectors"],
+)
+def test_models_of_whatever_features(features, is_of_fields):
+    def learn(model, *texts):
+        model.learn_many([{"text": each, "size": 1.0} if is_of_fields else each for each in texts], ["ham", "spam"])
+        return model
+
+    base = learn(TextClassifier(features), "see you at lunch", "cheap pills")
+    one, other = (
+        learn(copy.deepcopy(base), "lunch at noon", "watches"),
+        learn(copy.deepcopy(base), "an agenda", "a prize"),
+    )
+    merged = merge(base, [one, other])
+    assert merged.n_iterations == 6
+    known = {feature for model in (one, other) for feature in model.weights}
+    assert set(merged.weights) == known
+    with pytest.raises(ValueError, match="part 1 is another kind of model than the base, or has other parameters"):
+        merge(base, [TextClassifier(TextFeatures(ngram_range=(1, 3))), base])
 
 
 @every_kind
@@ -390,7 +389,6 @@ def test_whatever_parts_have_learned_the_merged_model_is_one(
     assert again.n_iterations == merged.n_iterations == (n_base + sum(sizes) if weight else 0)
     assert np.isfinite([*flat(merged).values()]).all()
     learn(again, 5, seed)
-    assert model_of(snapshot_of(merged)).n_iterations == merged.n_iterations
 
 
 def test_a_decision_of_a_base_that_met_nothing_is_for_the_label_of_its_parts():

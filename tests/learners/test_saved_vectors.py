@@ -1,7 +1,6 @@
 """Files of models with word vectors: they name the table, or have the vectors of the words that were met."""
 
 import copy
-import dataclasses
 import pickle
 
 import numpy as np
@@ -20,7 +19,6 @@ from stream_pegasos import (
     merge,
 )
 from stream_pegasos.features.vectors import VectorsError, word_vectors
-from stream_pegasos.learners.merging import model_of, snapshot_of
 
 ROWS = {"cheap": [1.0, -0.5, 0.003], "lunch": [0.25, 0.0, 0.125], "noon": [0.004, 0.002, -0.001]}
 TEXTS, LABELS = ["cheap pills", "see you at Lunch", "é漢字"] * 9, ["spam", "ham", "ham"] * 9
@@ -121,22 +119,21 @@ def test_forged_vectors_are_refused(table, path):
         stream_pegasos.load(path)
 
 
-def test_a_mapping_is_in_memory_where_models_are_merged():
+def test_a_mapping_is_in_memory_once_where_models_are_merged():
     model = learned(few(vectors=ROWS))
-    parts = [model_of(snapshot_of(model)) for _ in range(2)]
-    assert merge(model, parts).vector_source is model.vector_source
+    assert merge(model, [copy.deepcopy(model) for _ in range(2)]).vector_source is model.vector_source
 
 
 def test_what_was_learned_of_vectors_of_another_size_is_refused():
-    snapshot = snapshot_of(learned(few(vectors=ROWS)))
-    assert len(snapshot.arrays["vector_mean"]) == 3
+    arrays, names, values = learned(few(vectors=ROWS)).to_state()
+    assert len(arrays["vector_mean"]) == 3
     for rows in {"cheap": [1.0, 2.0]}, {"cheap": [1.0, 2.0, 3.0, 4.0]}:
         other = word_vectors(rows)
         with pytest.raises(ValueError, match=f"vectors of 3 numbers, but those of messages have {other.n_dimensions}"):
-            model_of(dataclasses.replace(snapshot, vectors=other))
-    none = {**snapshot.values["features"], "vectors": None}
+            TextClassifier.from_state(arrays, names, {**values, "find_vectors": lambda _, other=other: other})
+    none = {**values["features"], "vectors": None}
     with pytest.raises(ValueError, match="vectors of 3 numbers, but those of messages have 0"):
-        model_of(dataclasses.replace(snapshot, values={**snapshot.values, "features": none}))
+        TextClassifier.from_state(arrays, names, {**values, "features": none, "find_vectors": lambda _: None})
 
 
 def test_classifiers_that_have_no_use_for_vectors():

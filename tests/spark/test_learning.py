@@ -103,10 +103,10 @@ def test_no_bit_depends_on_how_messages_came_or_on_an_executor_that_is_killed(sp
     def killing(*arguments):
         if not once.exists():
             spark.range(0, 1, 1, 1).mapInArrow(kill, "id long").toArrow()
-        return merged_parts(*arguments)
+        return merge(*arguments)
 
-    found, merged_parts = [], learning.merged_parts
-    monkeypatch.setattr(learning, "merged_parts", killing)
+    found = []
+    monkeypatch.setattr(learning, "merge", killing)
     once.touch()
     for n_partitions in (8, 5, 8):
         rows = spark.sparkContext.parallelize(MESSAGES[::-1] if n_partitions == 5 else MESSAGES, n_partitions)
