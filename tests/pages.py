@@ -222,34 +222,24 @@ def served(service, port=0):
         thread.join()
 
 
-FIGURES = {
-    "classes": ("accuracy", "macro_f1", "roc_auc", "log_loss", "calibration_error"),
-    "ordered": ("accuracy", "mean_absolute_error", "quadratic_kappa", "calibration_error"),
-    "several labels": ("micro_f1", "macro_f1", "exact_matches", "hamming_loss"),
-}
-
-
 def known(value):
     return UNKNOWN if value is None else score(value)
 
 
 def assert_same(page, data):
     """The figures on the page are those of an answer of /monitor."""
-    kind, window, curve = data["kind"], data["window"], data["curve"]
-    assert page.execute_script("return document.querySelectorAll('.figure:not([hidden])').length") == len(
-        [name for name in FIGURES[kind] if name in data]
-    )
-    for name in FIGURES[kind]:
-        if name in data:
-            assert text(page, name) == known(data[name])
-            if name in window:
-                assert text(page, f"window_{name}") == f"newest {window['n']:,}: {known(window[name])}"
+    window, curve = data["window"], data["curve"]
+    tiles = [figure["name"] for figure in data["figures"] if figure["is_tile"] and figure["name"] in data]
+    assert len(texts(page, ".figure:not([hidden]) dt")) == len(tiles)
+    for name in tiles:
+        assert text(page, name) == known(data[name])
+        if name in window:
+            assert text(page, f"window_{name}") == f"newest {window['n']:,}: {known(window[name])}"
     followed = [name for name in curve if name != "n" and not name.startswith("window_") and any(curve[name])]
-    charts = ("first-chart", "second-chart", "third-chart")
-    assert [shown(page, chart) for chart in charts] == [i < len(followed) for i in range(3)]
-    for chart, name in zip(charts, followed, strict=False):
+    assert len(texts(page, ".chart:not([hidden]) h3")) == len(followed)
+    for number, name in enumerate(followed, 1):
         newest = curve.get(f"window_{name}", [None])
-        assert texts(page, f"#{chart} .legend b") == [known(curve[name][-1]), known(newest[-1])]
+        assert texts(page, f"#chart-{number} .legend b") == [known(curve[name][-1]), known(newest[-1])]
     table = page.execute_script(
         "return [...document.querySelectorAll('#classes tr')].map("
         "row => [...row.cells].map(cell => cell.innerText.trim()))"
@@ -268,7 +258,7 @@ def assert_same(page, data):
     assert texts(page, "#reliability td:not(:first-child)") == list(chain.from_iterable(rows))
     newest = data["newest"]
     assert texts(page, "#newest .text bdi") == [message["text"] for message in newest]
-    if kind == "several labels":
+    if data["kind"] == "several labels":
         said = [message["predicted"] or ["none"] for message in newest]
         assert texts(page, "#newest .predicted bdi") == [*chain.from_iterable(said)]
     else:

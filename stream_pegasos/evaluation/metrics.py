@@ -1,5 +1,5 @@
-"""The table of metrics. The report, the curve and Prometheus have all those of a kind of model. A new metric is a row
-here and a property of the score.
+"""The table of metrics. The report, the curve and Prometheus have all those of a kind of model; the page has what the
+table says. A new metric is a row here and a property of the score.
 
 River's metrics take one prediction at a time; these count blocks of them at once.
 """
@@ -19,7 +19,9 @@ __all__ = [
     "ScoreRow",
     "drawn",
     "metrics_of",
+    "on_page",
     "over_time",
+    "smaller_is_better",
     "spelled",
 ]
 
@@ -28,33 +30,40 @@ __all__ = [
 CLASSES, ORDERED, LABELS = "classes", "ordered", "several labels"
 
 
+SMALLER = "smaller is better"
+
+
 class Metric(NamedTuple):
     """A metric of some kinds of models."""
 
     name: str  # of the property of the score
     kinds: tuple[str, ...]
+    tile: int = 0  # which tile of the page it is; 0 if it is none
     line: int = 0  # which line of a plot it is, the first one thicker; 0 if it is none
     over_time: bool = False  # whether the page draws it
+    about: str = ""  # what a number of it means, where its name does not say it
     of_positive: bool = False  # whether only a positive class has it
     in_rows: bool = True  # whether the curve has it
 
 
 # For each kind, the one to look at first comes first.
 METRICS = (
-    Metric("accuracy", (CLASSES, ORDERED), line=1, over_time=True),
-    Metric("micro_f1", (LABELS,), line=1, over_time=True),
-    Metric("mean_absolute_error", (ORDERED,), over_time=True),
-    Metric("quadratic_kappa", (ORDERED,), line=3),
+    Metric("accuracy", (CLASSES, ORDERED), tile=1, line=1, over_time=True),
+    Metric("micro_f1", (LABELS,), tile=1, line=1, over_time=True),
+    Metric("mean_absolute_error", (ORDERED,), tile=2, over_time=True, about=SMALLER),
+    Metric("quadratic_kappa", (ORDERED,), tile=3, line=3, about="1 is best"),
     Metric("balanced_accuracy", (CLASSES, ORDERED)),
-    Metric("macro_f1", (CLASSES, LABELS), line=3, over_time=True),
+    Metric("macro_f1", (CLASSES, LABELS), tile=2, line=3, over_time=True, about="mean over the classes"),
     Metric("macro_f1", (ORDERED,)),
     Metric("micro_f1", (CLASSES, ORDERED)),
     Metric("f1", (CLASSES,), of_positive=True),
-    Metric("roc_auc", (CLASSES,), line=4, over_time=True, of_positive=True),
-    Metric("exact_matches", (LABELS,), line=4),
-    Metric("hamming_loss", (LABELS,)),
-    Metric("log_loss", (CLASSES, ORDERED, LABELS)),
-    Metric("calibration_error", (CLASSES, ORDERED, LABELS)),
+    Metric("roc_auc", (CLASSES,), tile=3, line=4, over_time=True, of_positive=True),
+    Metric("exact_matches", (LABELS,), tile=3, line=4, about="all labels right"),
+    Metric("hamming_loss", (LABELS,), tile=4, about=SMALLER),
+    Metric("log_loss", (CLASSES,), tile=4, about=SMALLER),
+    Metric("log_loss", (ORDERED, LABELS), about=SMALLER),
+    Metric("calibration_error", (CLASSES, ORDERED), tile=5, about=SMALLER),
+    Metric("calibration_error", (LABELS,), about=SMALLER),
     Metric("window_accuracy", (CLASSES, ORDERED), line=2, over_time=True),
     Metric("window_roc_auc", (CLASSES,), over_time=True, of_positive=True, in_rows=False),
     Metric("window_micro_f1", (LABELS,), line=2, over_time=True),
@@ -85,6 +94,21 @@ def drawn(row: Any) -> list[str]:
 def over_time(kind: str) -> list[str]:
     """The metrics that the page draws: those of all messages, then those of the window."""
     return [metric.name for metric in metrics_of(kind) if metric.over_time]
+
+
+def on_page(kind: str) -> list[dict[str, Any]]:
+    """What the page says of metrics: of its tiles, in their order, then of what it only draws."""
+    shown = sorted((metric for metric in metrics_of(kind) if metric.tile), key=lambda metric: metric.tile)
+    shown += [metric for metric in metrics_of(kind) if metric.over_time and not metric.tile]
+    return [
+        {"name": of.name, "title": title[0].upper() + title[1:], "about": of.about, "is_tile": bool(of.tile)}
+        for of in shown
+        if not of.name.startswith("window_") and (title := spelled(of.name))
+    ]
+
+
+def smaller_is_better(figure: str) -> bool:
+    return any(metric.about == SMALLER for metric in METRICS if metric.name == figure)
 
 
 def spelled(figure: str) -> str:

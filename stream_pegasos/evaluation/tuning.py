@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.evaluation.chunks import OnRefused, predict_learn
+from stream_pegasos.evaluation.metrics import smaller_is_better
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled
 from stream_pegasos.evaluation.scores import new_score
 
 __all__ = ["Candidate", "Tuning", "metric_of", "tune"]
 
-SMALLER_IS_BETTER = ("log_loss", "calibration_error", "mean_absolute_error", "hamming_loss")
 STANDARD_ERRORS = 3.0  # of a dozen equally good models, the luckiest gains one or two
 FIRST_RUNG = 1_000  # messages, after which the worse half is dropped
 BLOCKS = 20  # of messages up to a rung
@@ -69,7 +69,7 @@ class Tuning:
         for each in left:
             figures = [self._figure(each, newer), *(self._figure(each, np.setdiff1d(newer, some)) for some in groups)]
             of_first = np.array(figures) if each is left[0] else of_first
-            gains = (figures - of_first) * (-1.0 if self.metric in SMALLER_IS_BETTER else 1.0)
+            gains = (figures - of_first) * (-1.0 if smaller_is_better(self.metric) else 1.0)
             each.n, each.figure, each.gain = self.n, figures[0], float(gains[0])
             each.error = math.sqrt((len(groups) - 1) * np.var(gains[1:])) if len(groups) > 1 else math.inf
             if not math.isfinite(each.gain + each.error):  # as where all messages have the same label

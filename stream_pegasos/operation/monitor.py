@@ -16,7 +16,7 @@ from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
-from stream_pegasos.evaluation.metrics import LABELS, ORDERED, over_time
+from stream_pegasos.evaluation.metrics import CLASSES, LABELS, ORDERED, on_page, over_time
 from stream_pegasos.evaluation.predicted import Answer, Labelled, PredictedBlock
 from stream_pegasos.evaluation.scores import new_score, score_of_state
 from stream_pegasos.evaluation.tallies import ClassRow
@@ -35,6 +35,12 @@ SHARE_FOR_NAMES, MOST_FOR_NAMES, FOR_NAMES_AT_ONCE = 0.02, 1.0, 0.01
 MOST_CLASSES = 20
 MOST_CONFUSED = 12
 MOST_LABELS = 10  # shown of a message
+# The columns of a curve in a state of 0.2.0, which does not name them.
+OF_VERSION_0_2 = {
+    CLASSES: ("n", "accuracy", "macro_f1", "roc_auc", "window_accuracy", "window_roc_auc"),
+    ORDERED: ("n", "accuracy", "mean_absolute_error", "window_accuracy"),
+    LABELS: ("n", "micro_f1", "macro_f1", "window_micro_f1"),
+}
 
 
 class Monitor:
@@ -156,12 +162,10 @@ class Monitor:
                 "positive": shown(getattr(score, "positive", None)),
                 "has_weights": self._has_weights,
             },
+            "figures": on_page(self.kind),
             **metrics,
             "window": {"size": score.window, "n": min(score.n_answered, score.window), **window},
-            "curve": {
-                name: [_known(point[i]) for point in points if point[0]]
-                for i, name in enumerate(("n", *over_time(self.kind)))
-            },
+            "curve": self._columns([point for point in points if point[0]]),
             "drifts": self._drifts,
             "reliability": [[int(n), _known(p), _known(share)] for n, p, share in score.reliability.tolist()],
             "classes": [{"label": shown(row.label), **_rates(row, score.n_answered)} for row in shown_rows],
@@ -196,7 +200,7 @@ class Monitor:
         """The state to save, which has no message in it."""
         return {
             "score": self.score.get_state(),
-            "curve": [[_known(value) for value in point] for point in self._curve.rows],
+            "curve": self._columns(self._curve.rows),
             "step": self._curve.step,
             "drifts": self._drifts,
             "n_predictions": self.n_predictions,
@@ -214,7 +218,12 @@ class Monitor:
         """
         try:
             score = score_of_state(state["score"], self.model, self.score.window)
-            points = np.array(state["curve"], float).reshape(-1, 1 + len(over_time(self.kind)))
+            columns = state["curve"]
+            if not isinstance(columns, Mapping):
+                points = np.array(columns, float).reshape(-1, len(OF_VERSION_0_2[score.kind]))
+                columns = dict(zip(OF_VERSION_0_2[score.kind], points.T.tolist(), strict=True))
+            unknown = [None] * len(columns["n"])
+            points = np.array([columns.get(name, unknown) for name in ("n", *over_time(score.kind))], float).T
             check_integer("length of the curve", len(points), 0, MOST_ROWS - 1)
             check_integer("step", state["step"], 1, 1 << 53)
             self._curve = Curve(state["step"])
@@ -226,6 +235,10 @@ class Monitor:
             self.score = score
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"this is no state of a Monitor ({error})") from None
+
+    def _columns(self, points: list[Any]) -> dict[str, list[Any]]:
+        """Points of the curve as a column for each metric, so that another version knows which is which."""
+        return {name: [_known(point[i]) for point in points] for i, name in enumerate(("n", *over_time(self.kind)))}
 
     def _curve_point(self) -> list[float]:
         return [self.score.n, *(getattr(self.score, name) for name in over_time(self.kind))]

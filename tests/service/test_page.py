@@ -147,16 +147,16 @@ def test_charts_are_read_with_the_keyboard(page, learned):
     open_page(page, url)
     curve = service.view()["curve"]
     n, first, newest = (curve[name] for name in ("n", "accuracy", "window_accuracy"))
-    slider = page.find_element("css selector", "#first-chart input")
+    slider = page.find_element("css selector", "#chart-1 input")
     page.execute_script("arguments[0].focus()", slider)
     slider.send_keys(Keys.HOME)
     assert texts(page, ".legend .at") == [f"at message {n[0]:,}"] * 3
-    assert texts(page, "#first-chart .legend b") == [score(first[0]), score(newest[0])]
+    assert texts(page, "#chart-1 .legend b") == [score(first[0]), score(newest[0])]
     slider.send_keys(Keys.ARROW_RIGHT)
     assert slider.get_attribute("aria-valuetext").startswith(f"at message {n[1]:,}: {score(first[1])} of all")
     slider.send_keys(Keys.TAB)
-    assert texts(page, "#first-chart .at") == [f"at message {n[-1]:,}"]
-    for chart, name in (("first-chart", "accuracy"), ("second-chart", "macro_f1"), ("third-chart", "roc_auc")):
+    assert texts(page, "#chart-1 .at") == [f"at message {n[-1]:,}"]
+    for chart, name in (("chart-1", "accuracy"), ("chart-2", "macro_f1"), ("chart-3", "roc_auc")):
         label = page.find_element("css selector", f"#{chart} svg[role=img]").get_attribute("aria-label")
         assert score(curve[name][-1]) in label
         points = page.find_element("css selector", f"#{chart} .line-whole").get_attribute("d")
@@ -237,7 +237,7 @@ def test_what_is_not_known_has_no_column_and_nothing_right_no_narrow_axis(page, 
         heads = page.find_elements("css selector", "#newest-table thead th")
         assert [head.text for head in heads if head.is_displayed()][-2:] == ["Probability", "Outcome"]
         assert (text(page, "docs_per_second"), text(page, "speed-unit")) == ("3", "messages/min")
-        assert {"0.0", "1.0"} <= {*texts(page, "#first-chart svg text[text-anchor=end]")}
+        assert {"0.0", "1.0"} <= {*texts(page, "#chart-1 svg text[text-anchor=end]")}
 
 
 def test_words_of_a_class_are_picked_with_the_keyboard(page, classes):
@@ -330,10 +330,10 @@ def test_a_third_class_changes_what_is_shown_in_place(page, monitor, classes):
     answers = {"monitor": (200, monitor)}
     with canned(answers) as url:
         open_page(page, url)
-        assert shown(page, "roc_auc") and shown(page, "third-chart")
+        assert shown(page, "roc_auc") and shown(page, "chart-3")
         answers["monitor"] = (200, {**service.view(), "checkpoint": None})
         wait(page, lambda: len(texts(page, "#classes tr")) == 21)
-        assert not shown(page, "third-chart")
+        assert not shown(page, "chart-3")
         assert_same(page, service.view())
 
 

@@ -25,7 +25,7 @@ def test_drift_is_marked_on_the_time_line(page):
         drifts = service.view()["drifts"]
         open_page(page, url)
         assert f"the last one at message {drifts[-1]:,}" in text(page, "drifts")
-        for chart in ("first-chart", "second-chart", "third-chart"):
+        for chart in ("chart-1", "chart-2", "chart-3"):
             wait(page, partial(drifts_are_marked, page, chart, drifts))
 
 

@@ -22,8 +22,7 @@ function ticks(low, high, parts) {
 
 /** Lines of a figure over the whole stream and the window, with a place to read them at. */
 class TimeChart {
-  constructor(id) {
-    const figure = byId(id);
+  constructor(figure) {
     figure.append(byId("chart-template").content.cloneNode(true));
     this.figure = figure;
     this.columns = []; // of the whole stream and the newest messages
@@ -41,10 +40,10 @@ class TimeChart {
   /** Follow a figure, unless there is none or nothing is known of it. */
   setFigure(figure) {
     const { rows } = curve;
-    this.columns = figure ? [figure, `window_${figure}`] : [];
-    this.figure.hidden = !figure || (rows.length > 0 && !rows.some((row) => known(row[figure])));
-    if (!figure || this.title === FIGURES[figure][0]) return;
-    [this.title] = FIGURES[figure];
+    this.columns = figure ? [figure.name, `window_${figure.name}`] : [];
+    this.figure.hidden = !figure || (rows.length > 0 && !rows.some((row) => known(row[figure.name])));
+    if (!figure || this.title === figure.title) return;
+    this.title = figure.title;
     write(this.figure.querySelector("h3"), this.title);
     this.range.setAttribute("aria-label", `Read ${this.title} at a message`);
   }
@@ -142,7 +141,15 @@ function drawCharts() {
   for (const chart of charts) chart.draw();
 }
 
-const charts = ["first-chart", "second-chart", "third-chart"].map((id) => new TimeChart(id));
+const charts = [];
+
+function addChart() {
+  const figure = document.createElement("figure");
+  figure.className = "panel chart";
+  figure.id = `chart-${charts.length + 1}`;
+  byId("charts").append(figure);
+  charts.push(new TimeChart(figure));
+}
 
 /** The share that was right against the predicted probability, in tenths, over bars of their numbers. */
 class ReliabilityDiagram {

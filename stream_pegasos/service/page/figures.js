@@ -5,35 +5,17 @@ const CLASSES = "classes";
 const ORDERED = "ordered";
 const LABELS = "several labels";
 
-// By name in the answer: the title, and what is good where that is not plain.
-const FIGURES = {
-  accuracy: ["Accuracy", ""],
-  roc_auc: ["ROC AUC", ""],
-  log_loss: ["Log loss", "lower is better"],
-  calibration_error: ["Calibration error", "lower is better"],
-  macro_f1: ["Macro F1", "mean over the classes"],
-  micro_f1: ["Micro F1", ""],
-  mean_absolute_error: ["Mean absolute error", "lower is better"],
-  quadratic_kappa: ["Quadratic kappa", "1 is best"],
-  exact_matches: ["Exact matches", "all labels right"],
-  hamming_loss: ["Hamming loss", "lower is better"],
-};
-// Those that are shown of each kind of model, if they are there.
-const SHOWN = {
-  [CLASSES]: ["accuracy", "macro_f1", "roc_auc", "log_loss", "calibration_error"],
-  [ORDERED]: ["accuracy", "mean_absolute_error", "quadratic_kappa", "calibration_error"],
-  [LABELS]: ["micro_f1", "macro_f1", "exact_matches", "hamming_loss"],
-};
 let kind = CLASSES;
 let curve = { n: 0, rows: [], drifts: [], window: 0 };
 
 function showFigures(data) {
-  const figures = SHOWN[kind].filter((figure) => figure in data);
+  const figures = data.figures.filter((figure) => figure.is_tile && figure.name in data);
+  const [first] = document.querySelectorAll(".figure");
+  while (document.querySelectorAll(".figure").length < figures.length) first.parentNode.append(first.cloneNode(true));
   document.querySelectorAll(".figure").forEach((tile, i) => {
-    const figure = figures[i];
-    tile.hidden = !figure;
-    if (!figure) return;
-    const [title, about] = FIGURES[figure];
+    tile.hidden = i >= figures.length;
+    if (tile.hidden) return;
+    const { name: figure, title, about } = figures[i];
     const recent = data.window[figure];
     write(tile.children[0], title);
     tile.children[1].id = figure;
@@ -44,11 +26,12 @@ function showFigures(data) {
 }
 
 /** The figures over time, each with that of the newest messages where there is one. */
-function showCurve({ n, curve: columns, drifts, window: newest }) {
+function showCurve({ n, figures, curve: columns, drifts, window: newest }) {
   const rows = columns.n.map((_, i) => Object.fromEntries(Object.keys(columns).map((key) => [key, columns[key][i]])));
   curve = { n, rows, drifts, window: newest.size };
-  const figures = Object.keys(columns).filter((key) => key in FIGURES);
-  charts.forEach((chart, i) => chart.setFigure(figures[i]));
+  const drawn = figures.filter((figure) => figure.name in columns);
+  while (charts.length < drawn.length) addChart();
+  charts.forEach((chart, i) => chart.setFigure(drawn[i]));
   drawCharts();
 }
 
