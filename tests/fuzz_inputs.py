@@ -21,8 +21,10 @@ from pyarrow import parquet
 from safetensors.numpy import load, save
 
 import stream_pegasos
-from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, TextFeatures
+from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, TextClassifier, TextFeatures
 from stream_pegasos.learners import files
+from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.service.operations import operations_of
 from stream_pegasos.streams import FORMATS
 
 INTEGERS = [0, 1, -1, 2, 7, 255, 2**31 - 1, 2**31, -(2**31), 2**32, 2**53, 2**60, 2**63 - 1, -(2**63)]
@@ -355,8 +357,9 @@ BODIES = [
     b'[{"text": "my card", "label": "lost"}, {"text": "a fee", "label": true}, {"text": "pin", "label": 3}]',
     b'{"text": "wheat", "label": ["grain", "wheat"]}',
 ]
-PATHS = ["/predict", "/learn", "/explain", "/learned", "/monitor", "/asked", "/healthz", "/metrics"]
-PATHS += ["/openapi.json", "/", "/page.js"]
+OPERATIONS = operations_of(LiveLearner(TextClassifier()), metrics=None)
+WITH_BODY = [each.path for each in OPERATIONS if each.takes is not None]
+PATHS = [*(each.path for each in OPERATIONS), "/openapi.json", "/", "/page.js"]
 QUERIES = [b"a=b", b"label=ham", b'label="ham"', b"search=a&limit=5", b"limit=" + b"9" * 22, b"label=%ff%00"]
 JSON = (b"content-type", b"application/json")
 HEADERS = [JSON, (b"content-type", b"text/plain"), (b"transfer-encoding", b"chunked"), (b"cookie", b"a=b" * 100)]
@@ -373,7 +376,7 @@ def http_request(random):
     body = random.choice(BODIES)
     if random.random() < 0.8:
         body = mutated(random, body, BODIES)
-    path = random.choice(PATHS[:3] if random.random() < 0.8 else PATHS)
+    path = random.choice(WITH_BODY if random.random() < 0.8 else PATHS)
     if random.random() < 0.05:
         path = "/" + mutated(random, path, PATHS)
     headers = [] if random.random() < 0.05 else [JSON]

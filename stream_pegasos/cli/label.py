@@ -16,7 +16,7 @@ from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_continue, save_model
-from stream_pegasos.cli.stream import DICT_FORMATS, Stream
+from stream_pegasos.cli.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def label(given: LabelOptions) -> None:
     output, inputs = given.output or Path(f"{name}labels.jsonl"), [given.file, given.hosting.token_file]
     check_outputs(output, save=given.save, inputs=inputs, load=given.load)
     asked = Stream(given.file, given.stream)
-    if asked.format in DICT_FORMATS:
+    if asked.has_features:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
     token = given.hosting.token()
     hosts = given.hosting.hosts(token)

@@ -12,7 +12,7 @@ import click
 
 from stream_pegasos.cli.console import Failure, listed, naming, note, writing
 from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, ModelOptions
-from stream_pegasos.cli.stream import DICT_FORMATS, Stream
+from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def new_model(
             classifier["multi_label"] = True
         if classifier.get("ordered") and classifier.get("multi_label"):
             raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
-        if stream is not None and stream.format in DICT_FORMATS:
+        if stream is not None and stream.has_features:
             has_fields = bool(stream.text_fields) or isinstance(features, FeatureUnion)
             if features is None and not has_fields:
                 return _new_classifier(**classifier)
@@ -283,12 +283,12 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
     if stream.separator is not None and not takes_several(model):
         raise Failure(f"{path} is a model of one label a message, but --label-separator gives several")
     _keep_field_names(stream, model)
-    if stream.text_fields and stream.format in DICT_FORMATS and not takes_text(model):
+    if stream.text_fields and stream.has_features and not takes_text(model):
         raise Failure(f"{path} is a model of features, not of the text of {', '.join(stream.text_fields)}")
     is_namespace = stream.format == "vw" and (stream.text_fields or "text_field" in model.field_names)
     if takes_text(model) and is_namespace:
         return
-    if takes_text(model) == (stream.format in DICT_FORMATS) and not message_fields(model):
+    if takes_text(model) == stream.has_features and not message_fields(model):
         kind = "texts" if takes_text(model) else "features, as in the formats vw and svmlight"
         raise Failure(f"{path} is a model of {kind}, but {stream.name} has format {stream.format}")
 

@@ -11,8 +11,6 @@ from stream_pegasos.cli.options import MailOptions, StreamOptions, field_names
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
 
-DICT_FORMATS = ("vw", "svmlight")
-
 
 class Stream:
     """A stream by its address and its options, which are checked; nothing is read yet.
@@ -50,7 +48,14 @@ class Stream:
         else:
             self._check_is_no_model(address)
             self.name = "standard input" if address == "-" else address
-            self.format = options.format or ("jsonl" if "://" in address else format_of(address))
+            self.format = options.format or format_of(address)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether a message is a dict of features, if it is not made of fields."""
+        from stream_pegasos.streams.options import TABLE
+
+        return TABLE[self.format].has_features
 
     @property
     def is_mail(self) -> bool:

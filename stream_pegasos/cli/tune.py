@@ -15,7 +15,7 @@ from stream_pegasos.cli.console import check_outputs, print_lines
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import new_model, save_model
-from stream_pegasos.cli.stream import DICT_FORMATS, Stream, labelled_stream
+from stream_pegasos.cli.stream import Stream, labelled_stream
 
 THE_DEFAULTS = "the defaults"
 # The options of those that came first on eight streams, by accuracy, log loss or macro F1, out of 48 choices.
@@ -102,7 +102,7 @@ def tune(given: TuneOptions) -> None:
 def options_to_try(given: options.ModelOptions, stream: Stream | None) -> dict[str, options.ModelOptions]:
     """The given options, and these with more, by the flags of what is more."""
     fixed = {field.name for field in fields(given) if getattr(given, field.name) is not None} - {"features"}
-    if given.mail or (stream is not None and (stream.is_mail or stream.format in DICT_FORMATS)):
+    if given.mail or (stream is not None and (stream.is_mail or stream.has_features)):
         fixed.add("features")
     if given.classifier == "pegasos" or "l2" in fixed:
         fixed |= OF_ADAPTIVE

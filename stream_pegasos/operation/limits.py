@@ -18,7 +18,6 @@ MOST_LABELS = 1_000  # of a message
 class Allowed(NamedTuple):
     """What one request may have."""
 
-    body: int  # bytes
     items: int  # messages, or texts that describe labels
     text: int  # characters of each
     label: int  # characters of a label that the model does not know
@@ -54,14 +53,9 @@ class Limits:
     classes: int = 10_000
 
     @cached_property
-    def of(self) -> dict[str, Allowed]:
-        """What a request may have, by the path of each operation that takes a body."""
-        many = Allowed(self.body, self.batch, self.text, LONGEST_LABEL, MOST_LABELS)
-        one = many._replace(items=1)
-        return {
-            "/predict": many,
-            "/learn": many,
-            "/describe": many,
-            "/explain": one._replace(text=min(self.text, LONGEST_EXPLAINED)),
-            "/teach": one,
-        }
+    def of_request(self) -> Allowed:
+        return Allowed(self.batch, self.text, LONGEST_LABEL, MOST_LABELS)
+
+    @cached_property
+    def of_explanation(self) -> Allowed:
+        return self.of_request._replace(items=1, text=min(self.text, LONGEST_EXPLAINED))

@@ -47,7 +47,6 @@ class Endpoint:
 
     def __init__(self, operation: Operation, learner: LiveLearner) -> None:
         self._operation, self._learner = operation, learner
-        self._limits = None if operation.takes is None else learner.limits.of[operation.path]
         self._decoder = None if operation.takes is None else msgspec.json.Decoder(operation.takes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,10 +55,11 @@ class Endpoint:
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         operation = self._operation
-        if self._decoder is not None and self._limits is not None:
+        if self._decoder is not None:
             field = self._learner.mail_field if operation.takes_mail else None
             types = (JSON,) if field is None else (JSON, MAIL)
-            type, body = await receive_body(scope, receive, types, self._limits.body, self._learner.limits.seconds)
+            limits = self._learner.limits
+            type, body = await receive_body(scope, receive, types, limits.body, limits.seconds)
             if field is not None and type == MAIL:
                 query = QueryParams(scope["query_string"])
                 return await operation.handler(message_of_mail(body, query, field, operation.takes))

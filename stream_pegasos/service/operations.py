@@ -88,7 +88,7 @@ def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
 
 def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     """All operations of a service, the most frequent first."""
-    operations, labelling, limits = list[Operation](), Labelling(learner), learner.limits.of
+    operations, labelling, limits = list[Operation](), Labelling(learner), learner.limits
 
     def one_or_many(kind: type[Message]) -> Any:
         one = with_content(kind, learner.fields)
@@ -113,7 +113,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def predict(sent: Any) -> Response:
-        batch = batch_of(sent, learner, limits["/predict"])
+        batch = batch_of(sent, learner, limits.of_request)
         try:  # not by `refusing`, which takes a hundredth of the time of this, the most frequent operation
             learner.labels.check_size(len(batch.X))
             answers = await learner.predict(batch.X, batch.ids)
@@ -133,7 +133,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def learn(sent: Any) -> Response:
-        allowed = limits["/learn"]
+        allowed = limits.of_request
         batch = batch_of(sent, learner, allowed)
         meant = learner.labels_meant
         examples: list[Labelled] = [
@@ -154,7 +154,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def explain(message: Any) -> Response:
-        allowed = limits["/explain"]
+        allowed = limits.of_explanation
         (x,) = batch_of(message, learner, allowed).X
         meant = learner.labels_meant
         label = None if message.label is UNSET else label_as_read(message.label, "label", meant, allowed)
@@ -170,7 +170,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def describe(sent: Any) -> Response:
-        descriptions = descriptions_of(sent, learner.labels_meant, limits["/describe"])
+        descriptions = descriptions_of(sent, learner.labels_meant, limits.of_request)
         with refusing(kept="what is learned cannot be kept"):
             return as_json(await learner.describe_labels(descriptions))
 
@@ -196,7 +196,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         if sent.take_back is not (label is UNSET):
             raise HTTPException(422, "label: give the message one, or null to skip it, or take_back")
         if label is not None and label is not UNSET:
-            label = labels_as_read(label, learner.kind, 0, False, learner.labels_meant, limits["/teach"])
+            label = labels_as_read(label, learner.kind, 0, False, learner.labels_meant, limits.of_request)
         with refusing(unknown=404, kept="the label cannot be kept"):
             await (labelling.take_back(sent.number) if sent.take_back else labelling.teach(sent.number, label))
         return as_json({"n_given": learner.active_learning.n_given})

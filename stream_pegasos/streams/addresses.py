@@ -50,7 +50,7 @@ def parse_address(address: str) -> Address:
         raise StreamError(f"the address cannot be read ({error})") from None
     if not parts.scheme:
         raise StreamError("an address without a server: give kafka://host/topic or redis://host/stream")
-    if parts.scheme not in ("kafka", "redis", "rediss"):
+    if parts.scheme not in PORTS:
         raise StreamError(f"unknown address {parts.scheme}://: give kafka://host/topic or redis://host/stream")
     path = unquote(parts.path.strip("/"))
     if not parts.netloc.rpartition("@")[2] or not path or parts.fragment:

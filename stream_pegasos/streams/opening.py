@@ -101,7 +101,7 @@ def open_source(
     address = os.fspath(address)
     server = parse_address(address) if "://" in address else None
     if options.format is None:
-        options = replace(options, format="jsonl" if server else format_of(address))
+        options = replace(options, format=format_of(address))
     elif server is not None and server.scheme != "kafka":
         raise StreamError(f"format {options.format!r} does not fit a Redis stream, whose entries have fields")
     asked = Asked(position, options, follow, whole_lines, on_bad, on_event)

@@ -18,6 +18,7 @@ class Format(NamedTuple):
     endings: str = ""  # of the names of files
     has_fields: bool = False  # whether a message may be made of named fields
     has_lines: bool = True  # whether each record is a line
+    has_features: bool = False  # whether a message is a dict of features, if it is not made of fields
     no_label: str = "no label in the field {!r}"
 
 
@@ -27,8 +28,8 @@ TABLE = {
     "tsv": Format(".tsv .tab", has_fields=True, has_lines=False),
     "labelled-text": Format(".txt", no_label="no label and tab before the text"),
     "fasttext": Format(".ft .fasttext", no_label="no __label__ before the text"),
-    "vw": Format(".vw", has_fields=True, no_label="no label"),
-    "svmlight": Format(".svmlight .svm .libsvm", no_label="no label"),
+    "vw": Format(".vw", has_fields=True, has_features=True, no_label="no label"),
+    "svmlight": Format(".svmlight .svm .libsvm", has_features=True, no_label="no label"),
     "parquet": Format(".parquet", has_fields=True, has_lines=False),
     "mail": Format(".eml .mbox .mbx", has_lines=False, no_label="no label in a header {!r}"),
     "text": Format(),

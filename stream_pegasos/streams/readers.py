@@ -263,7 +263,7 @@ def line_parser(options: ReadOptions, encoding: Encoding) -> Parser:
 
 def format_of(name: str) -> str:
     """The format that a file's extension stands for, `.gz` and the like aside; mail for a folder, and jsonl for a pipe
-    without an extension.
+    without an extension and for the address of a server.
 
     Raises
     ------
@@ -278,6 +278,8 @@ def format_of(name: str) -> str:
     ('jsonl', 'jsonl')
 
     """
+    if "://" in name:
+        return "jsonl"
     if os.path.isdir(name):
         return "mail"
     stem, extension = os.path.splitext(name.lower())

@@ -12,10 +12,12 @@ import pytest
 from commands import command as program
 from commands import environment, figures, labels_of, reference_of, stream
 from compressions import COMPRESSIONS
+from fuzz_inputs import STREAMS
 from pyarrow import parquet
 
 from stream_pegasos import AdaptiveClassifier, TextClassifier, TextFeatures, load
 from stream_pegasos.cli import inputs
+from stream_pegasos.streams import FORMATS, read
 
 
 def test_parquet_and_arrays_give_the_same(ok, fails):
@@ -86,6 +88,18 @@ def test_a_csv_in_latin_1_without_header(main, fails, here):
     code, out, err = main("run l.jsonl --no-follow")
     assert (code, out.count("\n")) == (0, 2)
     assert err == "stream-pegasos: 1 line was not UTF-8 and was read as Windows-1252\n"
+
+
+def test_every_format_is_named_where_people_look_and_fuzzed(ok):
+    pages = [
+        ok("evaluate", "--help").replace("\n", " "),
+        read.__doc__,
+        Path(__file__, "../../../examples/guides/live_streams.md").resolve().read_text(),
+    ]
+    for name in FORMATS:
+        assert name in STREAMS
+        for page in pages:
+            assert re.search(rf"(?<![-\w]){name}(?![-\w])", page), name
 
 
 def test_dict_formats(ok):
