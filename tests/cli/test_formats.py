@@ -91,14 +91,9 @@ def test_a_csv_in_latin_1_without_header(main, fails, here):
 
 
 def test_every_format_is_named_where_people_look_and_fuzzed(ok):
-    pages = [
-        ok("evaluate", "--help").replace("\n", " "),
-        read.__doc__,
-        Path(__file__, "../../../examples/guides/live_streams.md").resolve().read_text(),
-    ]
     for name in FORMATS:
         assert name in STREAMS
-        for page in pages:
+        for page in (ok("evaluate", "--help"), read.__doc__):
             assert re.search(rf"(?<![-\w]){name}(?![-\w])", page), name
 
 
