@@ -1,5 +1,5 @@
-"""Kill `stream-pegasos run` and `serve` at random moments, again and again, and see whether the model is none the worse
-for it.
+"""Kill `stream-pegasos run`, `serve` and `imap` at random moments, again and again, and see whether the model is none
+the worse for it.
 
     python tests/kill.py --kills 200
 
@@ -10,6 +10,10 @@ last one reads to the end. Its checkpoint and its answers have to equal, byte fo
 The service is killed a tenth as often, while three clients send it messages by POST /learn, each again until it is
 answered. What was answered has to be there each time, and the final model has to equal one that learned each message
 once, in the order of the service.
+
+The filter of a mailbox is killed as often as the service, while it learns the mails of two folders and moves spam out
+of a third. In the end each mail is there once, all spam is moved and no other mail, and the final model has to equal
+one that learned each mail of the two folders once, in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -33,11 +37,13 @@ from urllib.request import Request, urlopen
 import orjson
 import servers
 
-from stream_pegasos import AdaptiveClassifier, TextClassifier, load
+from stream_pegasos import AdaptiveClassifier, MailFeatures, TextClassifier, load
 from stream_pegasos.streams import synthetic
 
 # A checkpoint is due after each batch, so most kills come while one is being written.
 OPTIONS = ["--no-follow", "--checkpoint-every", "1"]
+SERVERS = {"kafka": "kafka", "redis": "redis", "mailbox": "dovecot"}
+SOURCES = ("file", "kafka", "redis", "service", "mailbox")
 POLL = 0.001  # seconds between two looks at the answers
 
 
@@ -227,18 +233,70 @@ def disturb_service(folder: Path, kills: int, n: int, seed: int) -> bool:
     return same and not n_lost and n_killed == kills
 
 
+def mail(number: int, kind: str) -> bytes:
+    head = f"Message-ID: <{number}@example.org>\nFrom: {kind}@example.org\nSubject: {SUBJECTS[kind]} {number}"
+    return f"{head}\n\nText of {kind}.\n".encode()
+
+
+SUBJECTS = {"spam": "A prize for you", "ham": "Lunch at noon"}
+
+
+def disturb_mailbox(server: Any, folder: Path, kills: int, n: int, seed: int) -> bool:
+    rng, n, begin = random.Random(seed), min(n, 10_000), time.monotonic()
+    alone = TextClassifier(MailFeatures())
+    for number in range(60):
+        for kind in SUBJECTS:
+            alone.learn_one(mail(-1 - number, kind), kind)
+    path = folder / "filter"
+    alone.save(path)
+    for offset, (kind, name) in enumerate((("spam", "Junk"), ("ham", "Archive"))):
+        mails = [mail(2 * i + offset, kind) for i in range(n // 2)]
+        server.deliver("eve", mails, name, seconds=1.6e9 + 0.5 * offset)  # so that they came in turn
+    for i in range(n):
+        alone.learn_one(mail(i, ("spam", "ham")[i % 2]), ("spam", "ham")[i % 2])
+    new = [mail(n + i, ("spam", "ham")[i % 3 > 0]) for i in range(n // 10)]
+    (folder / "password").write_text("secret-eve\n")
+    options = ["--host", "127.0.0.1", "--port", str(server.port), "--user", "eve", "--model", str(path)]
+    options += ["--password-file", str(folder / "password"), "--ca-file", str(server.folder / "cert.pem")]
+    command = [sys.executable, "-m", "stream_pegasos", "imap", *options, "--junk", "Caught"]
+    subprocess.run([*command, "--once"], check=True, stdout=subprocess.DEVNULL)  # mails that come from now on are new
+    command += ["--spam", "Junk", "--ham", "Archive"]
+    n_killed = 0
+    while n_killed < kills:
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        server.deliver("eve", new[n_killed * len(new) // kills : (n_killed + 1) * len(new) // kills])
+        time.sleep(rng.uniform(0.3, 3.0))
+        process.kill()
+        process.communicate()
+        n_killed += 1
+    subprocess.run([*command, "--once"], check=True, stdout=subprocess.DEVNULL)
+    left, caught = server.mails("eve"), server.mails("eve", "Caught")
+    once = sorted([*left, *caught]) == sorted(new) and all(b"Lunch" in each for each in left)
+    once &= all(b"A prize" in each for each in caught)
+    load(path).save(folder / "found")
+    alone.save(folder / "wanted")
+    same = (folder / "found").read_bytes() == (folder / "wanted").read_bytes()
+    print(
+        f"mailbox: killed {n_killed} times in {time.monotonic() - begin:.0f} s; {len(caught)} mails were moved, "
+        f"{'each once' if once else 'NOT EACH ONCE'}; the final model "
+        f"{f'has learned each of {n:,} mails once' if same else 'DIFFERS'}",
+        flush=True,
+    )
+    return same and once
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200, help="for each source")
     parser.add_argument("--messages", type=int, default=200_000)
-    parser.add_argument("--source", choices=["file", "kafka", "redis", "service"], action="append")
+    parser.add_argument("--source", choices=SOURCES, action="append")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     fill: dict[str, Callable[[int, int], str]] = {"kafka": fill_kafka, "redis": fill_redis}
     fine = True
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        for source in options.source or ("file", "kafka", "redis", "service"):
+        for source in options.source or SOURCES:
             if source == "service":
                 fine &= disturb_service(folder, -(-options.kills // 10), options.messages, options.seed)
                 continue
@@ -248,9 +306,12 @@ def main() -> None:
                 place = folder / source
                 place.mkdir()
                 try:
-                    server = stack.enter_context(getattr(servers, source)(place))
+                    server = stack.enter_context(getattr(servers, SERVERS[source])(place))
                 except servers.Missing as missing:
                     print(f"{source}: skipped, {missing}")
+                    continue
+                if source == "mailbox":
+                    fine &= disturb_mailbox(server, folder, -(-options.kills // 10), options.messages, options.seed)
                     continue
                 address = fill[source](server.port, options.messages)
             fine &= disturb(source, address, folder, options.kills, options.messages, options.seed)
