@@ -158,6 +158,35 @@ SP_INLINE uint32_t sp_join(sp_scanner *s, const uint8_t *token, uint32_t n) {
     return begin;
 }
 
+/* The words and pairs from token *i on, as many as may be hashed at once; whether a batch of them is full. */
+SP_INLINE int sp_walk_pairs(sp_scanner *s, ptrdiff_t *i, uint32_t first_of_runs) {
+    const sp_edges *edges = &s->edges;
+    uint32_t *out = s->hashes + s->n_waiting;
+    const size_t room = (size_t)(SP_BATCH - s->n_waiting) / 3, left = (size_t)(edges->n_ends - *i);
+    const size_t most = left < room ? left : room;
+    const ptrdiff_t done = (ptrdiff_t)sp_hash_pairs(
+        s->buffer, edges->starts + *i, edges->ends + *i, most, (uint32_t)s->prefix_length, first_of_runs, s->newest, &out);
+    s->n_waiting = out - s->hashes;
+    for (ptrdiff_t j = *i; s->vectors && j < *i + done; j++)
+        sp_meet_word(s->vectors, s->buffer + edges->starts[j], edges->ends[j] - edges->starts[j]);
+    s->n_tokens += done, s->n_in_line += done, *i += done;
+    if (done) s->ends_in_run = 0;
+    if (s->n_waiting > SP_BATCH - 3) sp_count(s);
+    return done == (ptrdiff_t)most;
+}
+
+/* The n-grams of `least` words and more that end with the token of this hash, or with the range of it that ends there. */
+SP_INLINE void sp_emit_ngrams(sp_scanner *s, uint64_t h, ptrdiff_t least, uint32_t end, int by_words) {
+    const ptrdiff_t most = s->max_n < s->n_in_line ? s->max_n : s->n_in_line;
+    uint64_t *newest = s->newest;
+    ptrdiff_t size;
+    for (size = most; size > 1; size--) newest[size - 1] = by_words ? newest[size - 2] * SP_OF_NEXT + h : newest[size - 2];
+    newest[0] = h;
+    for (size = least; size <= most; size++)
+        if (by_words) sp_emit(s, newest[size - 1]);
+        else sp_emit_range(s, (uint32_t)newest[size - 1], end);
+}
+
 /* The n-grams that end with the tokens found; by_words as the scanner has it, but known as this is compiled. */
 SP_INLINE void sp_walk_by(sp_scanner *s, int at_end, int two_characters, int ascii, int by_words) {
     const sp_edges *edges = &s->edges;
@@ -165,30 +194,16 @@ SP_INLINE void sp_walk_by(sp_scanner *s, int at_end, int two_characters, int asc
     const int filtered = two_characters || s->stop_words, may_be_runs = by_words && s->any_language && !ascii;
     const int joins = !by_words && s->joins;
     const int usual = by_words && s->min_n == 1 && max_n == 2 && s->prefix_length <= 8 && !filtered;
-    uint64_t *newest = s->newest;
-    ptrdiff_t i = s->boundaries && s->n_tokens == 0 ? -1 : 0, size, most;
+    ptrdiff_t i = s->boundaries && s->n_tokens == 0 ? -1 : 0;
     if (s->n_tokens == 0) s->ends_in_run = 0;
     for (; i < last; i++) {
         const uint8_t *token;
         uint32_t n, prefix = 0;
         ptrdiff_t least = s->min_n;
         uint64_t h;
-        if (usual && 0 <= i && i < n_ends && s->n_in_line > 0) {
-            uint32_t *out = s->hashes + s->n_waiting;
-            const size_t room = (size_t)(SP_BATCH - s->n_waiting) / 3, left = (size_t)(n_ends - i);
-            const ptrdiff_t done = (ptrdiff_t)sp_hash_pairs(
-                s->buffer, edges->starts + i, edges->ends + i, left < room ? left : room, (uint32_t)s->prefix_length,
-                may_be_runs ? SP_FIRST_OF_RUNS : 256, newest, &out);
-            s->n_waiting = out - s->hashes;
-            for (ptrdiff_t j = i; s->vectors && j < i + done; j++)
-                sp_meet_word(s->vectors, s->buffer + edges->starts[j], edges->ends[j] - edges->starts[j]);
-            s->n_tokens += done, s->n_in_line += done, i += done;
-            if (done) s->ends_in_run = 0;
-            if (s->n_waiting > SP_BATCH - 3) sp_count(s);
-            if (done == (ptrdiff_t)(left < room ? left : room)) {
-                i--;
-                continue;
-            }
+        if (usual && 0 <= i && i < n_ends && s->n_in_line > 0 && sp_walk_pairs(s, &i, may_be_runs ? SP_FIRST_OF_RUNS : 256)) {
+            i--;
+            continue;
         }
         if (i < 0) {
             token = SP_BEGIN, n = 3, least = max_n + 1;
@@ -219,12 +234,7 @@ SP_INLINE void sp_walk_by(sp_scanner *s, int at_end, int two_characters, int asc
         }
         if (s->vectors && 0 <= i && i < n_ends && !s->ends_in_run) sp_meet_word(s->vectors, token, n);
         s->n_in_line++;
-        most = max_n < s->n_in_line ? max_n : s->n_in_line;
-        for (size = most; size > 1; size--) newest[size - 1] = by_words ? newest[size - 2] * SP_OF_NEXT + h : newest[size - 2];
-        newest[0] = h;
-        for (size = least; size <= most; size++)
-            if (by_words) sp_emit(s, newest[size - 1]);
-            else sp_emit_range(s, (uint32_t)newest[size - 1], joins ? s->joined_length - 1 : edges->ends[i]);
+        sp_emit_ngrams(s, h, least, by_words ? 0 : joins ? s->joined_length - 1 : edges->ends[i], by_words);
         /* A prefix stands behind a space, to tell it from a word. */
         if (0 < prefix && prefix < n) {
             if (by_words) sp_emit(s, sp_after_space(token, prefix));
@@ -475,6 +485,29 @@ SP_INLINE ptrdiff_t sp_write_han(sp_scanner *s, const sp_text *text, ptrdiff_t i
 
 SP_INLINE int sp_is_of_word(int kind) { return kind == SP_WORD || kind == SP_SYLLABLE || kind == SP_CHARACTER; }
 
+/* The bits of a character and how many of its first bytes have none: a mark that begins anew has a gap before it. `before`
+   is the kind of the character before, then of this one. */
+SP_INLINE uint64_t *sp_bits_of(sp_classes *classes, uint32_t c, int kind, int *before, int *joins, ptrdiff_t *gap) {
+    uint64_t *bits;
+    *gap = 0;
+    if ((kind == SP_EXTEND || kind == SP_STACKER) && *before != SP_SPACE) {
+        bits = *before == SP_MARK || *before == SP_REGIONAL ? classes->rest : classes->word;
+        if (*before == SP_REGIONAL) *before = SP_MARK;
+        return bits;
+    }
+    if (sp_is_of_word(kind)) {
+        bits = classes->word;
+    } else if (kind == SP_SPACE) {
+        bits = classes->space;
+    } else {
+        bits = classes->rest;
+        *gap = !((*joins && kind == SP_MARK && c >= 0x80) || (kind == SP_REGIONAL && *before == SP_REGIONAL));
+    }
+    *before = kind == SP_EXTEND || kind == SP_STACKER || (kind == SP_REGIONAL && !*gap) ? SP_MARK : kind;
+    *joins = 0;
+    return bits;
+}
+
 /* Words and marks; and, in any language, runs, as `tokens_of` finds them: a space more is written where one begins or ends. */
 SP_INLINE void sp_scan_unicode_by(sp_scanner *s, const sp_text *text, int any_language) {
 #define CLASS_OF(c) (any_language ? sp_class_of(c) : sp_plain_class_of(c))
@@ -486,8 +519,8 @@ SP_INLINE void sp_scan_unicode_by(sp_scanner *s, const sp_text *text, int any_la
         while (i < text->length && out - s->buffer - begin < SP_SEGMENT) {
             const uint32_t c = PyUnicode_READ(text->kind, text->data, i);
             const int kind = CLASS_OF(c);
-            uint64_t *bits = NULL;
-            ptrdiff_t n = out - s->buffer - begin, first = 0;
+            ptrdiff_t n = out - s->buffer - begin, gap;
+            uint64_t *bits;
             uint8_t *end;
             /* A word, and a space of no width, ends a run. */
             if (sp_is_of_word(kind) ? kind != before && sp_is_of_word(before) : kind == SP_BREAK && before == SP_CHARACTER) {
@@ -517,22 +550,8 @@ SP_INLINE void sp_scan_unicode_by(sp_scanner *s, const sp_text *text, int any_la
                 continue;
             }
             end = sp_put_utf8(out, kind == SP_SPACE ? c : sp_folded(c, text->fold));
-            if ((kind == SP_EXTEND || kind == SP_STACKER) && before != SP_SPACE) {
-                bits = before == SP_MARK || before == SP_REGIONAL ? classes->rest : classes->word;
-                if (before == SP_REGIONAL) before = SP_MARK;
-            } else {
-                if (sp_is_of_word(kind)) {
-                    bits = classes->word;
-                } else if (kind == SP_SPACE) {
-                    bits = classes->space;
-                } else {
-                    bits = classes->rest;
-                    first = !((joins && kind == SP_MARK && c >= 0x80) || (kind == SP_REGIONAL && before == SP_REGIONAL));
-                }
-                before = kind == SP_EXTEND || kind == SP_STACKER || (kind == SP_REGIONAL && !first) ? SP_MARK : kind;
-                joins = 0;
-            }
-            if (end - out > first) sp_add_bits(bits, n + first, ~0ULL, end - out - first);
+            bits = sp_bits_of(classes, c, kind, &before, &joins, &gap);
+            if (end - out > gap) sp_add_bits(bits, n + gap, ~0ULL, end - out - gap);
             out = end;
         }
         begin = sp_find_tokens(s, begin, out - s->buffer, i == text->length);
