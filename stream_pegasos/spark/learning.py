@@ -93,7 +93,7 @@ def learn(
         arbitrary order that is always the same.
     round_size
         How many messages several parts together learn before they are merged, at least 1. Small rounds are more
-        accurate, large ones faster: each round sends the model to all workers, and the changes back. A single part
+        accurate, large ones faster: each round sends the model to all workers, and one of each part back. A single part
         learns all messages in one round.
     passes
         How often all messages are learned, at least 1.

@@ -352,6 +352,23 @@ def test_it_goes_on_after_one_label_only(tmp_path):
     assert view(restored)["classes"] == view(monitor)["classes"]
 
 
+def test_a_curve_of_another_version_has_other_metrics():
+    monitor = follow(Monitor(TextClassifier()), STREAM[:30])
+    state = json.loads(json.dumps(monitor.get_state()))
+    columns = state["curve"]
+    of_0_2 = ("n", "accuracy", "macro_f1", "roc_auc", "window_accuracy", "window_roc_auc")
+    for curve, lacking in (
+        ([list(row) for row in zip(*(columns[name] for name in of_0_2), strict=True)], set()),  # without names
+        ({**columns, "informedness": [0.5] * 3}, set()),
+        ({name: columns[name] for name in ("roc_auc", "n", "accuracy")}, set(of_0_2) - {"roc_auc", "n", "accuracy"}),
+    ):
+        restored = Monitor(monitor.model)
+        restored.set_state({**state, "curve": curve})
+        expected = {name: [None] * 3 if name in lacking else columns[name] for name in columns}
+        assert restored.get_state()["curve"] == expected
+        assert follow(restored, STREAM[30:50]).view()["curve"]["n"] == [10, 20, 30, 40, 50]
+
+
 def test_no_message_is_in_the_state():
     monitor = follow(Monitor(TextClassifier()), [("first second third", "ham"), ("fourth fifth sixth", "spam")])
     state = json.dumps(monitor.get_state())
