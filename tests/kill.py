@@ -256,8 +256,9 @@ def disturb_mailbox(server: Any, folder: Path, kills: int, n: int, seed: int) ->
         alone.learn_one(mail(i, ("spam", "ham")[i % 2]), ("spam", "ham")[i % 2])
     new = [mail(n + i, ("spam", "ham")[i % 3 > 0]) for i in range(n // 10)]
     (folder / "password").write_text("secret-eve\n")
-    options = ["--host", "127.0.0.1", "--port", str(server.port), "--user", "eve", "--model", str(path)]
-    options += ["--password-file", str(folder / "password"), "--ca-file", str(server.folder / "cert.pem")]
+    options = ["--host", f"127.0.0.1:{server.port}", "--user", "eve", "--model", str(path)]
+    options += ["--password-file", str(folder / "password")]
+    os.environ["SSL_CERT_FILE"] = str(server.folder / "cert.pem")
     command = [sys.executable, "-m", "stream_pegasos", "imap", *options, "--junk", "Caught"]
     subprocess.run([*command, "--once"], check=True, stdout=subprocess.DEVNULL)  # mails that come from now on are new
     command += ["--spam", "Junk", "--ham", "Archive"]

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -34,9 +35,11 @@ VARIABLE = "STREAM_PEGASOS_PASSWORD"
 class ServerOptions:
     """Which server, and how to log in."""
 
-    host: str | None = service_field("--host NAME", "The server.", required=True, brief=True)
-    port: int | None = service_field(
-        "--port N", "Its port.", type=number(int, 1, 65535), shown="993, or 143 without TLS from the start"
+    host: str | None = service_field(
+        "--host NAME[:PORT]",
+        "The server, and its port if that is not 993, or 143 without TLS from the start.",
+        brief="The server.",
+        required=True,
     )
     user: str | None = service_field("--user NAME", "The name to log in with.", required=True, brief=True)
     password_file: Path | None = service_field(
@@ -54,9 +57,6 @@ class ServerOptions:
         type=click.Choice(["always", "starttls", "never"]),
         default="always",
     )
-    ca_file: Path | None = service_field(
-        "--ca-file FILE", "The certificates to trust, as PEM.", shown="those of the system"
-    )
     timeout: float = service_field(
         "--timeout SECONDS",
         "Reconnect if the server is silent for this long.",
@@ -68,20 +68,26 @@ class ServerOptions:
         from stream_pegasos.mail.imap_connection import Account
 
         assert self.host is not None and self.user is not None
+        host, port = self._address()
         is_plain = self.tls == "never"
-        if is_plain and self.ca_file:
-            raise click.BadParameter("there are no certificates without TLS", param_hint="--ca-file")
-        if is_plain and not is_loopback(self.host):
+        if is_plain and not is_loopback(host):
             raise click.BadParameter(
                 "the password could be read on the way; never is only for 127.0.0.1", param_hint="--tls"
             )
-        try:
-            context = None if is_plain else ssl.create_default_context(cafile=self.ca_file)
-        except OSError as error:  # also where it is no certificate
-            raise Failure(f"cannot read the certificates of {self.ca_file}: {error.strerror or error}") from None
-        port = self.port or (993 if self.tls == "always" else 143)
+        context = None if is_plain else ssl.create_default_context()
+        port = port or (993 if self.tls == "always" else 143)
         starttls = self.tls == "starttls"
-        return Account(self.host, port, self.user, self._secret(), context, starttls, self.oauth2, self.timeout)
+        return Account(host, port, self.user, self._secret(), context, starttls, self.oauth2, self.timeout)
+
+    def _address(self) -> tuple[str, int]:
+        """The name of the server, and its port, 0 where that is not given."""
+        found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^\[\]:\s]+))(?::(\d{1,5}))?", str(self.host))
+        if found is None or not 0 < int(found[3] or 993) < 1 << 16:
+            raise click.BadParameter(
+                f"{self.host!r} is no server, as mail.example.org, mail.example.org:993 or [::1]:993",
+                param_hint="--host",
+            )
+        return found[1] or found[2], int(found[3] or 0)
 
     def _secret(self) -> Callable[[], str]:
         """A function that returns the password, which is never kept, printed or seen on a command line."""
@@ -202,12 +208,6 @@ class ImapOptions:
     moved: bool = mail_field(
         "--moved", "Go on although the mailbox now has another name, or is on another server.", default=False
     )
-    poll: float = mail_field(
-        "--poll SECONDS",
-        "How often to check folders for which the server sends no news.",
-        type=number(float, 0.1, 1500),
-        default=60.0,
-    )
     verbose: bool = mail_field(
         "--verbose", "Print a line for each mail that is moved or learned, also into a pipe.", default=False
     )
@@ -246,7 +246,7 @@ def imap(given: ImapOptions) -> None:
 
     verdicts, account = given.verdict.verdicts(), given.server.account()
     given.folders.training_folders()
-    check_outputs(checkpoint=given.path, inputs=[given.server.password_file, given.server.ca_file])
+    check_outputs(checkpoint=given.path, inputs=[given.server.password_file])
     chatty = given.verbose or given.folders.dry_run or (sys.stdout is not None and sys.stdout.isatty())
     limit = DecisionOptions(
         None, given.max_false_positive_rate, None if given.max_false_positive_rate is None else SPAM
@@ -256,7 +256,7 @@ def imap(given: ImapOptions) -> None:
     with Interrupt() as interrupt:
         try:
             with closing(run.ledger), suppress(KeyboardInterrupt):
-                run.watch(account, given.once, given.moved, given.poll, interrupt)
+                run.watch(account, given.once, given.moved, interrupt)
         except (ConnectionFailedError, RefusedError) as error:
             raise Failure(f"{account.host}: {error}") from None
     print_lines(run.summary())
@@ -279,7 +279,7 @@ class _Run:
         set_decision(self.ledger.model, path, decision)
         self.filter: Any = None
 
-    def watch(self, account: "Account", once: bool, moved: bool, poll: float, interrupt: Interrupt) -> None:
+    def watch(self, account: "Account", once: bool, moved: bool, interrupt: Interrupt) -> None:
         from stream_pegasos.mail.imap_watch import watch
 
         owner = self.ledger.memory.owner
@@ -291,7 +291,7 @@ class _Run:
         def begin(box: "Connection") -> None:
             self.begin(box, account.name)
 
-        watch(account, begin, lambda box: int(self.filter.look(box)), once=once, poll=poll, wait=interrupt.wait)
+        watch(account, begin, lambda box: int(self.filter.look(box)), once=once, wait=interrupt.wait)
 
     def begin(self, box: "Connection", owner: str) -> None:
         from stream_pegasos.mail.imap import MailboxFilter

@@ -68,20 +68,22 @@ class Input:
         may_be_text = stream.address == "-" and options.format is None and unlabelled and takes_lines(model)
         reads_features = stream.format == "vw" and not takes_text(model)
         # Each option of the command is the one of this name here.
-        given = vars(options) | {
-            "text_field": None if reads_features else stream.text_fields_for(model)[0],
-            "label_field": options.label_field or field_names.get("label_field", "label"),
-            "labels": LabelFormat(stream.separator, self.several, self._meant),
-            "delimiter": stream.delimiter,
-            "columns": stream.columns,
-            "fields": self.fields,
-            "unlabelled": unlabelled,
-            "unreadable": unreadable,
-            "on_windows_1252": self._count_windows_1252,
-            "on_unread_field": self._report_unread_field if self.strict else None,
-            "on_lines_of_text": self._report_lines_of_text if may_be_text else None,
-            "on_blank_line": self._count_blank,
-        }
+        given = (
+            vars(options)
+            | stream.written
+            | {
+                "text_field": None if reads_features else stream.text_fields_for(model)[0],
+                "label_field": options.label_field or field_names.get("label_field", "label"),
+                "labels": LabelFormat(stream.separator, self.several, self._meant),
+                "fields": self.fields,
+                "unlabelled": unlabelled,
+                "unreadable": unreadable,
+                "on_windows_1252": self._count_windows_1252,
+                "on_unread_field": self._report_unread_field if self.strict else None,
+                "on_lines_of_text": self._report_lines_of_text if may_be_text else None,
+                "on_blank_line": self._count_blank,
+            }
+        )
         names = {each.name for each in fields(ReadOptions)}
         self._options = ReadOptions(**{name: value for name, value in given.items() if name in names})
 
@@ -244,7 +246,7 @@ class Input:
 
     def nothing(self, done: str) -> Failure:
         """The failure of a command that found no message to work on."""
-        options = "--format, --encoding, --text-field and --label-field"
+        options = "--format, --read, --text-field and --label-field"
         options = "--label-field, --spam and --ham" if self.stream.is_mail else options
         hint = f"; see {options}" if self.n_bad and not self.n_good else ""
         return Failure(f"no message of {self.name} was {done}{hint}")

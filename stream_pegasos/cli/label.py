@@ -22,7 +22,7 @@ from stream_pegasos.cli.stream import Stream
 @dataclass(frozen=True)
 class LabelOptions:
     file: str = argument("FILE", "The messages; - for standard input.")
-    stream: options.StreamOptions = bundled(without=("label_separator", "limit", "strict"))
+    stream: options.StreamOptions = bundled(without=("label_field", "label_separator", "limit", "strict"))
     load: Path | None = options.load_field()
     vectors: str | None = options.vectors_field()
     descriptions: DescriptionOptions = bundled()
@@ -33,7 +33,7 @@ class LabelOptions:
         shown="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
     )
     save: Path | None = options.save_field()
-    hosting: HostingOptions = bundled()
+    hosting: HostingOptions = bundled(without=("allowed_host", "take_back_seconds"))
 
 
 @command(LabelOptions)

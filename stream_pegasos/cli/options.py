@@ -47,18 +47,12 @@ class StreamOptions:
     id_field: str = stream_field(
         "--id-field NAME", "The field with the id of a message, named in the same way; answers have it.", default="id"
     )
-    delimiter: str | None = stream_field(
-        "--delimiter CHAR", r"The separator of fields in csv and tsv, such as ; or \t.", shown=", or tab"
-    )
-    columns: str | None = stream_field(
-        "--columns A,B,…",
-        "Names of the columns if csv or tsv has no header, such as text,label; _ skips a column.",
-        shown="the header",
-    )
-    encoding: str = stream_field(
-        "--encoding NAME",
-        "The encoding of the text, such as latin-1 or gb18030; a byte order mark shows utf-16.",
-        default="utf-8",
+    read: tuple[str, ...] = stream_field(
+        "--read NAME=VALUE",
+        "How the file is written, as encoding=latin-1; in csv and tsv delimiter=';' (or '\\t') and, without a header, "
+        "columns=text,label, in which _ skips a column. May be given several times.",
+        default=(),
+        shown="encoding=utf-8, a comma or tab, the header",
     )
     labels: str | None = stream_field(
         "--labels A,B,…",

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import click
-
 from stream_pegasos.cli import options
 from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, note
@@ -18,7 +16,7 @@ from stream_pegasos.cli.stream import listed_labels
 
 @dataclass(frozen=True)
 class ServeOptions:
-    begin: Path | None = argument("MODEL", "A saved model to continue with, as by --load.", default=None)
+    begin: Path | None = argument("MODEL", "A saved model to continue with.", default=None)
     kept: options.CheckpointOptions = bundled()
     sync: bool = options.result_field(
         "--sync",
@@ -26,7 +24,6 @@ class ServeOptions:
         "answers survive only a killed process.",
         default=False,
     )
-    load: Path | None = options.load_field()
     hosting: HostingOptions = bundled()
     queue: int = options.service_field(
         "--queue N",
@@ -79,28 +76,25 @@ def serve(given: ServeOptions) -> None:
     from stream_pegasos.operation.active_learning import ActiveLearning
     from stream_pegasos.operation.live_learner import LiveLearner
 
-    if given.begin is not None and given.load is not None:
-        raise click.BadParameter(f"{given.begin} is the model to continue with", param_hint="--load")
-    load = given.begin or given.load
     check_outputs(checkpoint=given.kept.path, inputs=[given.hosting.token_file])
     token = given.hosting.token()
     listed = listed_labels(given.labels)
     hosts = given.hosting.hosts(token)
-    with resuming(given.kept, load, given.vectors, None, is_mail=given.spamd.spamd is not None) as (
+    with resuming(given.kept, given.begin, given.vectors, None, is_mail=given.spamd.spamd is not None) as (
         checkpoints,
         learner,
         progress,
     ):
-        check_takes_text(learner, load or given.kept.path)
+        check_takes_text(learner, given.begin or given.kept.path)
         if progress and "sources" in progress:
             raise Failure(
-                f"{given.kept.path} belongs to {progress['sources'][0]}, which run reads; --load takes only the model"
+                f"{given.kept.path} belongs to {progress['sources'][0]}, which run reads; MODEL takes only the model"
             )
         check_mails(given.spamd, given.verdicts, learner)
         active_learning = ActiveLearning(given.queue, given.hosting.take_back_seconds)
         make = partial(LiveLearner, sync=given.sync, labels=labels_for(learner, listed))
         new = "a new model of mails (--spamd)" if given.spamd.spamd else "a new model"
-        begun_with = f"the model {load.resolve()}" if load else new
+        begun_with = f"the model {given.begin.resolve()}" if given.begin else new
         try:
             service = make(
                 learner, checkpoints, progress, token=token, active_learning=active_learning, begun_with=begun_with

@@ -38,8 +38,7 @@ class Stream:
             raise click.BadParameter("text and label are the same field", param_hint="--text-field")
         self.separator = _separator(options.label_separator)
         self.listed = listed_labels(options.labels)
-        self.columns = None if options.columns is None else [name.strip() for name in options.columns.split(",")]
-        self.delimiter = "\t" if options.delimiter == r"\t" else options.delimiter
+        self.written = _written(options.read)
         if self.mails:
             self._check_mails()
             self.name, self.format = ", ".join(path for paths in self.mails.values() for path in paths), "mail"
@@ -94,6 +93,21 @@ def labelled_stream(file: str | None, mails: MailOptions, options: StreamOptions
     if stream.format == "text":
         raise Failure(f"{stream.name} is lines of text, which have no labels to learn; they are for predict and run")
     return stream
+
+
+def _written(read: tuple[str, ...]) -> dict[str, Any]:
+    """How a file is written, by the names of `ReadOptions`."""
+    given: dict[str, Any] = {}
+    for each in read:
+        name, equals, value = each.partition("=")
+        if name not in ("encoding", "delimiter", "columns") or not equals:
+            raise click.BadParameter(f"{each!r} is no encoding=…, delimiter=… or columns=…", param_hint="--read")
+        given[name] = value
+    if given.get("delimiter") == r"\t":
+        given["delimiter"] = "\t"
+    if "columns" in given:
+        given["columns"] = [name.strip() for name in given["columns"].split(",")]
+    return given
 
 
 def _separator(text: str | None) -> str | None:

@@ -121,5 +121,5 @@ def _column(field: str, header: list[str], options: ReadOptions) -> int:
         return header.index(field)
     of = "header" if options.columns is None else "list of columns"
     there = f"the {of} {'has twice the' if field in header else 'has no'} field {field!r}"
-    see = "--text-field, --label-field, --delimiter; --columns where there is no header"
+    see = "--text-field, --label-field, --read delimiter=…; --read columns=… where there is no header"
     raise StreamError(f"{there}; its fields: {', '.join(map(one_line, header))} (see {see})")

@@ -165,7 +165,7 @@ LINE = '{"text": "a", "label": "x"}'
 def test_what_is_there_stays_and_labels_are_appended(label, here, before):
     path = here / "mail.labels.jsonl"
     path.write_bytes(before.encode())
-    run = label("mail.txt", "--take-back-seconds", 0)
+    run = label("mail.txt")
     assert run.asked()["n_given"] == before.count(LINE)
     (text,) = run.give(1)
     run.end()

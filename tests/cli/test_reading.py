@@ -407,7 +407,9 @@ def test_the_command(row, main, here):
     (here / "mail.log").write_bytes(row.data)
     options = {name: value for name, value in options.items() if name not in ("labels", "fields")}
     words = [
-        f"--{name.replace('_', '-')}={value if isinstance(value, str) else ','.join(value)}"
+        f"--read={name}={value if isinstance(value, str) else ','.join(value)}"
+        if name in ("encoding", "delimiter", "columns")
+        else f"--{name.replace('_', '-')}={value}"
         for name, value in options.items()
     ]
     code, out, err = main(f"predict m mail.log --format {row.format} --output-format jsonl", *words)

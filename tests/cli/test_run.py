@@ -135,7 +135,7 @@ def test_a_checkpoint_belongs_to_its_source(here, ok, fails, monkeypatch):
 def test_serve_and_run_keep_checkpoints_apart(here, ok, fails):
     pytest.importorskip("msgspec", reason="the extra 'service' is not installed")
     ok(CHECKPOINT)
-    message = f"m belongs to {here / 'mail.jsonl'}, which run reads; --load takes only the model"
+    message = f"m belongs to {here / 'mail.jsonl'}, which run reads; MODEL takes only the model"
     assert message in fails("serve --port 0 --checkpoint m")
     TextClassifier().snapshot({"monitor": {}}).write(here / "web")
     assert "web is a checkpoint of serve; --load takes only the model" in fails("run mail.jsonl --checkpoint web")

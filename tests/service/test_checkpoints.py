@@ -256,7 +256,7 @@ def test_a_journal_that_fails_is_told(tmp_path, monkeypatch, sync, owner, name):
 def test_without_a_checkpoint_the_model_is_asked_for_with_which_it_began(serve, tmp_path):
     model, path = tmp_path / "fields.st", tmp_path / "model"
     TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body")).save(model)
-    served = serve("--load", model, "--checkpoint", path, "--checkpoint-every", "1000s")
+    served = serve(model, "--checkpoint", path, "--checkpoint-every", "1000s")
     learn(served.client, {"subject": "lunch", "label": "ham"})
     served.end(signal.SIGKILL)
     other = shutil.copy(model, tmp_path / "other.st")

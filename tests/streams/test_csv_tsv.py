@@ -22,7 +22,7 @@ def test_csv_and_tsv_read_what_the_csv_module_writes(rows):
 
 
 def test_csv_unknown_field():
-    see = r" \(see --text-field, --label-field, --delimiter; --columns where there is no header\)$"
+    see = r" \(see --text-field, --label-field, --read delimiter=…; --read columns=… where there is no header\)$"
     for header in "a, label", "text;label":
         with pytest.raises(StreamError, match=f"^the header has no field 'text'; its fields: {header}{see}"):
             examples(header.encode() + b"\n", "csv")
