@@ -9,6 +9,7 @@ it was in the base.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,8 +76,8 @@ class Entries:
 
     def __init__(self, states: Sequence[State], half_life: float, places: Sequence[Places], n: int) -> None:
         self._states, self._places, self._n = states, places, n
-        self.n_learned = np.array([[state["n_iterations"] - states[0]["n_iterations"]] for state in states[1:]])
-        halvings = self.n_learned / half_life if half_life else np.zeros(self.n_learned.shape)
+        self.n_learned = np.array([state["n_iterations"] - states[0]["n_iterations"] for state in states[1:]])
+        halvings = self.n_learned / half_life if half_life else np.zeros(len(self.n_learned))
         self.kept = 2.0**-halvings  # of the evidence of the base, in each part
         self._mixed = mean_kept(halvings.sum(keepdims=True)) / mean_kept(halvings)
 
@@ -88,38 +89,44 @@ class Entries:
         made: State = {name: total for name, (total, _) in of_all.items()}
         for name in RESTING.keys() & names:
             counts = [of for of in RESTING[name] if of in of_all]
-            added = sum((of_all[of][1] for of in counts[1:]), of_all[counts[0]][1] if counts else self.n_learned)
-            made[name] = self._moved(name, added)
+            added = [sum(of_part) for of_part in zip(*(of_all[of][1] for of in counts), strict=True)]
+            made[name] = self._moved(name, added or list(self.n_learned))
             if smoothing and len(counts) == 2:
                 positives, negatives = (made[of] + smoothing for of in counts)
-                in_several = np.count_nonzero(added, axis=0) > 1
+                in_several = self._sum([each > 0.0 for each in added]) > 1.0
                 made[name] = np.where(in_several, np.log(positives / negatives), made[name])
         return {name: value if np.ndim(self._states[0][name]) else value.item() for name, value in made.items()}
 
-    def _evidence(self, name: str) -> tuple[Floats, Floats]:
+    def _evidence(self, name: str) -> tuple[Floats, list[Floats]]:
         """The evidence of all, and what each part added."""
-        before, after = self._rows(name, unit="evidence")
-        aged = before * self.kept
-        added = np.where(after > aged * (1.0 + ROUNDING), after - aged, 0.0) * self._mixed
-        return before * self.kept.prod() + added.sum(axis=0), added
+        before, added = self._before(name) / self._states[0]["evidence"], []
+        for part, at, kept, mixed in zip(self._states[1:], self._places[1:], self.kept, self._mixed, strict=True):
+            now, aged = part[name] / part["evidence"], before[at] * kept
+            added.append(np.where(now > aged * (1.0 + ROUNDING), now - aged, 0.0) * mixed)
+        return before * self.kept.prod() + self._sum(added), added
 
-    def _moved(self, name: str, added: Floats) -> Floats:
+    def _moved(self, name: str, added: Sequence[Any]) -> Floats:
         """What rests on evidence, given what each part added to it."""
-        n = added.sum(axis=0)
-        shares = added / np.where(n > 0.0, n, 1.0)
+        before, n = self._before(name), self._sum(added)
+        changes = [part[name] - before[at] for part, at in zip(self._states[1:], self._places[1:], strict=True)]
+        n = np.where(n > 0.0, n, np.inf)
         if name in WEIGHTS:
-            shares = (shares * shares).sum(axis=0) ** SHARED  # k^−0.85
-        before, after = self._rows(name)
-        moved: Floats = before + np.nansum(shares * (after - before), axis=0)
+            alone = self._sum([(each / n[at]) ** 2 for each, at in zip(added, self._places[1:], strict=True)])  # 1/k
+            moved = before + self._sum(changes) * alone**SHARED
+        else:
+            moved = before + self._sum([of * change for of, change in zip(added, changes, strict=True)]) / n
         return moved.clip(-LARGEST_SINGLE, LARGEST_SINGLE)
 
-    def _rows(self, name: str, unit: str | None = None) -> tuple[Floats, Floats]:
-        """A row of the base and one of each part, NaN where the part lacks an entry."""
-        rows = np.full((len(self._states), self._n), np.nan)
-        rows[0] = 0.0
-        for row, at, state in zip(rows, self._places, self._states, strict=True):
-            row[at] = state[name] if unit is None else state[name] / state[unit]
-        return rows[0], rows[1:]
+    def _before(self, name: str) -> Floats:
+        before = np.zeros(self._n)
+        before[self._places[0]] = self._states[0][name]
+        return before
+
+    def _sum(self, of_parts: Sequence[Any]) -> Floats:
+        total = np.zeros(self._n)
+        for at, each in zip(self._places[1:], of_parts, strict=True):
+            total[at] += each
+        return total
 
 
 def mean_kept(halvings: Floats) -> Floats:
@@ -155,7 +162,7 @@ def merged_adaptive(
     features, single = entries(places, len(keys)), entries([np.zeros(1, np.int64)] * len(states), 1)
     n_learned = single.n_learned
     made = {"keys": keys, "evidence": 1.0, "n_iterations": states[0]["n_iterations"] + int(n_learned.sum())}
-    made |= merged_calibration(states, n_learned[:, 0])
+    made |= merged_calibration(states, n_learned)
     made |= merged_dense(states, reduction, numbers, n_classes, single.kept)
     if reduction == "two":
         for total, counts in zip(COUNTS[:2], COUNTS[2:], strict=True):
@@ -234,7 +241,7 @@ def merged_dense(
     ]
     sums = [sums_of(block, of, made) for block, of in zip(blocks, numbers, strict=True)]
     precision, weighted, counts, n, total = (
-        kept.prod() * old + sum(new - share * old for new, share in zip(parts, kept[:, 0], strict=True))
+        kept.prod() * old + sum(new - share * old for new, share in zip(parts, kept, strict=True))
         for old, *parts in zip(*sums, strict=True)
     )
     made.counts, made.n = np.maximum(counts, 0.0), max(float(n), 0.0)
