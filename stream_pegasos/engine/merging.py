@@ -290,9 +290,7 @@ def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined
     sums, n, n_averaged = (of[0] + (of[1:] - of[0]).sum(axis=0) for of in (sums, n, n_averaged))
     squares = (merged * merged).sum(axis=0)
     if is_joined:
-        n, n_averaged, squares = (
-            np.full(n_columns, of) for of in (n.max(initial=0), n_averaged.max(initial=0), squares.sum())
-        )
+        n, squares = (np.full(n_columns, of) for of in (n.max(initial=0), squares.sum()))
     merged /= np.sqrt(np.maximum(squares / largest, 1.0))
     made = states[0] | {name: states[0][name][:0] for name in OF_BUFFER}
     made |= merged_calibration(states, steps.max(axis=1, initial=0.0))

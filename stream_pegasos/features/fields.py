@@ -12,7 +12,7 @@ import numpy as np
 
 from stream_pegasos.engine import Scanner
 from stream_pegasos.features.base import Features
-from stream_pegasos.features.message import check_field, is_nothing
+from stream_pegasos.features.message import check_depth, check_field, is_nothing
 
 __all__ = ["Category", "Number", "Time"]
 
@@ -104,8 +104,11 @@ class Category(FieldFeatures):
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         try:
+            check_depth(value)
             return json.dumps(value, ensure_ascii=False, sort_keys=True)
-        except (TypeError, ValueError):
+        except ValueError as error:
+            raise ValueError(f"field {self.on!r}: {error}") from None
+        except TypeError:
             raise TypeError(f"field {self.on!r} is of type {type(value).__name__}, which no category has") from None
 
     def name_of(self, token: str) -> str:

@@ -13,6 +13,7 @@ __all__ = [
     "Fields",
     "FieldsMet",
     "Message",
+    "check_depth",
     "check_field",
     "fields_of",
     "grouped",
@@ -29,6 +30,7 @@ __all__ = [
 
 ABSENT = object()  # the value of a field that is not there
 OF_A_NUMBER = 100  # characters as which a value counts that is no text
+DEEPEST = 50  # values within values
 MESSAGES_WITHOUT, FEWEST_WITHOUT = 500, 10  # after which fields are told of that no message had; at least, at the end
 MOST_NAMED = 20  # of these fields
 
@@ -53,6 +55,15 @@ def identity_of(message: Message) -> int:
     """A number that identifies a message. Unlike the hash it depends on lists, too, and differs for -1 and -2."""
     text = message if isinstance(message, str) else json.dumps(message, sort_keys=True, default=repr)
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+
+
+def check_depth(value: Any, left: int = DEEPEST) -> None:
+    """Raise a ValueError if values stand within values deeper than `DEEPEST`, long before Python's recursion ends."""
+    if isinstance(value, (dict, list, tuple)):
+        if not left:
+            raise ValueError(f"values within values may be {DEEPEST} deep")
+        for each in value.values() if isinstance(value, dict) else value:
+            check_depth(each, left - 1)
 
 
 def size_of(message: Any) -> int:
@@ -115,7 +126,7 @@ def is_nothing(value: Any) -> bool:
         return False
     try:
         return bool(value != value)
-    except (TypeError, ValueError):
+    except (ArithmeticError, TypeError, ValueError):
         return False
 
 

@@ -76,7 +76,10 @@ class ClassWeights:
         without = self._without
         if not without and (0.0 not in w if isinstance(w, Sequence) else w != 0.0):
             return None
-        return [weight != 0.0 and label not in without for label, weight in zip(y, each_weight(w, len(y)), strict=True)]
+        weights = each_weight(w, len(y))
+        if not without:
+            return [weight != 0.0 for weight in weights]
+        return [weight != 0.0 and check_label(label) not in without for label, weight in zip(y, weights, strict=True)]
 
     def counts_with(self, labels: Iterable[Label]) -> Counts:
         """The counts after examples of these labels are learned."""

@@ -38,7 +38,8 @@ def explain(learner: Learner, encoder: Encoder, x: Any, columns: Columns, with_i
     intercept = 0.0
     for column, sign in columns:
         share, of_vector, rest = learner.of_vector(encoder, x, column)
-        intercept += sign * (share * float(learner.intercept[column]) * with_intercept + rest)
+        own = share * float(learner.intercept[column]) if with_intercept else 0.0  # ordered classes may have none yet
+        intercept += sign * (own + rest)
         vector = vector + sign * of_vector
         for key, value in learner.contributions(encoder, x, column).items():
             features[key] = features.get(key, 0.0) + sign * share * value

@@ -50,6 +50,17 @@ class FeatureNames:
         for ngram, column, value in model.features.contents(begin):
             if len(ngram) <= LONGEST_NAME:
                 self._names[column] = ngram, math.copysign(1.0, value)
+        self._drop_lightest(model)
+
+    def take(self, model: Any, parts: Iterable[FeatureNames]) -> None:
+        """Have the names, too, of parts that went on from these, for the model that they were merged into."""
+        n = self._n
+        for part in parts:
+            self._names |= part._names
+            self._n += max(0, part._n - n)
+        self._drop_lightest(model)
+
+    def _drop_lightest(self, model: Any) -> None:
         most = max(1, min(MOST_NAMES, MOST_WEIGHTS // max(1, len(model.classes))))
         if len(self._names) > most + most // 4:
             columns = self._columns()

@@ -96,6 +96,9 @@ def merge(base: C, parts: Iterable[C]) -> C:
         part.flush()
     take_parts([model.parts["classifier"] for model in (merged, *after)])
     merged.flush()
+    if names := [part.names for part in after if getattr(part, "names", None) is not None]:
+        merged.keep_names()
+        merged.names.take(merged, names)
     return merged  # type: ignore[no-any-return]
 
 

@@ -68,6 +68,29 @@ class Model(OneByOne, base.Estimator):
         with self.lock:
             return copy.deepcopy(self.__dict__)
 
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
+        """A fresh model with the same parameters, except those given.
+
+        Parameters
+        ----------
+        new_params
+            Parameters by name.
+        include_attributes
+            Whether to keep what was learned, too.
+
+        Raises
+        ------
+        ValueError
+            If there are new parameters for what was learned with others.
+        """
+        if not include_attributes:
+            return super().clone(new_params)
+        if new_params:
+            raise ValueError(
+                "what was learned goes with its own parameters: leave out new_params or include_attributes"
+            )
+        return copy.deepcopy(self)
+
     @property
     def _core(self) -> Any:
         """The classifier that learns."""
@@ -284,6 +307,7 @@ class Model(OneByOne, base.Estimator):
         """
         if "several classes" not in self.capabilities or "ordered" in self.capabilities:
             raise TypeError(f"{type(self._core).__name__} cannot forget a class")
+        label = check_label(label)
         with self.lock:
             self._core.drop_class(label)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import heapq
 import warnings
@@ -189,14 +188,14 @@ class TextClassifier(ModelOfAnyKind):
             Parameters by name; those of a part as a dict, as in `{"classifier": {"learning_rate": 1.0}}`.
         include_attributes
             Whether to keep what was learned, too.
+
+        Raises
+        ------
+        ValueError
+            If there are new parameters for what was learned with others.
         """
         if include_attributes:
-            model = copy.deepcopy(self)
-            for name, value in (new_params or {}).items():
-                part = getattr(model, name)
-                setattr(model, name, part.clone(value, True) if isinstance(value, dict) else copy.deepcopy(value))
-            model._begin()
-            return model
+            return super().clone(new_params, True)
         params = {
             name: getattr(self, name).clone(value) if isinstance(value, dict) and hasattr(self, name) else value
             for name, value in (new_params or {}).items()

@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 
 from stream_pegasos.evaluation.metrics import LABELS
 from stream_pegasos.evaluation.predicted import Answer
-from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
+from stream_pegasos.features.message import ABSENT, Fields, check_depth, size_of, value_of
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.mail_text.features import Mail, bytes_of
 from stream_pegasos.mail_text.ids import mail_id
@@ -27,7 +27,6 @@ from stream_pegasos.operation.limits import LONGEST_ID, Allowed
 from stream_pegasos.operation.live_learner import LiveLearner
 
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
-DEEPEST = 50  # values within values of a field
 ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time
 ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be long
 
@@ -277,7 +276,7 @@ def batch_of(sent: Any, learner: LiveLearner, limits: Allowed) -> Batch:
         ids = [_id_of_mail(x, mail_field) if id is None else id for id, x in zip(ids, X, strict=True)]
     for i, x in enumerate(X):
         if fields:
-            _check_value(x, f"message {i}", DEEPEST)
+            _check_value(x, f"message {i}")
         if mail_field is None:  # a mail is as large as its body
             _check_text(x, f"message {i}", limits)
         if fields:
@@ -335,15 +334,21 @@ def descriptions_of(sent: Mapping[str, Any], meant: LabelsMeant, limits: Allowed
     return descriptions
 
 
-def _check_value(value: Any, where: str, deepest: int) -> None:
+def _check_value(value: Any, where: str) -> None:
     """Refuse what JSON cannot give back, as the journal has to: NaN and infinite numbers, and very deep values."""
+    try:
+        check_depth(value)
+    except ValueError as error:
+        raise HTTPException(422, f"{where}: {error}") from None
+    _check_numbers(value, where)
+
+
+def _check_numbers(value: Any, where: str) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise HTTPException(422, f"{where}: {value} is no number that JSON has")
     if isinstance(value, (dict, list)):
-        if not deepest:
-            raise HTTPException(422, f"{where}: values within values may be {DEEPEST} deep")
         for each in value.values() if isinstance(value, dict) else value:
-            _check_value(each, where, deepest - 1)
+            _check_numbers(each, where)
 
 
 def _with_mail(x: Any, field: str) -> Any:

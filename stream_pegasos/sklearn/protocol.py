@@ -258,9 +258,17 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
             The examples.
         """
         said, columns = self._predictions(X), self._columns()
-        # A label outside the classes stands for one to come beside a single class.
-        labels: Labels = self.classes_[[columns.get(label, 0) for label in said.labels.tolist()]]
+        numbers = np.array([columns.get(label, -1) for label in said.labels.tolist()], np.int64)
+        if (numbers < 0).any():  # no class was allowed; or it is the one that is to come beside a single class
+            to_come = self._to_come(said)
+            instead = to_come[0] if to_come and len(said.classes) < 3 else self._probabilities(said).argmax(axis=1)
+            numbers = np.where(numbers < 0, instead, numbers)
+        labels: Labels = self.classes_[numbers]
         return labels
+
+    def _to_come(self, said: Predictions) -> list[int]:
+        """The columns of classes without any example."""
+        return [column for label, column in self._columns().items() if label not in said.classes]
 
     def predict_proba(self, X: Any) -> Floats:
         """The probabilities of each example, with a column for each of `classes_`.
@@ -273,13 +281,16 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         X
             The examples.
         """
-        said, columns = self._predictions(X), self._columns()
+        return self._probabilities(self._predictions(X))
+
+    def _probabilities(self, said: Predictions) -> Floats:
+        columns = self._columns()
         probabilities = np.zeros((len(said), len(columns)))
         for label, column in zip(said.classes, said.probabilities.T, strict=True):
             if label in columns:
                 probabilities[:, columns[label]] = column
-        if not columns.keys() >= set(said.classes):
-            to_come = [column for label, column in columns.items() if label not in said.classes] or [0]
+        if not said.classes or not columns.keys() >= set(said.classes):
+            to_come = self._to_come(said) or [0]
             probabilities[:, to_come] += (1.0 - probabilities.sum(axis=1, keepdims=True)) / len(to_come)
         return probabilities
 
@@ -315,8 +326,10 @@ def new_classifier(estimator: ClassifierFace) -> Classifier:
         raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
     if "several labels" in classifier.capabilities:
         raise TypeError("several labels an example cannot be learned here; use MultiLabelClassifier by itself")
-    weight = estimator.class_weight
-    return with_options(classifier, {} if weight is None else {"class_weight": weight})  # type: ignore[no-any-return]
+    options = {} if estimator.class_weight is None else {"class_weight": estimator.class_weight}
+    inner = getattr(classifier, "classifier", None)  # which takes the weights of ordered classes
+    options = options if inner is None else {"classifier": with_options(inner, options)}
+    return with_options(classifier, options)  # type: ignore[no-any-return]
 
 
 def options_of(part: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from stream_pegasos.common.display import one_line
-from stream_pegasos.features.message import ABSENT, Fields, Message, value_of
+from stream_pegasos.features.message import ABSENT, Fields, Message, check_depth, value_of
 from stream_pegasos.streams.example import Parsed, RecordError, Truth, together
 from stream_pegasos.streams.options import ReadOptions
 
@@ -55,12 +55,13 @@ def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
     Raises
     ------
     ValueError
-        If none is there.
+        If none is there, or one is nested too deep.
     """
     values = {name: value_of(record, name) for name in names}
     message = Fields({name: value for name, value in values.items() if value is not ABSENT})
     if not message:
         raise ValueError(_no_field(record, *names))
+    check_depth(message)
     return message
 
 

@@ -240,11 +240,13 @@ def test_what_has_its_text_in_a_field_says_how_to_name_the_field(X):
 def test_a_clone_with_attributes_keeps_what_was_learned_and_has_one_lock():
     model = TextClassifier()
     model.learn_many(["cheap pills", "lunch at noon"] * 5, ["spam", "ham"] * 5)
-    for changed in (None, {"classifier": {"learning_rate": 0.25}}):
-        copied = model.clone(changed, include_attributes=True)
-        assert copied.n_learned == 10 and copied.predict_one("pills") == "spam"
-        assert copied.lock is copied.classifier.lock is not model.lock
-        assert copied.classifier.learning_rate == (0.25 if changed else 0.5)
-        copied.learn_one("new", "ham")
-        assert model.n_learned == 10
-    assert model.clone().n_learned == 0
+    copied = model.clone(include_attributes=True)
+    assert copied.n_learned == 10 and copied.predict_one("pills") == "spam"
+    assert copied.lock is copied.classifier.lock is not model.lock
+    copied.learn_one("new", "ham")
+    assert model.n_learned == 10
+    changed = {"classifier": {"learning_rate": 0.25}}
+    assert model.clone().n_learned == 0 and model.clone(changed).classifier.learning_rate == 0.25
+    for each, new in ((model, changed), (model.classifier, {"threshold": 0.9})):
+        with pytest.raises(ValueError, match="what was learned goes with its own parameters"):
+            each.clone(new, include_attributes=True)
