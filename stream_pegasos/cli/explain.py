@@ -1,5 +1,6 @@
 """The command `explain`."""
 
+import io
 import math
 import sys
 from collections.abc import Iterator
@@ -185,17 +186,19 @@ def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: A
     head, sides = _head_and_sides(learner, message, why)
     if "withheld" in why:
         head += f"; the limit of false positives withholds {', '.join(map(printable, why['withheld']))}"
-    console = Console(highlight=False, soft_wrap=True)
-    with console.capture() as capture:
-        console.print(Text(head, style="bold"))
-        for (phrase, value), words in zip(why["contributions"], why["words"], strict=True):
-            line = f"  {value:+.5f}  {_side(sides, value)}  {_shown(phrase)}"
-            if len(words) > 1:
-                line += f"  ({', '.join(f'{_shown(word)} {share:+.2f}' for word, share in words)})"
-            console.print(Text(line, style="green" if value > 0 else "red"))
-        if n := why["n_others"]:
-            console.print(Text(f"  {why['others']:+.5f}  {_side(sides, why['others'])}  {n:,} other{'s' * (n != 1)}"))
-    print_lines(capture.get().rstrip("\n"))
+    written = io.StringIO()  # as rich's own capture writes to standard output, too
+    console = Console(
+        file=written, force_terminal=True if sys.stdout.isatty() else None, highlight=False, soft_wrap=True
+    )
+    console.print(Text(head, style="bold"))
+    for (phrase, value), words in zip(why["contributions"], why["words"], strict=True):
+        line = f"  {value:+.5f}  {_side(sides, value)}  {_shown(phrase)}"
+        if len(words) > 1:
+            line += f"  ({', '.join(f'{_shown(word)} {share:+.2f}' for word, share in words)})"
+        console.print(Text(line, style="green" if value > 0 else "red"))
+    if n := why["n_others"]:
+        console.print(Text(f"  {why['others']:+.5f}  {_side(sides, why['others'])}  {n:,} other{'s' * (n != 1)}"))
+    print_lines(written.getvalue().rstrip("\n"))
 
 
 def _side(sides: tuple[str, str], value: float) -> str:

@@ -187,6 +187,11 @@ def _new_classifier(
     for name in parameters.keys() - takes[classifier]:
         flag = "--" + name.replace("_", "-")
         raise click.BadParameter(f"it is no option of the classifier {classifier}", param_hint=flag)
+    if multi_label and classifier != "adaptive":
+        raise click.BadParameter(f"{classifier} learns one label a message", param_hint="--classifier")
+    for name, flag in (("class_weight", "--balanced"), ("pos_label", "--pos-label")):
+        if multi_label and name in parameters:
+            raise click.BadParameter("it is for one label a message, not for several", param_hint=flag)
     made = kinds[classifier](**parameters)
     return OrdinalClassifier(made) if ordered else MultiLabelClassifier(made) if multi_label else made
 

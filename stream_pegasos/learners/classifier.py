@@ -173,6 +173,8 @@ class Classifier(Learning):
             return [(number, 0.5), (1 - number, -0.5)]
         if label is not None:
             return [(number, 1.0)]
+        if labels.pair and self.classes:  # the other class was forgotten
+            return [(0, 1.0 if labels.positive == 0 else -1.0)]
         margins = self.margins_of(encoder, x)
         predicted = self.label_of(margins)
         return [] if predicted is None else first_against_second(margins, int(labels.targets[predicted]))

@@ -72,7 +72,7 @@ class Phrase(NamedTuple):
 
 
 def phrases(
-    contributions: Iterable[tuple[str, float]], limit: int, texts: Mapping[str, str] | None = None
+    contributions: Iterable[tuple[str, float]], limit: int, texts: Mapping[str, str]
 ) -> tuple[list[Phrase], list[float]]:
     """The heaviest phrases, the largest size first, and what all other n-grams add.
 
@@ -87,7 +87,7 @@ def phrases(
     limit
         How many phrases there are at most.
     texts
-        The texts of the message by the names of their fields, `""` where a message is a text.
+        The texts of the message that are read as words, by the names of their fields, `""` where a message is a text.
 
     Examples
     --------
@@ -98,18 +98,18 @@ def phrases(
     ([Phrase(name='CALL 800', value=0.9375, words=[('800', 0.875), ('CALL', 0.0625)])], [])
 
     """
-    left = {name: (value, _units(name)) for name, value in contributions}
-    located = {field: Located(text) for field, text in (texts or {}).items()}
+    left = {name: (value, _units(name, texts)) for name, value in contributions}
+    located = {field: Located(text) for field, text in texts.items()}
     found: list[Phrase] = []
     while left and len(found) < limit:
-        _, heaviest = next(iter(left.values()))
-        overlapping = {name: units for name, (_, units) in left.items() if units.overlaps(heaviest)}
+        first, (_, heaviest) = next(iter(left.items()))
+        overlapping = {name: units for name, (_, units) in left.items() if name == first or units.overlaps(heaviest)}
         longest = max(overlapping, key=lambda name: overlapping[name].size)
         units = overlapping[longest]
         parts = overlapping.keys() | {name for name, (_, it) in left.items() if it.overlaps(units)}
         taken = [left.pop(name) for name in parts]
         value = math.fsum(each for each, _ in taken)
-        if units.field == INTERCEPT or (texts is not None and units.field not in texts):  # not words of a text
+        if units.field == INTERCEPT or units.field not in texts:  # not words of a text
             found.append(Phrase(longest, value, [(longest, value)]))
             continue
         at = located.get(units.field, NOWHERE)
@@ -129,7 +129,7 @@ def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str])
         As for `phrases`.
     """
     located = {field: Located(text) for field, text in texts.items()}
-    shares = shares_of([(value, _units(name)) for name, value in contributions], located)
+    shares = shares_of([(value, _units(name, texts)) for name, value in contributions], located)
     return {field: at.pieces(field, shares) for field, at in located.items()}
 
 
@@ -235,10 +235,13 @@ class _Units(NamedTuple):
         return False
 
 
-def _units(name: str) -> _Units:
+def _units(name: str, texts: Mapping[str, str]) -> _Units:
     if name == INTERCEPT:
         return _Units(name, [name], False)
-    field, _, ngram = name.rpartition(": ")
+    # An n-gram may have a colon itself. What is of no text that is read as words begins with the name of its field.
+    fields = [field for field in texts if field and name.startswith(f"{field}: ")]
+    field = max(fields, key=len) if fields else "" if "" in texts else name.partition(": ")[0]
+    ngram = name.removeprefix(f"{field}: ") if field else name
     within = ngram.removeprefix(f"{BEGIN} ").removesuffix(f" {END}")
     tokens = tokens_of(within)
     if within != ngram:

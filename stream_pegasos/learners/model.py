@@ -69,26 +69,11 @@ class Model(OneByOne, base.Estimator):
             return copy.deepcopy(self.__dict__)
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
-        """A fresh model with the same parameters, except those given.
-
-        Parameters
-        ----------
-        new_params
-            Parameters by name.
-        include_attributes
-            Whether to keep what was learned, too.
-
-        Raises
-        ------
-        ValueError
-            If there are new parameters for what was learned with others.
-        """
+        """A fresh model, or a copy that keeps what was learned; a ValueError for new parameters of what was learned."""
         if not include_attributes:
             return super().clone(new_params)
         if new_params:
-            raise ValueError(
-                "what was learned goes with its own parameters: leave out new_params or include_attributes"
-            )
+            raise ValueError("what was learned keeps its own parameters: leave out new_params or include_attributes")
         return copy.deepcopy(self)
 
     @property
@@ -448,24 +433,12 @@ class Model(OneByOne, base.Estimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:
-        """Read a model from a file that `save` wrote.
-
-        Parameters
-        ----------
-        path
-            The file.
-        vectors
-            The word vectors or the encoder of the model, as for `TextFeatures`; `None` for what they were made of.
+        """Read a model of this class from a file that `save` wrote. It takes and raises what `stream_pegasos.load` does.
 
         Raises
         ------
         ValueError
-            If the file is damaged, is no model, or holds a model of another class; or if the word vectors or
-            the encoder that it needs lack, or are others than they were.
-        OSError
-            If the file, or that of `vectors`, cannot be read.
-        TypeError, ImportError
-            If there can be no such `vectors`, or a package for these is missing.
+            If the file holds a model of another class, too.
         """
         model: Self = read_model(path, vectors)[0]
         if not issubclass(type(model), cls):  # isinstance sees the classifier in a text model, too

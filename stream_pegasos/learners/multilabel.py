@@ -143,7 +143,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not issubclass(type(self.classifier), AdaptiveClassifier):
-            raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not an AdaptiveClassifier")
+            raise TypeError(
+                f"classifier is a {type(classifier).__name__}, no AdaptiveClassifier, which several labels take"
+            )
         for name in ("class_weight", "pos_label"):
             if getattr(self.classifier, name) is not None:
                 raise ValueError(f"{name} is for one label an example; here an example may have several")

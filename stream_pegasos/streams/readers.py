@@ -24,6 +24,7 @@ from stream_pegasos.streams.lines import Parser, examples_of, numbered_lines
 from stream_pegasos.streams.options import EXTENSIONS, FORMATS, TABLE, ReadOptions
 from stream_pegasos.streams.vw_svmlight import svmlight_parser, vw_parser
 
+NAMELESS = "stream"  # a file object that has no name
 PARQUET = b"PAR1\x15"  # the magic of Parquet, and the first byte of a page or of the footer
 PARSERS: dict[str, Callable[[ReadOptions], Parser]] = {
     "jsonl": json_parser,
@@ -289,8 +290,10 @@ def format_of(name: str) -> str:
         return EXTENSIONS[extension]
     if name == "-" or _is_pipe(name):
         return "jsonl"
+    missing = "" if name == NAMELESS or os.path.exists(name) else "no such file or folder, and "
     raise StreamError(
-        f"{name}: no known format has the extension {extension!r}: name the format, one of {', '.join(FORMATS)}"
+        f"{name}: {missing}no known format has the extension {extension!r}: name the format, one of "
+        + ", ".join(FORMATS)
     )
 
 
@@ -305,5 +308,5 @@ def _is_pipe(name: str) -> bool:
 def _path(source: PathOrFile) -> str:
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
-    name = getattr(source, "name", "stream")
+    name = getattr(source, "name", NAMELESS)
     return "-" if name == "<stdin>" else str(name)

@@ -78,6 +78,26 @@ def test_what_is_no_missing_value():
     assert Category(on="x").tokens({"x": ["a", float("nan"), None, pd.NA]}) == ["x=a"]
 
 
+def test_a_field_that_is_nested_too_deep_is_passed_over_everywhere(main, here):
+    lines = [json.dumps({"text": "a", "sender": "x", "label": "ham"}), json.dumps({"text": "b", "label": "spam"})]
+    deep = [
+        '{"text": "c", "label": "ham", "sender": ' + a * n + "1" + b * n + "}"
+        for a, b in (('{"a": ', "}"), "[]")
+        for n in (49, 50, 970, 985)
+    ]
+    Path("m.jsonl").write_text("\n".join([*lines, *deep, *lines]))
+    told = "values within values may be 50 deep"
+    code, out, err = main("train m.jsonl --fields sender:category --save m")
+    assert code == 0 and "learned 6 messages" in out + err and err.count(told) == 6
+    for command in ("predict m m.jsonl", "test m m.jsonl", "run m.jsonl --load m --no-follow"):
+        code, out, err = main(command)
+        assert code == 0 and told in err
+    model = load("m")
+    with pytest.raises(ValueError, match="field 'sender': values within values may be 50 deep"):
+        model.learn_one({"text": "c", "sender": json.loads("[" * 90 + "]" * 90)}, "ham")
+    assert model.n_learned == 6
+
+
 def test_a_field_that_no_message_has_is_told_once(here):
     def told_by(command):
         done = process(*command.split())  # in this one pytest makes errors of warnings

@@ -90,7 +90,9 @@ def test_run_answers_and_learns_several_labels(main, ok):
     ("options", "message"),
     [
         ("--ordered --multi-label", "one label a message"),
-        ("--multi-label --classifier pegasos", "not an AdaptiveClassifier"),
+        ("--multi-label --classifier pegasos", "--classifier: pegasos learns one label a message"),
+        ("--multi-label --balanced", "--balanced: it is for one label a message"),
+        ("--multi-label --pos-label spam", "--pos-label: it is for one label a message"),
         ("--ordered --threshold 0.9", "threshold"),
         ("--ordered --classifier pegasos", "made of an AdaptiveClassifier"),
         ("--label-separator ''", "cannot separate labels"),

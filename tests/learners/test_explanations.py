@@ -1,11 +1,14 @@
 """What n-grams of one phrase add together."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos import TextClassifier, TextFeatures
+from stream_pegasos import AdaptiveClassifier, Category, MailFeatures, TextClassifier, TextFeatures
 from stream_pegasos.learners.explanations import phrases, pieces
+from stream_pegasos.operation.explaining import explained
 
 ROUTE = ["route: from localhost", "route: from localhost (", "route: localhost", "route: from", "route:  loca"]
 
@@ -23,7 +26,8 @@ ROUTE = ["route: from localhost", "route: from localhost (", "route: localhost",
     ],
 )
 def test_ngrams_that_overlap_are_one_phrase(names, expected):
-    found, others = phrases([(name, 1.0 - i / 1024) for i, name in enumerate(names)], 10)
+    fields = {name.partition(": ")[0]: "" for name in names if ": " in name} or {"": ""}
+    found, others = phrases([(name, 1.0 - i / 1024) for i, name in enumerate(names)], 10, fields)
     assert {phrase.name: round(phrase.value) for phrase in found} == expected and not others
 
 
@@ -43,6 +47,44 @@ def test_phrases_and_the_others_add_up(words, limit):
         assert sum(share for _, share in phrase.words) == pytest.approx(phrase.value)
     ((_, parts),) = pieces(explained.items(), {"": text}).items()
     assert "".join(part for part, _ in parts) == text
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        *(TextFeatures(analyzer=analyzer, ngram_range=(1, 4)) for analyzer in ("word", "char", "char_wb")),
+        TextFeatures(on="subject")
+        + TextFeatures(on="body", analyzer="char_wb", ngram_range=(2, 3))
+        + Category(on="to"),
+        MailFeatures(),
+    ],
+    ids=["word", "char", "char_wb", "fields", "mail"],
+)
+def test_whatever_is_read_is_explained_with_colons_in_it(features):
+    def message(subject, body):
+        of_fields = {"subject": subject, "body": body, "to": "a: b"}
+        mail = f"Message-ID: <1: 2@x>\nSubject: {subject}\n\n{body}\n".encode()
+        is_of_fields = not (features.takes_text or isinstance(features, MailFeatures))
+        return (
+            of_fields if is_of_fields else mail if isinstance(features, MailFeatures) else f"subject: {subject} {body}"
+        )
+
+    model = TextClassifier(features)
+    model.learn_many([message("win : now", "a: b : c"), message("lunch", "at: noon: 1")] * 3, ["spam", "ham"] * 3)
+    for asked in (message("win : now", ": : b"), message(": ", "lunch: a:")):
+        for limit in (3, 1_000):
+            found = explained(model, asked, limit=limit)
+            total = math.fsum(model.explain_one(asked, found["explained"]).values())
+            assert sum(value for _, value in found["contributions"]) + found["others"] == pytest.approx(total)
+            assert len(found["contributions"]) <= limit and (found["n_others"] == 0 or limit == 3)
+
+
+def test_an_ngram_that_has_a_colon_is_of_its_field():
+    added = [("subject: : now", 1.0), ("subject: now", 0.5), ("to=a: b", 0.25), ("subject: sale", 0.125)]
+    found, _ = phrases(added, 9, {"subject": "sale : now"})
+    assert [(phrase.name, phrase.value) for phrase in found] == [
+        ("subject: now", 1.5), ("to=a: b", 0.25), ("subject: sale", 0.125)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -68,3 +110,14 @@ def test_what_a_word_begins_with_is_that_word_s(known, text, word):
     added = [(name, 1.0) for name in known]
     assert phrases(added, 1, {"": text})[0] == [(word, len(known), [(word, len(known))])]
     assert (word, len(known)) in pieces(added, {"": text})[""]
+
+
+@pytest.mark.parametrize("options", [{}, {"threshold": 0.9, "pos_label": "spam"}, {"pos_label": "ham"}])
+@pytest.mark.parametrize("forgotten", ["ham", "spam", "none of them"])
+def test_what_explains_a_decision_adds_up_to_it_also_where_a_class_was_forgotten(options, forgotten):
+    model = TextClassifier(classifier=AdaptiveClassifier(**options))
+    model.learn_many(["win a prize", "lunch at noon"] * 5, ["spam", "ham"] * 5)
+    if forgotten in model.classes:
+        model.forget_class(forgotten)
+    for text in ("win a prize", "lunch", ""):
+        assert math.fsum(model.explain_one(text).values()) == pytest.approx(model.decision_function_one(text))

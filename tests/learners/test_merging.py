@@ -320,6 +320,32 @@ def test_averages_of_pegasos_add_up_and_w_stays_in_the_ball():
     assert (merged.to_state()[0]["values"] ** 2).sum() <= 0.1 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("options", [{}, {"average": True}, {"fit_intercept": True}, {"batch_size": 4}])
+@pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
+def test_parts_of_pegasos_that_learned_nothing_leave_classes_that_came_late_as_they_are(options, multi_class):
+    base = learned(PegasosClassifier(l2=0.01, multi_class=multi_class, **options), 200, ["a", "b"], 0)
+    base = learned(base, 30, ["a", "b", "c"], 1)
+    base.flush()
+    merged = merge(base, [copy.deepcopy(base), copy.deepcopy(base)])
+    for x in examples(20, ["a", "b", "c"], 2)[0]:
+        assert merged.decision_function_one(x) == pytest.approx(base.decision_function_one(x), rel=1e-9, abs=1e-12)
+        assert merged.predict_proba_one(x) == pytest.approx(base.predict_proba_one(x), rel=1e-9)
+
+
+def test_words_that_parts_kept_are_those_of_the_merged_model():
+    base = TextClassifier()
+    for keeps in (False, True):
+        parts = [copy.deepcopy(base) for _ in range(2)]
+        for part, texts in zip(parts, (["cheap pills", "at noon"], ["a prize", "agenda"]), strict=True):
+            part.keep_names()
+            part.learn_many(texts * 2, ["spam", "ham"] * 2)
+        merged = merge(base, parts)
+        words = {word for part in parts for word, _ in part.names.weights(part, 0)}
+        assert {word for word, _ in merged.names.weights(merged, 0)} == words and {"pills", "prize"} <= words
+        if not keeps:
+            base.keep_names()
+
+
 # --- what is refused, and what is hard --------------------------------------------------------------------------------
 
 

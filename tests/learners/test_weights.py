@@ -132,3 +132,15 @@ def test_what_counts_counts_an_example_as_often_as_its_weight_says(seed, n, kind
         of_heavy, of_repeated = heavy.to_state()[0], repeated.to_state()[0]
         if name in of_heavy:
             np.testing.assert_allclose(of_heavy[name], of_repeated[name], rtol=1e-6)
+
+
+@pytest.mark.parametrize("label", [[1], {}, {"spam"}, None])
+def test_what_is_no_label_is_refused_beside_labels_without_weight(label):
+    model = AdaptiveClassifier(class_weight={"ham": 0.0})
+    for call in (
+        lambda: model.learn_one({"a": 1.0}, label),
+        lambda: model.learn_many([{"a": 1.0}], [label]),
+        lambda: model.forget_class(label),
+    ):
+        with pytest.raises(TypeError, match="labels must be bool, int or str"):
+            call()

@@ -38,8 +38,7 @@ def mails(kind, n, first=0):
 def server(tmp_path_factory):
     try:
         with servers.dovecot(tmp_path_factory.mktemp("dovecot")) as running, pytest.MonkeyPatch.context() as patch:
-            for each in (os.environ, environment):
-                patch.setitem(each, "SSL_CERT_FILE", "")  # as each box sets it
+            patch.setitem(os.environ, "SSL_CERT_FILE", "")  # as each box sets it
             yield running
     except servers.Missing as missing:
         pytest.skip(str(missing))
@@ -66,9 +65,8 @@ class Box:
             shutil.copy(model, self.model)
         (folder / "password").write_text(f"secret-{account}\n")
         os.environ["SSL_CERT_FILE"] = environment["SSL_CERT_FILE"] = str(server.folder / "cert.pem")
-        for name in ("INBOX", "Junk", "Archive"):
-            for file in self.files(name):
-                file.unlink()
+        for file in (file for name in ("INBOX", "Junk", "Archive") for file in self.files(name)):
+            file.unlink()
 
     def files(self, name="INBOX"):
         return [path for part in ("new", "cur") for path in (self.server.maildir(self.account, name) / part).iterdir()]

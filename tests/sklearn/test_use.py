@@ -251,6 +251,31 @@ def test_classifiers_that_may_do_less():
         assert pickle.dumps(kernel) == before
 
 
+def test_where_no_label_is_allowed_the_most_probable_class_is_the_answer():
+    for labels in (LABELS, THREE):
+        classifier = AdaptiveClassifier(threshold=dict.fromkeys(labels, 1.0 - 1e-15))
+        estimator = OnlineTextClassifier(classifier=classifier).fit(TEXTS, labels)
+        assert estimator.model_.predict_many(NEW).tolist() == [None] * len(NEW)
+        best = estimator.classes_[estimator.predict_proba(NEW).argmax(axis=1)]
+        assert estimator.predict(NEW).tolist() == best.tolist() and len({*best}) > 1
+
+
+def test_before_any_class_is_known_all_are_alike():
+    estimator = OnlineTextClassifier(class_weight={"other": 0.0})
+    estimator.partial_fit(["a b"], ["other"], classes=["ham", "other", "spam"])
+    assert estimator.predict_proba(["a"]).tolist() == [[1 / 3] * 3] and estimator.predict(["a"]).tolist() == ["ham"]
+
+
+def test_weights_of_ordered_classes_are_those_of_the_classifier_within():
+    stars = [int(label == "spam") + int(len(text) > 60) for text, label in zip(TEXTS, LABELS, strict=True)]
+    weights = {0: 5.0, 2: 0.5}
+    here = OnlineTextClassifier(classifier=OrdinalClassifier(), class_weight=weights).fit(TEXTS, stars)
+    there = OnlineTextClassifier(classifier=OrdinalClassifier(AdaptiveClassifier(class_weight=weights))).fit(
+        TEXTS, stars
+    )
+    assert (here.predict_proba(NEW) == there.predict_proba(NEW)).all()
+
+
 def test_parameters_of_parts_are_parameters():
     estimator = OnlineTextClassifier(HashedBagOfWords(n_features=64), random_state=3)
     assert estimator.get_params()["features__n_features"] == 64
