@@ -8,6 +8,7 @@ it was in the base.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -272,8 +273,8 @@ def sums_of(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats, Fl
 
 def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined: bool, largest: float) -> State:
     """The merged state of `PegasosLearner`s without mini-batches, the base's first: w moves by the mean of the parts'
-    changes, weighted by their steps; the sums of an average add up. No ‖w‖² is above `largest`; if joined, all columns
-    are one w.
+    changes, weighted by their steps; the sums of an average add up. If joined, all columns are one w, whose ‖w‖² is not
+    above `largest`; others stay within it by themselves.
     """
     keys, places = union([state["keys"] for state in states])
     n_columns = 1 + max(int(of.max(initial=-1)) for of in numbers)
@@ -288,10 +289,9 @@ def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined
     shares = steps / np.maximum(steps.sum(axis=0), 1.0)
     merged = weights[0] + ((weights[1:] - weights[0]) * shares[:, np.newaxis]).sum(axis=0)
     sums, n, n_averaged = (of[0] + (of[1:] - of[0]).sum(axis=0) for of in (sums, n, n_averaged))
-    squares = (merged * merged).sum(axis=0)
     if is_joined:
-        n, squares = (np.full(n_columns, of) for of in (n.max(initial=0), squares.sum()))
-    merged /= np.sqrt(np.maximum(squares / largest, 1.0))
+        n = np.full(n_columns, n.max(initial=0))
+        merged /= max(float(np.linalg.norm(merged)) / math.sqrt(largest), 1.0)  # columns have means of their own
     made = states[0] | {name: states[0][name][:0] for name in OF_BUFFER}
     made |= merged_calibration(states, steps.max(axis=1, initial=0.0))
     made |= {"keys": keys, "values": merged, "scale": np.ones(n_columns), "squares": (merged * merged).sum(axis=0)}

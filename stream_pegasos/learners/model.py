@@ -433,7 +433,7 @@ class Model(OneByOne, base.Estimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:
-        """Read a model of this class from a file that `save` wrote. It takes and raises what `stream_pegasos.load` does.
+        """Read a model of this class from a file that `save` wrote; it takes and raises what the function `load` does.
 
         Raises
         ------

@@ -332,6 +332,20 @@ def test_parts_of_pegasos_that_learned_nothing_leave_classes_that_came_late_as_t
         assert merged.predict_proba_one(x) == pytest.approx(base.predict_proba_one(x), rel=1e-9)
 
 
+@pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
+def test_w_stays_in_the_ball_where_each_part_meets_a_class_of_its_own(multi_class):
+    base = PegasosClassifier(l2=1.0, multi_class=multi_class)
+    parts = [copy.deepcopy(base) for _ in range(3)]
+    for part, label in zip(parts, "abc", strict=True):
+        part.learn_many([{"of all": 9.0}, {f"of {label}": 9.0}, {"of all": 9.0}], ["d", label, "d"])
+    merged = merge(base, parts)
+    arrays = merged.to_state()[0]
+    squares = (arrays["values"] ** 2).sum(axis=0) * np.asarray(arrays["scale"]) ** 2
+    largest = squares.sum() if multi_class == "crammer_singer" else squares.max()
+    assert 0.3 < largest <= 1.0 + 1e-9
+    assert merged.predict_many([{"of a": 1.0}, {"of b": 1.0}, {"of c": 1.0}]).tolist() == ["a", "b", "c"]
+
+
 def test_words_that_parts_kept_are_those_of_the_merged_model():
     base = TextClassifier()
     for keeps in (False, True):

@@ -14,6 +14,7 @@ from stream_pegasos import (
     PegasosClassifier,
     load,
 )
+from stream_pegasos.learners.probabilities import of_each
 
 LABELS = ["grain", "ship", 7, True]
 
@@ -181,3 +182,10 @@ def test_a_label_that_never_held_is_answered_and_is_no_class(tmp_path):
     again = load(tmp_path / "m.st")
     again.learn_many([{"a": 1.0}, {"b": 1.0}], [{"x": True, "never": False}, {"never": True, "other": False}])
     assert again.classes == ("x", "never") and [*again.predict_one({"b": 1.0})] == ["x", "never", "other"]
+
+
+def test_a_label_holds_only_above_a_margin_of_0():
+    """Its probability is above one half exactly there, however small the margin."""
+    margins = np.array([[0.0, 5e-324, -5e-324, 1e-20, -1e-20, 1.0]])
+    assert (of_each(margins, np.array([[1.0]])) > 0.5).tolist() == (margins > 0.0).tolist()
+    assert of_each(margins, np.array([[1.0]]))[0, 0] == 0.5
