@@ -31,7 +31,7 @@ from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, has_colum
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 
-__all__ = ["merged_adaptive", "merged_newest", "merged_pegasos", "mirrored"]
+__all__ = ["is_changed", "merged_adaptive", "merged_newest", "merged_pegasos", "mirrored"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -86,7 +86,7 @@ class Entries:
         """The entries under these names: evidence, and what rests on it. With `smoothing`, the log-ratio of two counts
         is theirs where several parts added to them.
         """
-        of_all = {name: self._evidence(name) for name in names if name not in RESTING}
+        of_all = {name: self.evidence(name) for name in names if name not in RESTING}
         made: State = {name: total for name, (total, _) in of_all.items()}
         for name in RESTING.keys() & names:
             counts = [of for of in RESTING[name] if of in of_all]
@@ -98,7 +98,7 @@ class Entries:
                 made[name] = np.where(in_several, np.log(positives / negatives), made[name])
         return {name: value if np.ndim(self._states[0][name]) else value.item() for name, value in made.items()}
 
-    def _evidence(self, name: str) -> tuple[Floats, list[Floats]]:
+    def evidence(self, name: str) -> tuple[Floats, list[Floats]]:
         """The evidence of all, and what each part added."""
         before, added = self._before(name) / self._states[0]["evidence"], []
         for part, at, kept, mixed in zip(self._states[1:], self._places[1:], self.kept, self._mixed, strict=True):
@@ -205,6 +205,14 @@ def ordered_problems(state: State, of: Places, order: list[int]) -> State:
         if number not in met:
             problems = with_class(problems, met, order, number)
     return state | dict(zip(OF_PROBLEM, problems, strict=True))
+
+
+def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
+    """Which features of a part of an `AdaptiveLearner` differ from the base."""
+    keys, places = union([base["keys"], part["keys"]])
+    features = Entries([base, part], half_life, places, len(keys))
+    changed = [features.evidence(name)[1][0] > 0.0 for name in {"counts", "positives", "negatives"} & part.keys()]
+    return np.asarray(np.any([~np.isin(part["keys"], base["keys"]), *changed], axis=0))
 
 
 def merged_calibration(states: Sequence[State], n_learned: NDArray[np.int64]) -> State:

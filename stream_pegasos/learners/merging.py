@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Vocabulary
-from stream_pegasos.engine.merging import merged_adaptive, merged_newest, merged_pegasos, mirrored
+from stream_pegasos.engine.merging import is_changed, merged_adaptive, merged_newest, merged_pegasos, mirrored
+from stream_pegasos.engine.pure.adaptive_state import declared
 from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.features.base import FeatureUnion
@@ -23,7 +24,7 @@ from stream_pegasos.learners.decisions import Decisions
 from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.model import Model
 
-__all__ = ["check_parts", "merge"]
+__all__ = ["check_parts", "drop_unchanged", "merge"]
 
 C = TypeVar("C", bound=Model)
 
@@ -100,6 +101,18 @@ def merge(base: C, parts: Iterable[C]) -> C:
         merged.keep_names()
         merged.names.take(merged, names)
     return merged  # type: ignore[no-any-return]
+
+
+def drop_unchanged(base: Model, part: Model) -> None:
+    """Have a part lack the features that are as in the base, so that little is sent to where parts are merged. Only
+    merge it beside others: `merge` gives a part that is alone as it is.
+    """
+    old, core = (cast(Any, model.parts["classifier"]) for model in (base, part))
+    before, after = old.learner.get_state(), core.learner.get_state()
+    if not core.vocabulary.names and "evidence" in after and has_column_each(before) == has_column_each(after):
+        half_life = core.learner.arguments[-4]
+        declaration = declared("ovr" if has_column_each(after) else "two")
+        core.learner.set_state(declaration.selected(after, is_changed(before, after, half_life)))
 
 
 def take_parts(cores: Sequence[Any]) -> None:

@@ -93,7 +93,7 @@ def learn(
         arbitrary order that is always the same.
     round_size
         How many messages several parts together learn before they are merged, at least 1. Small rounds are more
-        accurate, large ones faster: each round sends the model to all workers, and one of each part back. A single part
+        accurate, large ones faster: each round sends the model to all workers, and the changes back. A single part
         learns all messages in one round.
     passes
         How often all messages are learned, at least 1.
@@ -153,9 +153,9 @@ def learn(
         share = max(1, longest if parts == 1 else round_size // parts)
         for begin in [*range(0, longest, share)] * passes:
             here = rows.where(f.col(ROW).between(begin, begin + share - 1)).drop(ROW)
-            learned = learned_round(here, result.model, meant)
+            learned = learned_round(here, result.model, meant, whole=parts == 1)
             models = [part.model for part in learned]
-            # `merge` would leave a part that is alone as it is, with what waits in its mini-batch.
+            # Beside the model itself, as a part that is alone would stay as it is: without what it did not change.
             result.model = models[0] if parts == 1 else merge(result.model, [*models, result.model])
             for part in learned:
                 result.add(part)
@@ -165,10 +165,10 @@ def learn(
     return result
 
 
-def learned_round(rows: DataFrame, base: TextClassifier, meant: LabelsMeant) -> list[Part]:
+def learned_round(rows: DataFrame, base: TextClassifier, meant: LabelsMeant, whole: bool) -> list[Part]:
     """What each part has learned of its rows, from the same model."""
     sent = context_of(rows).broadcast(pickle.dumps(base, pickle.HIGHEST_PROTOCOL))
     try:
-        return parts_of(rows.mapInArrow(lambda batches: learned_part(batches, sent, meant), PIECES).toArrow())
+        return parts_of(rows.mapInArrow(lambda batches: learned_part(batches, sent, meant, whole), PIECES).toArrow())
     finally:
         sent.destroy()

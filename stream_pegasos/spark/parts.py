@@ -17,6 +17,7 @@ from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.chunks import REFUSALS
 from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.labels import PositiveLabelError
+from stream_pegasos.learners.merging import drop_unchanged
 
 __all__ = ["Learned", "Part", "learned_part", "parts_of", "unread_messages", "values_of"]
 
@@ -79,9 +80,11 @@ class Part(Learned):
 
 
 def learned_part(
-    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], meant: LabelsMeant
+    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], meant: LabelsMeant, whole: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Learn a part of the messages, and yield the report on it; nothing if there are no messages."""
+    """Learn a part of the messages, and yield the report on it, with the `whole` model or with its changes; nothing if
+    there are no messages.
+    """
     part = Part(model=pickle.loads(base.value))
     model = part.model
     try:
@@ -106,6 +109,8 @@ def learned_part(
     except REFUSALS as error:
         part.fault = str(error)
     if part.n_read or part.fault is not None:
+        if not whole:
+            drop_unchanged(pickle.loads(base.value), model)
         yield from part.pieces()
 
 

@@ -22,6 +22,7 @@ from stream_pegasos import (
     load,
     merge,
 )
+from stream_pegasos.learners.merging import drop_unchanged
 
 # --- what holds of every kind -----------------------------------------------------------------------------------------
 
@@ -46,6 +47,28 @@ def test_a_part_that_learned_nothing_changes_nothing(kind):
 def test_the_order_of_parts_changes_nothing_beyond_rounding(kind):
     base, parts = base_and_parts(kind)
     assert_same(merge(base, parts[::-1]), merge(base, parts), 1e-6)
+
+
+@every_kind
+@pytest.mark.parametrize("half_life", [None, 50.0, 1.0])
+def test_parts_without_what_is_as_it_was_make_the_same_model(kind, half_life):
+    """As they are sent from a cluster."""
+    labels, generator = CLASSES[kind], np.random.default_rng(0)
+
+    def learn(model, n, n_words):
+        y = [labels[i] for i in generator.integers(len(labels), size=n)]
+        rows = zip(y, generator.integers(n_words, size=(n, 4)), strict=True)
+        texts = [f"{label} of {' '.join(chr(0x4E00 + j) for j in row)}" for label, row in rows]
+        model.learn_many(texts, [{label} for label in y] if kind == "labels" else y)
+        return model
+
+    base = learn(TextClassifier(classifier=make(kind, half_life=half_life, margin=None)), 200, 2_000)
+    parts = [learn(copy.deepcopy(base), 20, 20) for _ in range(3)]
+    thin = copy.deepcopy(parts)
+    for part in thin:
+        drop_unchanged(base, part)
+        assert part.n_features < base.n_features / 2
+    assert_same(merge(base, thin), merge(base, parts))
 
 
 @every_kind
