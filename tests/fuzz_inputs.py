@@ -23,8 +23,6 @@ from safetensors.numpy import load, save
 import stream_pegasos
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, TextClassifier, TextFeatures
 from stream_pegasos.learners import files
-from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.service.operations import operations_of
 from stream_pegasos.streams import FORMATS
 
 INTEGERS = [0, 1, -1, 2, 7, 255, 2**31 - 1, 2**31, -(2**31), 2**32, 2**53, 2**60, 2**63 - 1, -(2**63)]
@@ -357,9 +355,19 @@ BODIES = [
     b'[{"text": "my card", "label": "lost"}, {"text": "a fee", "label": true}, {"text": "pin", "label": 3}]',
     b'{"text": "wheat", "label": ["grain", "wheat"]}',
 ]
-OPERATIONS = operations_of(LiveLearner(TextClassifier()), metrics=None)
-WITH_BODY = [each.path for each in OPERATIONS if each.takes is not None]
-PATHS = [*(each.path for each in OPERATIONS), "/openapi.json", "/", "/page.js"]
+
+
+@functools.cache
+def paths():
+    """Those of operations with a body, and all."""
+    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.service.operations import operations_of
+
+    operations = operations_of(LiveLearner(TextClassifier()), metrics=None)
+    with_body = [each.path for each in operations if each.takes is not None]
+    return with_body, [*(each.path for each in operations), "/openapi.json", "/", "/page.js"]
+
+
 QUERIES = [b"a=b", b"label=ham", b'label="ham"', b"search=a&limit=5", b"limit=" + b"9" * 22, b"label=%ff%00"]
 JSON = (b"content-type", b"application/json")
 HEADERS = [JSON, (b"content-type", b"text/plain"), (b"transfer-encoding", b"chunked"), (b"cookie", b"a=b" * 100)]
@@ -376,9 +384,9 @@ def http_request(random):
     body = random.choice(BODIES)
     if random.random() < 0.8:
         body = mutated(random, body, BODIES)
-    path = random.choice(WITH_BODY if random.random() < 0.8 else PATHS)
+    path = random.choice(paths()[random.random() > 0.8])
     if random.random() < 0.05:
-        path = "/" + mutated(random, path, PATHS)
+        path = "/" + mutated(random, path, paths()[1])
     headers = [] if random.random() < 0.05 else [JSON]
     if random.random() < 0.9:
         headers.append((b"authorization", b"Bearer " + TOKEN.encode()))

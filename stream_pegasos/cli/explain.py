@@ -187,9 +187,8 @@ def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: A
     if "withheld" in why:
         head += f"; the limit of false positives withholds {', '.join(map(printable, why['withheld']))}"
     written = io.StringIO()  # as rich's own capture writes to standard output, too
-    console = Console(
-        file=written, force_terminal=True if sys.stdout.isatty() else None, highlight=False, soft_wrap=True
-    )
+    is_terminal = True if sys.stdout is not None and sys.stdout.isatty() else None
+    console = Console(file=written, force_terminal=is_terminal, highlight=False, soft_wrap=True)
     console.print(Text(head, style="bold"))
     for (phrase, value), words in zip(why["contributions"], why["words"], strict=True):
         line = f"  {value:+.5f}  {_side(sides, value)}  {_shown(phrase)}"

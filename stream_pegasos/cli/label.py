@@ -59,7 +59,7 @@ def label(given: LabelOptions) -> None:
     name = "" if given.file == "-" else Path(given.file).name.partition(".")[0] + "."
     output, inputs = given.output or Path(f"{name}labels.jsonl"), [given.file, given.hosting.token_file]
     check_outputs(output, save=given.save, inputs=inputs, load=given.load)
-    asked = Stream(given.file, given.stream)
+    asked = Stream(given.file, given.stream, reads_labels=False)
     if asked.has_features:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
     token = given.hosting.token()

@@ -188,7 +188,8 @@ def _new_classifier(
         flag = "--" + name.replace("_", "-")
         raise click.BadParameter(f"it is no option of the classifier {classifier}", param_hint=flag)
     if multi_label and classifier != "adaptive":
-        raise click.BadParameter(f"{classifier} learns one label a message", param_hint="--classifier")
+        flags = [f"--{name.replace('_', '-')}" for name in parameters.keys() - takes["adaptive"]] or ["--classifier"]
+        raise click.BadParameter(f"{classifier} learns one label a message", param_hint=", ".join(sorted(flags)))
     for name, flag in (("class_weight", "--balanced"), ("pos_label", "--pos-label")):
         if multi_label and name in parameters:
             raise click.BadParameter("it is for one label a message, not for several", param_hint=flag)

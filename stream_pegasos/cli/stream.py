@@ -23,9 +23,17 @@ class Stream:
         How the stream is written.
     mails
         Paths of mails by their label, which are read in place of the address.
+    reads_labels
+        Whether a field has the label, which cannot be that of the text.
     """
 
-    def __init__(self, address: str | None, options: StreamOptions, mails: MailOptions | None = None) -> None:
+    def __init__(
+        self,
+        address: str | None,
+        options: StreamOptions,
+        mails: MailOptions | None = None,
+        reads_labels: bool = True,
+    ) -> None:
         from stream_pegasos.streams import FORMATS, format_of
 
         check_choice(options.format, FORMATS, "--format")
@@ -34,7 +42,7 @@ class Stream:
         self.text_fields = tuple(field_names(options.text_field or ""))  # none where no option names any
         if options.text_field is not None and not self.text_fields:
             raise click.BadParameter(f"{options.text_field!r} names no field", param_hint="--text-field")
-        if (options.label_field or "label") in (self.text_fields or ("text",)):
+        if reads_labels and (options.label_field or "label") in (self.text_fields or ("text",)):
             raise click.BadParameter("text and label are the same field", param_hint="--text-field")
         self.separator = _separator(options.label_separator)
         self.listed = listed_labels(options.labels)

@@ -8,7 +8,6 @@ it was in the base.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -194,8 +193,8 @@ def pairs_of(
     columns = [state["taught_columns"] for state in states]
     of_counts = [row + of[column] for row, column, of in zip(rows, columns, numbers, strict=True)]
     of_weights = [row + column for row, column in zip(rows, columns, strict=True)] if one_weight else of_counts
-    pairs, places = union([*of_counts, *of_weights])
-    return pairs, places[: len(states)], places[len(states) :]
+    pairs, places = union([*of_counts, *(of_weights if one_weight else [])])
+    return pairs, places[: len(states)], places[-len(states) :]
 
 
 def ordered_problems(state: State, of: Places, order: list[int]) -> State:
@@ -279,10 +278,10 @@ def sums_of(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats, Fl
     return precision - np.eye(len(precision)), weights @ precision, counts, n, (n + 1.0) * block.mean
 
 
-def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined: bool, largest: float) -> State:
+def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined: bool) -> State:
     """The merged state of `PegasosLearner`s without mini-batches, the base's first: w moves by the mean of the parts'
-    changes, weighted by their steps; the sums of an average add up. If joined, all columns are one w, whose ‖w‖² is not
-    above `largest`; others stay within it by themselves.
+    changes, weighted by their steps, and so stays in the ball that they stay in; the sums of an average add up. If
+    joined, all columns are one w.
     """
     keys, places = union([state["keys"] for state in states])
     n_columns = 1 + max(int(of.max(initial=-1)) for of in numbers)
@@ -293,13 +292,12 @@ def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined
         if "sums" in state:
             sums[i][np.ix_(at, of)] = state["values"] * state["sums_scale"] - state["sums"]
             n_averaged[i, of] = state["sums_weight"]
+    if is_joined:  # also where a class came late
+        n[:] = n.max(axis=1, keepdims=True, initial=0.0)
     steps = n[1:] - n[0]
     shares = steps / np.maximum(steps.sum(axis=0), 1.0)
     merged = weights[0] + ((weights[1:] - weights[0]) * shares[:, np.newaxis]).sum(axis=0)
     sums, n, n_averaged = (of[0] + (of[1:] - of[0]).sum(axis=0) for of in (sums, n, n_averaged))
-    if is_joined:
-        n = np.full(n_columns, n.max(initial=0))
-        merged /= max(float(np.linalg.norm(merged)) / math.sqrt(largest), 1.0)  # columns have means of their own
     made = states[0] | {name: states[0][name][:0] for name in OF_BUFFER}
     made |= merged_calibration(states, steps.max(axis=1, initial=0.0))
     made |= {"keys": keys, "values": merged, "scale": np.ones(n_columns), "squares": (merged * merged).sum(axis=0)}

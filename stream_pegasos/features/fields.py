@@ -93,6 +93,10 @@ class Category(FieldFeatures):
     def written(self, value: Any) -> str:
         if type(value) is str:
             return SPACE.join(value.split())
+        try:
+            check_depth(value)
+        except ValueError as error:
+            raise ValueError(f"field {self.on!r}: {error}") from None
         values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
         return " ".join(SPACE.join(self._text(each).split()) for each in values if not is_nothing(each))
 
@@ -104,11 +108,8 @@ class Category(FieldFeatures):
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         try:
-            check_depth(value)
             return json.dumps(value, ensure_ascii=False, sort_keys=True)
-        except ValueError as error:
-            raise ValueError(f"field {self.on!r}: {error}") from None
-        except TypeError:
+        except (TypeError, ValueError):
             raise TypeError(f"field {self.on!r} is of type {type(value).__name__}, which no category has") from None
 
     def name_of(self, token: str) -> str:

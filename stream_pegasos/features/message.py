@@ -30,7 +30,8 @@ __all__ = [
 
 ABSENT = object()  # the value of a field that is not there
 OF_A_NUMBER = 100  # characters as which a value counts that is no text
-DEEPEST = 50  # values within values
+DEEPEST = 50  # values within a value
+NESTED, PLAIN = (dict, list, tuple), {str, int, float, bool, type(None)}
 MESSAGES_WITHOUT, FEWEST_WITHOUT = 500, 10  # after which fields are told of that no message had; at least, at the end
 MOST_NAMED = 20  # of these fields
 
@@ -59,10 +60,12 @@ def identity_of(message: Message) -> int:
 
 def check_depth(value: Any, left: int = DEEPEST) -> None:
     """Raise a ValueError if values stand within values deeper than `DEEPEST`, long before Python's recursion ends."""
-    if isinstance(value, (dict, list, tuple)):
-        if not left:
-            raise ValueError(f"values within values may be {DEEPEST} deep")
-        for each in value.values() if isinstance(value, dict) else value:
+    if not isinstance(value, NESTED):
+        return
+    if not left:
+        raise ValueError(f"values within values may be {DEEPEST} deep")
+    for each in value.values() if isinstance(value, dict) else value:
+        if type(each) not in PLAIN:
             check_depth(each, left - 1)
 
 

@@ -238,9 +238,10 @@ class _Units(NamedTuple):
 def _units(name: str, texts: Mapping[str, str]) -> _Units:
     if name == INTERCEPT:
         return _Units(name, [name], False)
-    # An n-gram may have a colon itself. What is of no text that is read as words begins with the name of its field.
-    fields = [field for field in texts if field and name.startswith(f"{field}: ")]
-    field = max(fields, key=len) if fields else "" if "" in texts else name.partition(": ")[0]
+    fields = [field for field in texts if field and name.startswith(f"{field}: ")]  # an n-gram may have a colon itself
+    if not fields and "" not in texts:  # of no text that is read as words
+        return _Units(name, [name], False)
+    field = max(fields, key=len, default="")
     ngram = name.removeprefix(f"{field}: ") if field else name
     within = ngram.removeprefix(f"{BEGIN} ").removesuffix(f" {END}")
     tokens = tokens_of(within)

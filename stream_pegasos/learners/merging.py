@@ -127,9 +127,7 @@ def take_parts(cores: Sequence[Any]) -> None:
         order = getattr(base.labels, "order", np.zeros(0, np.int64))
         base.learner.set_state(merged_adaptive(states, half_life, smoothing, reduction, numbers, order))
     else:
-        l2, _, _, project, *_, reduction = arguments
-        largest = 1.0 / l2 if project else math.inf
-        base.learner.set_state(merged_pegasos(states, numbers, reduction == "crammer_singer", largest))
+        base.learner.set_state(merged_pegasos(states, numbers, arguments[-1] == "crammer_singer"))
     before, *after = [Counter(core.class_weights.counts) for core in cores]
     base.class_weights.counts = sum((of_part - before for of_part in after), before)
 

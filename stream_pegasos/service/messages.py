@@ -337,7 +337,8 @@ def descriptions_of(sent: Mapping[str, Any], meant: LabelsMeant, limits: Allowed
 def _check_value(value: Any, where: str) -> None:
     """Refuse what JSON cannot give back, as the journal has to: NaN and infinite numbers, and very deep values."""
     try:
-        check_depth(value)
+        for each in value.values():
+            check_depth(each)
     except ValueError as error:
         raise HTTPException(422, f"{where}: {error}") from None
     _check_numbers(value, where)

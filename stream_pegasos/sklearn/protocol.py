@@ -258,11 +258,12 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
             The examples.
         """
         said, columns = self._predictions(X), self._columns()
-        numbers = np.array([columns.get(label, -1) for label in said.labels.tolist()], np.int64)
-        if (numbers < 0).any():  # no class was allowed; or it is the one that is to come beside a single class
-            to_come = self._to_come(said)
-            instead = to_come[0] if to_come and len(said.classes) < 3 else self._probabilities(said).argmax(axis=1)
-            numbers = np.where(numbers < 0, instead, numbers)
+        # The opposite of a single truth value is one that is to come; `None` is predicted where no class is allowed.
+        opposite = (self._to_come(said) or [0])[0]
+        found = [-1 if label is None else columns.get(label, opposite) for label in said.labels.tolist()]
+        numbers = np.array(found, np.int64)
+        if (numbers < 0).any():
+            numbers = np.where(numbers < 0, self._probabilities(said).argmax(axis=1), numbers)
         labels: Labels = self.classes_[numbers]
         return labels
 

@@ -61,7 +61,8 @@ def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
     message = Fields({name: value for name, value in values.items() if value is not ABSENT})
     if not message:
         raise ValueError(_no_field(record, *names))
-    check_depth(message)
+    for value in message.values():
+        check_depth(value)
     return message
 
 

@@ -24,7 +24,6 @@ from stream_pegasos.streams.lines import Parser, examples_of, numbered_lines
 from stream_pegasos.streams.options import EXTENSIONS, FORMATS, TABLE, ReadOptions
 from stream_pegasos.streams.vw_svmlight import svmlight_parser, vw_parser
 
-NAMELESS = "stream"  # a file object that has no name
 PARQUET = b"PAR1\x15"  # the magic of Parquet, and the first byte of a page or of the footer
 PARSERS: dict[str, Callable[[ReadOptions], Parser]] = {
     "jsonl": json_parser,
@@ -115,7 +114,7 @@ def read(
     """
     asked = replace(options or ReadOptions(), **given)
     if asked.format is None:
-        asked = replace(asked, format=format_of(_path(source)))
+        asked = replace(asked, format=format_of(_path(source), is_open=not isinstance(source, str | os.PathLike)))
     if asked.format == "text" and not asked.unlabelled:
         raise StreamError("lines of text have no labels")
     return _read(source, asked, on_bad_line)
@@ -262,7 +261,7 @@ def line_parser(options: ReadOptions, encoding: Encoding) -> Parser:
     return parse_line
 
 
-def format_of(name: str) -> str:
+def format_of(name: str, is_open: bool = False) -> str:
     """The format that a file's extension stands for, `.gz` and the like aside; mail for a folder, and jsonl for a pipe
     without an extension and for the address of a server.
 
@@ -290,7 +289,7 @@ def format_of(name: str) -> str:
         return EXTENSIONS[extension]
     if name == "-" or _is_pipe(name):
         return "jsonl"
-    missing = "" if name == NAMELESS or os.path.exists(name) else "no such file or folder, and "
+    missing = "" if is_open or os.path.exists(name) else "no such file or folder, and "
     raise StreamError(
         f"{name}: {missing}no known format has the extension {extension!r}: name the format, one of "
         + ", ".join(FORMATS)
@@ -308,5 +307,5 @@ def _is_pipe(name: str) -> bool:
 def _path(source: PathOrFile) -> str:
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
-    name = getattr(source, "name", NAMELESS)
+    name = getattr(source, "name", "stream")
     return "-" if name == "<stdin>" else str(name)

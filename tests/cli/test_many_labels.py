@@ -91,6 +91,7 @@ def test_run_answers_and_learns_several_labels(main, ok):
     [
         ("--ordered --multi-label", "one label a message"),
         ("--multi-label --classifier pegasos", "--classifier: pegasos learns one label a message"),
+        ("--multi-label --l2 1", "--l2: pegasos learns one label a message"),
         ("--multi-label --balanced", "--balanced: it is for one label a message"),
         ("--multi-label --pos-label spam", "--pos-label: it is for one label a message"),
         ("--ordered --threshold 0.9", "threshold"),

@@ -38,7 +38,7 @@ def mails(kind, n, first=0):
 def server(tmp_path_factory):
     try:
         with servers.dovecot(tmp_path_factory.mktemp("dovecot")) as running, pytest.MonkeyPatch.context() as patch:
-            patch.setitem(os.environ, "SSL_CERT_FILE", "")  # as each box sets it
+            [patch.setitem(each, "SSL_CERT_FILE", "") for each in (os.environ, environment)]  # as each box sets it
             yield running
     except servers.Missing as missing:
         pytest.skip(str(missing))

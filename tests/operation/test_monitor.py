@@ -352,25 +352,6 @@ def test_it_goes_on_after_one_label_only(tmp_path):
     assert view(restored)["classes"] == view(monitor)["classes"]
 
 
-def test_the_page_has_the_metrics_of_each_kind_in_their_order():
-    for make, tiles, drawn in (
-        (TextClassifier, "accuracy macro_f1 roc_auc log_loss calibration_error", "accuracy macro_f1 roc_auc"),
-        (
-            ordered,
-            "accuracy mean_absolute_error quadratic_kappa calibration_error",
-            "accuracy mean_absolute_error",
-        ),
-        (
-            several_labels,
-            "micro_f1 macro_f1 exact_matches hamming_loss",
-            "micro_f1 macro_f1",
-        ),
-    ):
-        seen = Monitor(make()).view()
-        assert [of["name"] for of in seen["figures"] if of["is_tile"]] == tiles.split()
-        assert [of["name"] for of in seen["figures"] if of["name"] in seen["curve"]] == drawn.split()
-
-
 def test_a_curve_of_another_version_has_other_metrics():
     monitor = follow(Monitor(TextClassifier()), STREAM[:30])
     state = json.loads(json.dumps(monitor.get_state()))
