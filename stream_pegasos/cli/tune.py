@@ -129,7 +129,7 @@ def _flags(given: options.MailOptions | options.StreamOptions | options.ModelOpt
         if value != field.default:
             on, _, off = field.metadata["flag"].partition(" ")[0].partition("/")
             for each in value if isinstance(value, tuple) else (value,):
-                written = shlex.quote(str(each).removesuffix(".0"))
+                written = shlex.quote(str(each).removesuffix(".0") if isinstance(each, float) else str(each))
                 words += [on if each else off] if isinstance(each, bool) else [on, written]
     return " ".join(words)
 

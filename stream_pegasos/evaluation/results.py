@@ -145,7 +145,7 @@ class Pair(NamedTuple):
 
         one, other = (of[(rights[0] >= 0) & (rights[1] >= 0)].astype(float) for of in rights)
         n_first, n_second = int((one > other).sum()), int((one < other).sum())
-        blocks = [part.mean() for part in np.array_split(one - other, min(MOST_BLOCKS, len(one))) if len(part)]
+        blocks = [part.mean() for part in np.array_split(one - other, max(1, min(MOST_BLOCKS, len(one)))) if len(part)]
         error = float(np.std(blocks, ddof=1) / math.sqrt(len(blocks))) if len(blocks) > 1 else math.nan
         p_value = binomtest(n_first, n_first + n_second).pvalue if n_first + n_second else 1.0
         return cls(first, second, (n_first - n_second) / max(len(one), 1), error, n_first, n_second, float(p_value))

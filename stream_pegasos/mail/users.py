@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from stream_pegasos.mail.verdict import Verdicts
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
 
@@ -137,6 +138,7 @@ class UserModels:
         checkpoints.claim()
         try:
             model, progress = checkpoints.resume() or (self._copy(), None)
+            Verdicts().check(model)
             return self._make(model, checkpoints, progress)
         except BaseException as error:
             checkpoints.release()

@@ -205,6 +205,8 @@ class LiveLearner:
         RuntimeError
             If learning failed on the way; `learned_ids` tells how far it came.
         """
+        if self.active_learning.of_file:  # whose labels are written down by themselves
+            raise ValueError("labels are for the messages of the file here: give them by POST /teach")
         async with self.learning_lock:  # no other labels become known between the check and the learning
             self._check_runs()
             answers = await self._learn_all(examples, [None] * len(examples) if ids is None else ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -102,8 +103,17 @@ def _as_objects(rows: Any) -> Any:
 
 
 def _as_in_json(value: Any) -> Any:
-    """A value as JSON has it: a time becomes a text, a decimal number a float."""
-    return value.isoformat() if hasattr(value, "isoformat") else float(value) if isinstance(value, Decimal) else value
+    """A value as JSON has it: a time or an infinite number becomes a text, a decimal number a float, NaN nothing."""
+    if isinstance(value, dict):
+        return {name: _as_in_json(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_as_in_json(each) for each in value]
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    value = float(value) if isinstance(value, Decimal) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def _has(fields: Any, name: str) -> bool:

@@ -56,6 +56,18 @@ def records(path):
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
+def test_what_would_not_be_written_down_is_refused(label, here):
+    run = label("mail.txt")
+    said = "labels are for the messages of the file here: give them by POST /teach"
+    for path, sent in (("/learn", {"text": "a", "label": "ham"}), ("/describe", {"descriptions": {"ham": "mail"}})):
+        response = run.client.post(path, json=sent)
+        assert response.status_code == 422 and (said in response.text or path == "/describe")
+    assert ok(run.client.get("/monitor"))["n"] == 0
+    run.give(1)
+    run.end(signal.SIGINT)
+    assert len(records(here / "mail.labels.jsonl")) == 1
+
+
 @pytest.mark.heavy
 def test_a_killed_run_goes_on_where_it_was(label, here):
     output = here / "mail.labels.jsonl"

@@ -165,3 +165,9 @@ def test_what_is_printed_and_drawn(tmp_path):
     compared.plot(tmp_path / "two.png")
     compared["ours"].plot(tmp_path / "one.svg")
     assert (tmp_path / "two.png").stat().st_size > 1_000 < (tmp_path / "one.svg").stat().st_size
+
+
+def test_models_that_predicted_no_message_in_common_differ_by_nothing():
+    compared = prequential([], {"a": TextClassifier(), "b": TextClassifier()})
+    (pair,) = compared.pairs
+    assert (pair.n_first, pair.n_second, pair.p_value) == (0, 0, 1.0) and "a" in compared.report()

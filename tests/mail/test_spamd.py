@@ -8,8 +8,9 @@ import zlib
 import pytest
 from spamd_client import HAM, SPAM, Limits, LiveLearner, Verdicts, answering, ask, exchange, request
 
+from stream_pegasos import TextClassifier
 from stream_pegasos.mail.spamd import verdict_of
-from stream_pegasos.mail.users import folder_name
+from stream_pegasos.mail.users import FILE, folder_name
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.service.metrics import Metrics
 
@@ -228,6 +229,15 @@ def test_users_who_have_a_folder_have_models_of_their_own_once_they_teach(mail_m
     assert after[1:] == before[1:]
     assert resumed == after
     assert [path.name for path in tmp_path.iterdir()] == ["ann"]
+
+
+def test_a_model_of_a_user_that_cannot_judge_mails_is_not_asked(mail_model, tmp_path, caplog):
+    (tmp_path / folder_name("ann")).mkdir()
+    TextClassifier().save(tmp_path / folder_name("ann") / FILE)
+    teach = request("TELL", SPAM, "User: ann", "Message-class: spam", "Set: local")
+    answers = ask(mail_model, request("CHECK", SPAM, "User: ann"), teach, request("CHECK", SPAM), folder=tmp_path)
+    assert [b"Spam: " in answer or b"DidSet" in answer for answer in answers] == [False, False, True]
+    assert "the model does not read mails" in caplog.text
 
 
 def test_models_of_users_beyond_the_bound_are_closed_and_come_again(mail_model, tmp_path):

@@ -1,6 +1,9 @@
+import datetime
+import decimal
 import gzip
 import io
 import json
+import math
 
 import pyarrow
 import pytest
@@ -47,6 +50,20 @@ def test_labels_and_nested_columns():
     assert [example.y for example in found] == [1, 2, 3] and bad == [(4, "no label in the field 'number'")]
     _, bad = examples(data, "parquet", text_field="a.c", label_field="day")
     assert bad[0] == (1, "field 'day' is of type date, not a label")
+
+
+def test_values_are_those_that_json_has_at_any_depth():
+    day, price = datetime.date(2026, 11, 27), decimal.Decimal("1.50")
+    columns = {
+        "text": ["a"] * 2,
+        "x": [[math.nan, math.inf, 2.0], None],
+        "o": [{"day": day, "prices": [price, None]}, {"day": None, "prices": []}],
+    }
+    found, bad = examples(written(columns), "parquet", fields=("text", "x", "o"), unlabelled=True)
+    assert not bad and [json.loads(json.dumps(example.x)) for example in found] == [
+        {"text": "a", "x": [None, "inf", 2.0], "o": {"day": "2026-11-27", "prices": [1.5, None]}},
+        {"text": "a", "x": None, "o": {"day": None, "prices": []}},
+    ]
 
 
 def test_ids_some_of_which_are_missing():
