@@ -136,8 +136,6 @@ def new_model(
             several = several or stream.separator is not None
         if several:
             classifier["multi_label"] = True
-        if classifier.get("ordered") and classifier.get("multi_label"):
-            raise click.BadParameter("it is for one label a message, not for several", param_hint="--ordered")
         if stream is not None and stream.has_features:
             has_fields = bool(stream.text_fields) or isinstance(features, FeatureUnion)
             if features is None and not has_fields:
@@ -190,8 +188,13 @@ def _new_classifier(
     if multi_label and classifier != "adaptive":
         flags = [f"--{name.replace('_', '-')}" for name in parameters.keys() - takes["adaptive"]] or ["--classifier"]
         raise click.BadParameter(f"{classifier} learns one label a message", param_hint=", ".join(sorted(flags)))
-    for name, flag in (("class_weight", "--balanced"), ("pos_label", "--pos-label")):
-        if multi_label and name in parameters:
+    of_one_label = {
+        "--ordered": ordered,
+        "--balanced": "class_weight" in parameters,
+        "--pos-label": "pos_label" in parameters,
+    }
+    for flag, is_given in of_one_label.items():
+        if multi_label and is_given:
             raise click.BadParameter("it is for one label a message, not for several", param_hint=flag)
     made = kinds[classifier](**parameters)
     return OrdinalClassifier(made) if ordered else MultiLabelClassifier(made) if multi_label else made
