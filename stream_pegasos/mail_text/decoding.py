@@ -44,7 +44,10 @@ NO_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "unde
 WIDER = {"gbk": "gb18030", "gb2312": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs"}
 WIDER |= {"iso2022_jp": "iso2022_jp_ext", "ascii": "cp1252", "iso8859-1": "cp1252"}
 SHIFTING = ("iso2022", "utf-16", "utf-32", "utf-7", "hz")  # codecs in which bytes of ASCII may stand for other letters
-OFTEN_WRONG = ("", "cp1252", "utf-8")  # what mails say whose text is in another charset
+# What mails say whose text is UTF-8 nevertheless, as is the text of each mail that came as a string: of these codecs,
+# a byte is a letter, and letters next to each other hardly ever look like UTF-8.
+OFTEN_UTF8 = ("cp125", "iso8859", "koi8", "utf-8")
+ASCII = bytes(range(128))
 IN_UTF7 = re.compile(rb"\+([A-Za-z0-9+/]*)-?")
 
 
@@ -91,19 +94,19 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
         The charset that they have if none is named, and they are not UTF-8.
     """
     codec = codec_of(charset) if charset else ""
-    if codec in OFTEN_WRONG and b"\x1b$" in data:
+    if codec in ("", "cp1252", "utf-8") and b"\x1b$" in data:
         codec = "iso2022_jp_ext"  # nothing else has such signs
     if data.isascii() and not codec.startswith(SHIFTING):
         return data.decode("ascii")
     for mark, name in BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
-    if codec in OFTEN_WRONG:
-        try:
-            return data.decode("utf-8")  # other charsets hardly ever look like it
-        except UnicodeDecodeError:
-            if codec != "utf-8":
-                codec = codec_of(otherwise).replace("utf-8", "") or "cp1252"
+    if not codec or codec.startswith(OFTEN_UTF8):
+        text = data.decode("utf-8", "replace")
+        if 2 * text.count("\ufffd") <= len(data.translate(None, ASCII)):  # a few letters may be cut or broken
+            return text
+        if codec in ("", "cp1252", "utf-8"):
+            codec = codec_of(otherwise).replace("utf-8", "") or "cp1252"
     if codec == "utf-7":
         return IN_UTF7.sub(of_utf7, data, MAX_SHIFTS).decode("utf-8", "replace")
     return data.decode(codec, "replace")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import email.message
 import functools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from stream_pegasos.common.checks import check_bool
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.packing import features_to_json
+from stream_pegasos.common.windows_1252 import encode_windows_1252
 from stream_pegasos.features.base import Features, scanner_of
 from stream_pegasos.features.fields import SPACE, FieldFeatures
 from stream_pegasos.features.message import ABSENT, Message, check_field, is_nothing, value_of
@@ -76,7 +78,8 @@ class MailFeatures(Features):
         If lxml or tinycss2, which the extra `mail` installs, is missing.
     TypeError
         If a mail is no bytes, no str, no `email.message.Message` and no `MailParts`. In a str each character stands
-        for a byte (Latin-1), as in mails that a stream brings; one with other characters is encoded as UTF-8.
+        for a byte (Latin-1), as in mails that a stream brings; one with other characters is encoded as Windows-1252,
+        or else as UTF-8. So a mail is the same as bytes and as a text that was decoded as UTF-8 or by its charset.
 
     References
     ----------
@@ -224,10 +227,11 @@ def bytes_of(mail: Any) -> bytes:
         If it is something else.
     """
     if isinstance(mail, str):
-        try:
+        with suppress(UnicodeEncodeError):
             return mail.encode("latin-1")
-        except UnicodeEncodeError:
-            return mail.encode("utf-8", "replace")
+        with suppress(UnicodeEncodeError):  # as readers decode what is not UTF-8
+            return encode_windows_1252(mail)
+        return mail.encode("utf-8", "replace")
     if isinstance(mail, (bytes, bytearray, memoryview)):
         return bytes(mail)
     if isinstance(mail, email.message.Message):

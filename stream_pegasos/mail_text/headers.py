@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from email.utils import mktime_tz, parsedate_tz
+from functools import partial
 from typing import NamedTuple
+
+from stream_pegasos.mail_text.decoding import decode_bytes, decode_field
 
 __all__ = ["Headers", "read_headers", "shape_of", "site_of"]
 
@@ -125,7 +128,7 @@ class Headers(NamedTuple):
     tokens: list[str]
 
 
-def read_headers(found: Sequence[tuple[str, str]], subject: str, decode: Callable[[str], str]) -> Headers:
+def read_headers(found: Sequence[tuple[str, str]], subject: str, charset: str) -> Headers:
     """Read the headers of a mail.
 
     Parameters
@@ -134,9 +137,10 @@ def read_headers(found: Sequence[tuple[str, str]], subject: str, decode: Callabl
         Names and values of the fields, as they stand.
     subject
         The subject, decoded.
-    decode
-        What decodes a header field.
+    charset
+        What the mail calls the charset of its text, in which raw bytes of headers mostly are.
     """
+    decode = partial(decode_field, charset=charset)
     fields: dict[str, str] = {}
     hops: list[str] = []
     lines: list[str] = []
@@ -151,6 +155,7 @@ def read_headers(found: Sequence[tuple[str, str]], subject: str, decode: Callabl
                 tokens.append(f"twice:{lower}")
         else:
             fields[lower] = value
+            value = value if value.isascii() else decode_bytes(value.encode("latin-1", "replace"), "", charset)
             if lower in NOT_OF_SENDER or lower.startswith(ADDED):
                 continue
             if lower not in COMMON:

@@ -19,7 +19,7 @@ from stream_pegasos.mail_text.tokens import attachment_tokens, link_tokens, othe
 
 __all__ = ["MailParts", "mail_parts"]
 
-MAX_BEGIN = 500  # bytes of a body that are taken before it is decoded
+MAX_BEGIN = 500  # characters of a body that are taken as they stand
 MAX_TOKENS = 2_000
 MAX_TEXT = 100_000  # characters of the text, and of the markup that it is read from
 
@@ -119,10 +119,9 @@ class MailReader:
 
     def read(self, message: bytes) -> MailParts:
         mail = read_mail(message, self.left_out)
-        # Raw bytes in headers are mostly in the charset of the text.
         charset = next(filter(None, map(charset_of, texts_in(mail))), "")
         subject = respelled(compatible(decode_field(mail.get("subject"), charset))[0][:MAX_VALUE])
-        headers = read_headers(mail.fields, subject, lambda value: decode_field(value, charset))
+        headers = read_headers(mail.fields, subject, charset)
         self._add(headers.tokens)
         shown = self._read_part(mail)
         self._add([f"tree:{shown.tree[:200]}"])
@@ -139,8 +138,9 @@ class MailReader:
         found = list(self.tokens)
         if len(found) > MAX_TOKENS:
             self.left_out["tokens"] += len(found) - MAX_TOKENS
-        begin = mail.body[: 2 * MAX_BEGIN].replace(b"\r\n", b"\n")[:MAX_BEGIN]  # the same from a file as over IMAP
-        begin_text = respelled(compatible(begin.decode("utf-8", "ignore"))[0][:MAX_BEGIN])
+        # The same from a file as over IMAP, and from bytes as from a string.
+        begin = decode_bytes(mail.body[: 8 * MAX_BEGIN].replace(b"\r\n", b"\n"), "", charset)[:MAX_BEGIN]
+        begin_text = respelled(compatible(begin)[0][:MAX_BEGIN])
         return MailParts(
             subject=subject,
             text=usual,

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, product
 
+from stream_pegasos.common.windows_1252 import decode_windows_1252
 from stream_pegasos.streams.chunks import Chunks, may_begin
 from stream_pegasos.streams.example import StreamError
 
 ERRORS = ("windows-1252", "strict")
 
-# As in browsers, the five bytes that Windows-1252 leaves undefined are the control characters of Latin-1.
-_WINDOWS_1252 = "".join(bytes([i]).decode("cp1252", "ignore") or chr(i) for i in range(256))
 _ASCII = bytes(range(128))
 # The longer marks first: one of UTF-32 begins with one of UTF-16. UTF-8 has neither 0xfe nor 0xff.
 _MARKS = {
@@ -75,7 +74,7 @@ class Encoding:
         self._decode: Callable[[bytes], str] = bytes.decode
         self.is_utf8 = codec in ("utf-8", "utf-8-sig")
         if codec == "cp1252":
-            self._decode = _decoded_windows_1252
+            self._decode = decode_windows_1252
         elif not self.is_utf8:
             self._decode = partial(bytes.decode, encoding=codec)
         self._reads_all = self.is_utf8 and errors == "windows-1252"
@@ -95,7 +94,7 @@ class Encoding:
                 raise ValueError(self._fault(error)) from None
         if self._on_windows_1252 is not None:
             self._on_windows_1252()
-        return _decoded_windows_1252(data)
+        return decode_windows_1252(data)
 
     def with_lines(self, chunks: Chunks, name: str, *, brackets: bool = False) -> tuple[Encoding, Chunks]:
         """The encoding and the chunks, transcoded to UTF-8 unless lines (and `brackets`, if asked for) can be found in
@@ -128,10 +127,6 @@ class Encoding:
             return f"not {self.name} (column {len(error.object[: error.start].decode()) + 1})"
         name = "UTF-8" if self.is_utf8 else self.name
         return f"not {name} (byte 0x{error.object[error.start]:02x} at column {error.start + 1})"
-
-
-def _decoded_windows_1252(data: bytes) -> str:
-    return codecs.charmap_decode(data, "strict", _WINDOWS_1252)[0]
 
 
 def _transcoded(chunks: Chunks, codec: str, name: str) -> Iterator[bytes]:

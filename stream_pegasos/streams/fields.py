@@ -7,6 +7,7 @@ from typing import Any
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import ABSENT, Fields, Message, check_depth, value_of
+from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Parsed, RecordError, Truth, together
 from stream_pegasos.streams.options import ReadOptions
 
@@ -47,6 +48,24 @@ def _id(record: Any, field: str) -> Any:
         raise ValueError(f"not a JSON object but {_kind(record)}")
     id = record[field] if field in record else value_of(record, field) if "." in field else None
     return id if type(id) is str or type(id) is int else None
+
+
+def decode_fields(record: dict[str, Any], names: Iterable[str], options: ReadOptions) -> None:
+    """Decode what is bytes in fields of a record; a `RecordError` if it cannot be."""
+    for name in sorted(names, key=options.id_field.__ne__):  # the id first: an error tells it
+        try:
+            record[name] = _decoded(record[name], options.decoder)
+        except ValueError as error:
+            id = None if name == options.id_field else record.get(options.id_field)
+            raise RecordError(f"field {name!r} is {error}", id) from None
+
+
+def _decoded(value: Any, decoder: Encoding) -> Any:
+    if isinstance(value, bytes):
+        return decoder.text(value)
+    if isinstance(value, dict):
+        return {name: _decoded(each, decoder) for name, each in value.items()}
+    return [_decoded(each, decoder) for each in value] if isinstance(value, list) else value
 
 
 def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:

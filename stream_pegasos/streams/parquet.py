@@ -17,7 +17,7 @@ from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.features.message import Fields, value_of
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, Parsed, StreamError
-from stream_pegasos.streams.fields import columns_to_read, parsed_fields
+from stream_pegasos.streams.fields import columns_to_read, decode_fields, parsed_fields
 from stream_pegasos.streams.lines import examples_of
 from stream_pegasos.streams.options import ReadOptions
 
@@ -45,6 +45,7 @@ def read_parquet(file: BinaryIO | None, chunks: Chunks, name: str, options: Read
 
 
 def _parsed(record: dict[str, Any], options: ReadOptions) -> Parsed:
+    decode_fields(record, record, options)
     id = value_of(record, options.id_field)
     if type(id) is float and id.is_integer():  # as pandas writes integers if some are missing
         record[options.id_field] = int(id)

@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 
 from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.addresses import Address
-from stream_pegasos.streams.example import Example, Parsed, RecordError, StreamError
-from stream_pegasos.streams.fields import parsed_fields
+from stream_pegasos.streams.example import Example, Parsed, StreamError
+from stream_pegasos.streams.fields import decode_fields, parsed_fields
 from stream_pegasos.streams.sources import LARGEST_BATCH, Answer, Asked, LiveSource, check_server, place_at_server
 
 try:
@@ -147,12 +147,7 @@ class RedisSource(LiveSource):
         options = self._options
         names = (options.id_field, options.label_field, *(() if options.are_labels else options.message_fields))
         record: dict[str, Any] = {name.decode(errors="replace"): value for name, value in fields.items()}
-        for name in [name for name in dict.fromkeys(names) if name in record]:
-            try:
-                record[name] = options.decoder.text(record[name])
-            except ValueError as error:
-                id = None if name == options.id_field else record.get(options.id_field)
-                raise RecordError(f"field {name!r} is {error}", id) from None
+        decode_fields(record, {*names} & record.keys(), options)
         return parsed_fields(record, options)
 
 

@@ -50,7 +50,7 @@ def test_the_source_is_what_servers_and_the_program_wrote():
     parts = mail_parts("\n".join([f"Received: {hop}"] * 4 + [*fields, "", "<b>caf\xe9</b>" + "x" * 600]).encode())
     newest = "from a.example (b.example [1.2.3.4]) by mx.example for <ann@y.example>"
     assert parts.source.split("\n")[:4] == [newest] * 4
-    assert parts.source.split("\n")[4:] == ["message-ID: <1@x>", "X-Mailer: The Bat!", "<b>caf\xe9</b>" + "x" * 488]
+    assert parts.source.split("\n")[4:] == ["message-ID: <1@x>", "X-Mailer: The Bat!", "<b>caf\xe9</b>" + "x" * 489]
     long = mail_parts(b"Received: " + b"x" * 400 + b"\nX-Mailer: " + b"a" * 600 + b"\nUser-Agent: b\n\n")
     assert long.source == "x" * 300 + "\nX-Mailer: " + "a" * 290 + "\n"
     lines = b"X-Mailer: a\n\n" + b"short\n" * 200

@@ -5,7 +5,9 @@ from binascii import b2a_qp, b2a_uu
 
 import pytest
 
+from stream_pegasos.mail_text.features import parts_of
 from stream_pegasos.mail_text.parts import mail_parts
+from stream_pegasos.streams.encoding import Encoding
 
 HEAD = b"From: Ann <ann@x.example>\nSubject: note\n"
 
@@ -314,3 +316,36 @@ def test_files_within_a_text_are_attached():
 def test_parts_deeper_than_the_bound_are_counted():
     deep = HEAD + b"Content-Type: message/rfc822\n\n" * 40 + b"Subject: last\n\nwords"
     assert mail_parts(deep).left_out == {"parts": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "charset"),
+    [
+        ("Zoé, votre compte est prêt, à bientôt", "utf-8"),
+        ("Zoé, votre compte est prêt — 100 € offerts", "utf-8"),
+        ("Zoé, votre compte est prêt, à bientôt", "iso-8859-1"),
+        ("Zoé, votre compte est prêt — 100 € offerts", "windows-1252"),
+        ("Zażółć gęślą jaźń", "iso-8859-2"),
+        ("Ваш счёт готов", "koi8-r"),
+        ("Ваш счёт готов", "windows-1251"),
+        ("λογαριασμός σας είναι έτοιμος", "iso-8859-7"),
+        ("アカウントの準備ができました", "utf-8"),
+    ],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_mail_is_the_same_as_bytes_and_as_a_string(text, charset, named):
+    kind = f"Content-Type: text/plain; charset={charset}\n" if named else ""
+    whole = f"From: {text[:3]} <z@x.example>\nX-Mailer: {text}\nSubject: {text}\n{kind}\n{text * 40}\n"
+    raw = whole.encode(charset)
+    parts = parts_of(raw)
+    assert text in parts.text or (not named and charset not in ("utf-8", "iso-8859-1", "windows-1252"))
+    assert parts == parts_of(raw.decode("latin-1"))
+    if named or charset in ("utf-8", "iso-8859-1", "windows-1252"):
+        assert parts == parts_of(whole)
+
+
+def test_a_mail_of_several_charsets_is_the_same_from_a_reader_that_decodes():
+    koi8, utf8 = part("", "text/plain; charset=koi8-r").encode() + KOI8, part("Grüße — 5 €").encode()
+    raw = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n--b\n" + koi8 + b"\n--b\n" + utf8 + b"\n--b--\n"
+    assert "Grüße — 5 €" in parts_of(raw).text
+    assert parts_of(raw) == parts_of(Encoding().text(raw))

@@ -117,8 +117,18 @@ def test_text_that_is_no_utf8():
     data = written({"text": column.view("string"), "label": [1, 2, 3]})
     found, bad = examples(data, "parquet")
     assert [example.x for example in found] == ["a", "b"] and bad == [(2, "not UTF-8")]
-    _, bad = examples(written({"text": column, "label": [1, 2, 3]}), "parquet")
-    assert bad[0] == (1, "field 'text' is of type bytes, not a string")
+
+
+@pytest.mark.parametrize("fields", [(), ("text",)])
+def test_binary_columns_are_text_as_the_bytes_of_any_stream(fields):
+    column = pyarrow.array([b"a", b"\xff", "\u00e9".encode()], "binary")
+    data = written({"text": column, "label": pyarrow.array([b"x", b"y", b"x"], "binary"), "id": column})
+    found, bad = examples(data, "parquet", fields=fields)
+    texts = [example.x["text"] if fields else example.x for example in found]
+    assert (texts, [example.y for example in found], bad) == (["a", "\u00ff", "\u00e9"], ["x", "y", "x"], [])
+    assert [example.id for example in found] == texts
+    found, bad = examples(data, "parquet", fields=fields, encoding_errors="strict")
+    assert len(found) == 2 and bad[0][1].endswith("is not UTF-8 (byte 0xff at column 1)")
 
 
 def test_a_large_group_of_rows_takes_no_memory(tmp_path):
