@@ -393,7 +393,7 @@ def test_news_that_come_together_with_the_answer_to_idle(monkeypatch):
         connection.close()
 
 
-def test_who_is_not_trusted(box):
+def test_who_is_not_trusted(box, monkeypatch):
     def fails(*options):
         arguments = [*box.arguments("--once")]
         for name, value in zip(options[::2], options[1::2], strict=True):
@@ -413,6 +413,8 @@ def test_who_is_not_trusted(box):
     assert "its certificate is not trusted" in fails("--host", f"localhost:{box.server.port}")  # but for 127.0.0.1
     assert "No such file" in fails("--password-file", str(box.folder / "missing"))
     assert "there is no folder Nowhere" in fails("--ham-folder", "Nowhere")
+    monkeypatch.setenv("SSL_CERT_FILE", str(box.folder / "missing.pem"))
+    assert "SSL_CERT_FILE: there is no file" in fails()
     assert box.n_learned == 120 and not list(box.folder.glob("*.previous"))
 
 
