@@ -49,7 +49,7 @@ def labels_of(answers):
     return [line.split("\t")[0] for line in answers.splitlines()]
 
 
-def reference_of(examples):
-    model = TextClassifier()
+def reference_of(examples, model=None):
+    model = model or TextClassifier()
     model.learn_many(*map(list, zip(*examples, strict=True)))
     return model

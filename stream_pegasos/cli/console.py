@@ -14,6 +14,8 @@ import click
 from stream_pegasos.common.display import printable
 
 MOST_LISTED = 10
+FILES = {"FILE", "JSON_OR_FILE", "MODEL", "NAME_OR_PATH", "PATH", "SOURCE", "STREAM"}  # as metavars
+WRITTEN = "stream_pegasos.written"  # the files that the command writes, in the context's `meta`
 
 
 class Failure(Exception):
@@ -59,22 +61,26 @@ def check_outputs(
     *paths: Path | None,
     save: Path | None = None,
     checkpoint: Path | None = None,
-    inputs: Iterable[Path | str | None] = (),
     load: Path | None = None,
 ) -> None:
     """Fail before the work begins if an output cannot be written, would overwrite a file that the command reads, or
-    lies in a folder that it reads. A saved model may replace the loaded one, since it is written in one step at the
-    end; any other file that is not empty stays. No other process writes a model that is saved
-    until the command ends.
+    lies in a folder that it reads: whatever options name, but for the outputs themselves. A saved model may replace the
+    loaded one, since it is written in one step at the end; any other file that is not empty stays. No other process
+    writes a model that is saved until the command ends.
     """
-    read_from = [path for path in inputs if path]
+    context = click.get_current_context()
+    outputs = (*paths, save, checkpoint)
+    given = [context.params[each.name] for each in context.command.params if each.name and names_file(each)]
+    each_given = [path for value in given for path in (value if isinstance(value, tuple) else [value]) if path]
+    read_from = [path for path in each_given if not any(path is other for other in (*outputs, load))]
     taken = {file_itself(path) for path in read_from} - {None}
     folders = [os.path.realpath(path) for path in read_from if os.path.isdir(path)]
     if file_itself("/dev/stdout") in taken:
         raise Failure("cannot write standard output: it is a file that the command reads")
-    for outputs, read in (((checkpoint, save), None), (paths, load)):
+    context.meta[WRITTEN] = {file_itself(path): path for path in outputs if path}
+    for some, read in (((checkpoint, save), None), (paths, load)):
         taken |= {file_itself(read)} - {None} if read else set()
-        for path in filter(None, outputs):
+        for path in filter(None, some):
             file = file_itself(path)
             if file in taken:
                 raise Failure(f"cannot write {path}: the command reads it, or writes something else there")
@@ -95,7 +101,19 @@ def check_outputs(
 
         lock = FileLock(save, note)
         lock.claim()
-        click.get_current_context().call_on_close(lock.release)
+        context.call_on_close(lock.release)
+
+
+def names_file(parameter: click.Parameter) -> bool:
+    """Whether the value of a parameter is a file or folder here, or may be one."""
+    return (parameter.metavar or "").strip("[]") in FILES
+
+
+def check_read(path: Path | str) -> None:
+    """Fail if the command writes this file, which something else that it reads has named."""
+    written = click.get_current_context().meta.get(WRITTEN, {})
+    if os.path.exists(path) and file_itself(path) in written:
+        raise Failure(f"cannot write {written[file_itself(path)]}: the command reads it")
 
 
 def file_itself(path: Path | str) -> object:

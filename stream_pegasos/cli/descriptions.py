@@ -1,18 +1,19 @@
 """The options of what labels mean, which a model learns before its messages."""
 
-from collections.abc import Callable
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.console import Failure, naming, note
+from stream_pegasos.cli.console import Failure, listed, naming, note
 from stream_pegasos.cli.models import takes_text
 from stream_pegasos.cli.options import model_field
+from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 
 
 NAMES = "names"  # in place of a file
@@ -27,15 +28,15 @@ class DescriptionOptions:
         "of the labels of the loaded model.",
     )
 
-    def learn(self, model: Any, listed: "tuple[Label, ...] | None") -> None:
+    def learn(self, model: Any, allowed: "tuple[Label, ...] | None") -> None:
         """Have a model learn what labels mean, if the option is given."""
         from stream_pegasos.learners.label_meaning import LabelsMeant
 
-        meant = LabelsMeant(model.classes)
         if self.describe is None:
             return
+        meant = LabelsMeant(model.classes, allowed)
         if self.describe == NAMES:
-            descriptions = dict.fromkeys(model.classes if listed is None else map(meant, listed))
+            descriptions = dict.fromkeys(model.classes if allowed is None else map(meant, allowed))
             if not descriptions:
                 raise click.BadParameter("the labels are not known: name them by --labels", param_hint="--describe")
         else:
@@ -54,27 +55,31 @@ class DescriptionOptions:
             note(lessons.warning)
 
 
-def read_descriptions(path: Path, meant: Callable[[str], Any]) -> dict[Any, Any]:
+def read_descriptions(path: Path, meant: "LabelsMeant") -> dict[Any, Any]:
     """The texts of each label in a file; `None` where its name is meant. `meant` says which label a text means.
 
     Raises
     ------
     OSError, ValueError
-        If it cannot be read, or is neither lines of labels and texts nor a JSON object.
+        If it cannot be read, is neither lines of labels and texts nor a JSON object, or has a label that is not taken.
     """
-    import orjson
-
     from stream_pegasos.streams.encoding import marked_encoding
 
     written = path.read_bytes()
     content = written.decode(marked_encoding(written) or "utf-8-sig")
-    if content.lstrip().startswith("{"):
-        found = orjson.loads(content)
-        return {meant(name): texts for name, texts in found.items()}
     descriptions: dict[Any, Any] = {}
+    if content.lstrip().startswith("{"):
+        for name, texts in json.loads(content, object_pairs_hook=list):  # pairs, as a name may stand there twice
+            label = _label(name, meant)
+            if label is None:
+                raise ValueError(f"{name!r} is no label")
+            if label in descriptions:
+                raise ValueError(f"label {printable(label)} stands there twice")
+            descriptions[label] = texts
+        return descriptions
     for number, line in enumerate(content.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         name, _, text = line.partition("\t")
-        label = meant(name)
+        label = _label(name, meant)
         if label is None:
             if line.strip():
                 raise ValueError(f"line {number} has no label before its first tab")
@@ -83,3 +88,12 @@ def read_descriptions(path: Path, meant: Callable[[str], Any]) -> dict[Any, Any]
         if text.strip():
             texts.append(text)
     return {label: texts or None for label, texts in descriptions.items()}
+
+
+def _label(name: str, meant: "LabelsMeant") -> Any:
+    from stream_pegasos.streams.example import LabelFormat
+
+    label = LabelFormat(meant=meant).of_one(name)
+    if label is not None and not meant.takes(label):
+        raise ValueError(f"label {printable(label)} is none of {listed(meant.listed or ())}")
+    return label

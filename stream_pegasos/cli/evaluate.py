@@ -40,9 +40,9 @@ class ResultOptions:
         "--report", "Print all classes, worst F1 first, and all confused pairs.", default=False
     )
 
-    def check(self, *inputs: Path | str | None, save: Path | None = None) -> None:
+    def check(self, save: Path | None = None) -> None:
         """Fail before the work begins if something cannot be written."""
-        check_outputs(self.plot, self.predictions, save=save, inputs=inputs)
+        check_outputs(self.plot, self.predictions, save=save)
         check_plot(self.plot)
 
     def predictions_output(self) -> Output | None:
@@ -96,7 +96,7 @@ def evaluate(given: EvaluateOptions) -> None:
       stream-pegasos evaluate tweets.csv --text-field tweet --half-life 1000
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
-    given.results.check(given.file, *given.mails.paths, save=given.save)
+    given.results.check(given.save)
     is_synthetic = given.file is None and not given.mails.given
     asked = Stream(None, given.stream) if is_synthetic else labelled_stream(given.file, given.mails, given.stream)
     learner = new_model(given.model, asked)

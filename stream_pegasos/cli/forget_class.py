@@ -33,7 +33,7 @@ def forget_class(given: ForgetClassOptions) -> None:
     """
     from stream_pegasos.learners.loading import load_with_progress
 
-    check_outputs(save=given.save)
+    check_outputs(save=given.save, load=given.model)
     learner = load_model(given.model, None, given.vectors)
     _, progress = load_with_progress(given.model, given.vectors)
     with naming(given.model):

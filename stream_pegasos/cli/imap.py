@@ -249,7 +249,7 @@ def imap(given: ImapOptions) -> None:
 
     verdicts, account = given.verdict.verdicts(), given.server.account()
     given.folders.training_folders()
-    check_outputs(checkpoint=given.path, inputs=[given.server.password_file])
+    check_outputs(checkpoint=given.path)
     chatty = given.verbose or given.folders.dry_run or (sys.stdout is not None and sys.stdout.isatty())
     limit = DecisionOptions(
         None, given.max_false_positive_rate, None if given.max_false_positive_rate is None else SPAM

@@ -57,8 +57,8 @@ def label(given: LabelOptions) -> None:
     if given.load and given.save and file_itself(given.load) == file_itself(given.save):
         raise Failure(f"{given.save}: the labels would be learned twice when the command goes on; save to another file")
     name = "" if given.file == "-" else Path(given.file).name.partition(".")[0] + "."
-    output, inputs = given.output or Path(f"{name}labels.jsonl"), [given.file, given.hosting.token_file]
-    check_outputs(output, save=given.save, inputs=inputs, load=given.load)
+    output = given.output or Path(f"{name}labels.jsonl")
+    check_outputs(output, save=given.save, load=given.load)
     asked = Stream(given.file, given.stream, reads_labels=False)
     if asked.has_features:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")

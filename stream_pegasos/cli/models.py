@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.console import Failure, listed, naming, note, writing
+from stream_pegasos.cli.console import Failure, check_read, listed, naming, note, writing
 from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, ModelOptions
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
@@ -286,7 +286,13 @@ def keep_names(model: Any) -> None:
 
 
 def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
-    """Raise a Failure if the model of this file cannot read the stream."""
+    """Raise a Failure if the model of this file cannot read the stream, or reads vectors that the command writes."""
+    from stream_pegasos.features.base import FeatureUnion
+
+    features = model.parts.get("features")
+    for each in features.parts if isinstance(features, FeatureUnion) else [features]:
+        if name := getattr(getattr(each, "vectors", None), "name", None):
+            check_read(name)
     if stream is None:
         return
     if stream.separator is not None and not takes_several(model):

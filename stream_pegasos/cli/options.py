@@ -4,7 +4,6 @@ import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,10 +83,6 @@ class MailOptions:
     @property
     def given(self) -> dict[str, tuple[str, ...]]:
         return {f.name: paths for f in fields(self) if (paths := getattr(self, f.name))}
-
-    @property
-    def paths(self) -> list[str]:
-        return [*chain(*self.given.values())]
 
 
 @dataclass(frozen=True)

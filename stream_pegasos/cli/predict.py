@@ -61,7 +61,7 @@ def predict(given: PredictOptions) -> None:
     from stream_pegasos.evaluation.chunks import chunks, encoded_ahead
 
     output = None if given.output == Path("-") else given.output
-    check_outputs(output, inputs=[given.model, given.file])
+    check_outputs(output)
     asked = Stream(given.file, given.stream)
     learner = model_to_use(given.model, asked, given.decision, given.vectors)
     source = Input(asked, learner, unlabelled=True, unreadable=True)

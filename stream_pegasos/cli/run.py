@@ -166,13 +166,7 @@ def _check(given: RunOptions, path: Path | None) -> None:
                 raise Failure(
                     f"cannot write {_shown(given.sink)}: the command reads it, and would read its own answers"
                 )
-    check_outputs(
-        path,
-        save=given.save,
-        checkpoint=given.kept.path,
-        inputs=[given.address, given.label_topic],
-        load=given.load,
-    )
+    check_outputs(path, save=given.save, checkpoint=given.kept.path, load=given.load)
 
 
 def _open_sources(given: RunOptions, source: Input, before: dict[str, Any]) -> "tuple[Source, Source | None]":

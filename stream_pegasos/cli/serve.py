@@ -76,7 +76,7 @@ def serve(given: ServeOptions) -> None:
     from stream_pegasos.operation.active_learning import ActiveLearning
     from stream_pegasos.operation.live_learner import LiveLearner
 
-    check_outputs(checkpoint=given.kept.path, inputs=[given.hosting.token_file])
+    check_outputs(checkpoint=given.kept.path)
     token = given.hosting.token()
     listed = listed_labels(given.labels)
     hosts = given.hosting.hosts(token)

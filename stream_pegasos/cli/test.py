@@ -41,7 +41,7 @@ def test(given: TestOptions) -> None:
       stream-pegasos test m.safetensors new.csv --pos-label spam --threshold 0.9
     """
     file = "-" if given.file is None and not given.mails.given else given.file
-    given.results.check(given.model, file, *given.mails.paths)
+    given.results.check()
     asked = labelled_stream(file, given.mails, given.stream)
     learner = model_to_use(given.model, asked, given.decision, given.vectors)
     source = Input(asked, learner, unreadable=bool(given.results.predictions))

@@ -52,7 +52,7 @@ def train(given: TrainOptions) -> None:
       stream-pegasos train --spam Maildir/.Junk --ham Maildir --save m.safetensors
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
-    check_outputs(save=given.save, inputs=[given.file, *given.mails.paths])
+    check_outputs(save=given.save, load=given.load)
     from stream_pegasos.evaluation.chunks import chunks, encoded_ahead, learn
 
     if given.file is None and not given.mails.given:

@@ -70,7 +70,7 @@ def tune(given: TuneOptions) -> None:
     """
     from stream_pegasos.evaluation import tuning as module
 
-    check_outputs(save=given.save, inputs=[given.file, *given.mails.paths])
+    check_outputs(save=given.save)
     asked = labelled_stream(given.file, given.mails, given.stream)
     learner = new_model(given.model, asked)
     source = Input(asked, learner)

@@ -266,16 +266,21 @@ def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None
             chunk, learn_many, REFUSALS, lambda examples: learn_one(model, *examples)
         ):
             if error is None:
-                n += len(examples)
+                n += n_teaching(examples)
             else:
                 pass_over(error, on_refused)
     except PartlyLearnedError as error:
         if not isinstance(error.__cause__, REFUSALS):
             raise
-        n = error.n_learned
-        pass_over(ExampleError(str(error.__cause__), chunk[n]), on_refused)
-        n += learn(model, chunk[n + 1 :], on_refused, threads)
+        place = error.n_learned
+        pass_over(ExampleError(str(error.__cause__), chunk[place]), on_refused)
+        n = n_teaching(chunk[:place]) + learn(model, chunk[place + 1 :], on_refused, threads)
     return n
+
+
+def n_teaching(examples: Iterable[Labelled]) -> int:
+    """How many examples have a weight above 0; others teach nothing."""
+    return sum(len(example) < 3 or example[2] > 0.0 for example in examples)
 
 
 def learn_one(model: Any, example: Labelled) -> None:

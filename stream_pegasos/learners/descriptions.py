@@ -84,7 +84,7 @@ def lessons_of(descriptions: Descriptions, several: bool, message_of: Callable[[
             continue
         if isinstance(description, str) or description is None:
             description = [names[label] if description is None else description]
-        if not isinstance(description, Iterable):
+        if not isinstance(description, Iterable) or isinstance(description, Mapping):
             raise TypeError(f"the description of {label!r} is {description!r}, which is no text")
         texts = [*description]
         for text in texts or [""]:

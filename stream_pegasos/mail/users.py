@@ -137,9 +137,13 @@ class UserModels:
         checkpoints = self._checkpoints(self._folder / name / FILE)
         checkpoints.claim()
         try:
-            model, progress = checkpoints.resume() or (self._copy(), None)
-            Verdicts().check(model)
-            return self._make(model, checkpoints, progress)
+            if (resumed := checkpoints.resume()) is None:
+                # The journal goes on from this copy, while the common model learns from others.
+                self._copy().snapshot().write(checkpoints.path)
+                resumed = checkpoints.resume()
+            assert resumed is not None
+            Verdicts().check(resumed[0])
+            return self._make(resumed[0], checkpoints, resumed[1])
         except BaseException as error:
             checkpoints.release()
             if isinstance(error, ValueError):

@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from stream_pegasos.evaluation.chunks import predict_block, predict_learn
+from stream_pegasos.evaluation.chunks import n_teaching, predict_block, predict_learn
 from stream_pegasos.evaluation.predicted import Answer, Labelled
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
@@ -253,9 +253,10 @@ class Learning:
                 self.journal.abort()
 
     def _ids_of(self, entries: Sequence[Entry]) -> list[Id | None]:
+        """The id by which each message is known once it is learned; one of weight 0 is not learned."""
         if self._notes is None:
-            return [entry[3] for entry in entries]
-        return [self._notes.id_of(entry[3], self.ids) for entry in entries]
+            return [entry[3] if entry[2] else None for entry in entries]
+        return [self._notes.id_of(entry[3], self.ids) if entry[2] else None for entry in entries]
 
     def _take(self, entries: Sequence[tuple[Entry, bool]]) -> list[Any]:
         """Learn, forget and note what stands in the journal, in its order; only predict what is known."""
@@ -277,7 +278,8 @@ class Learning:
                     else:
                         self._note([id])
                 continue
-            answers += [answer._replace(learned=not is_known) for answer in found]
+            learned = [not is_known and weight > 0.0 for _, _, weight, _ in these]
+            answers += [answer._replace(learned=is_new) for answer, is_new in zip(found, learned, strict=True)]
         return answers
 
     def _note(self, notes: Sequence[Any]) -> None:
@@ -342,7 +344,7 @@ class Learning:
             n = max(len(answers), min(self.model.n_learned - before, len(examples)))
             self.ids.add(ids[:n], [example[1] for example in examples[:n]])
             self._apply(notes[:n])
-            self.n_learned += n
+            self.n_learned += n_teaching(examples[:n])
             self._count(n)
         return answers
 

@@ -237,17 +237,19 @@ class LiveLearner:
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
         await self._encode(X)
         self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels()))
-        superseded = self.active_learning.superseded(X, ids)
+        entries = [(x, y, *(weight or [1.0])[:1], id) for (x, y, *weight), id in zip(examples, ids, strict=True)]
+        teaches = [entry[2] > 0.0 for entry in entries]
+        found = self.active_learning.superseded(X, ids)
+        superseded = [each if teaching else None for each, teaching in zip(found, teaches, strict=True)]
         numbers = [each.message.number for each in superseded if each is not None]
         answers: list[Answer] = []
         before = self.model.n_learned
-        entries = [(x, y, *(weight or [1.0])[:1], id) for (x, y, *weight), id in zip(examples, ids, strict=True)]
         try:
             with closing(self._learning.taking(entries, numbers if given is None else [given])) as parts:
                 for part in parts:
-                    these = slice(len(answers), len(answers) + len(part))
+                    these = [i for i in range(len(answers), len(answers) + len(part)) if teaches[i]]
                     with self._lock:
-                        self.active_learning.drop(X[these], ids[these])
+                        self.active_learning.drop([X[i] for i in these], [ids[i] for i in these])
                     answers += part
                     if len(answers) < len(examples):
                         await give_way()

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 from typing import Any, Protocol, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
-from stream_pegasos.evaluation.chunks import encode_ahead, encode_early, predict_learn
+from stream_pegasos.evaluation.chunks import encode_ahead, encode_early, n_teaching, predict_learn
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answer
@@ -328,7 +328,7 @@ class StreamRunner:
                     refuse(example, fault)
                 continue
             for block in predict_learn(self.model, list(group), refuse):
-                self.n_learned += len(block)
+                self.n_learned += n_teaching(block.examples)
                 answers += block.records([cast(Example, example).id for example in block.examples], self._in_full)
         return answers
 

@@ -19,11 +19,11 @@ from starlette.routing import Route
 
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.labelling import learning_as_given
-from stream_pegasos.service.messages import as_json
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.middleware import RequestMiddleware
 from stream_pegasos.service.openapi import openapi
 from stream_pegasos.service.operations import operations_of
+from stream_pegasos.service.responses import as_json
 
 log = logging.getLogger(__name__)
 

@@ -1,34 +1,28 @@
-"""What comes in the body of a request, and what goes out."""
+"""What comes in the body of a request, and what it means."""
 
 from __future__ import annotations
 
-import asyncio
 import difflib
-import itertools
 import json
 import math
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
-import orjson
 from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType, ValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import Response, StreamingResponse
 
 from stream_pegasos.evaluation.metrics import LABELS
-from stream_pegasos.evaluation.predicted import Answer
 from stream_pegasos.features.message import ABSENT, Fields, check_depth, size_of, value_of
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.mail_text.features import Mail, bytes_of
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.limits import LONGEST_ID, Allowed
 from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.streams.example import is_no_id
 
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
-ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time
-ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be long
 
 # What is said of these where they are something else.
 FAULTS = {
@@ -39,6 +33,8 @@ FAULTS = {
 UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$.*)?$", re.DOTALL)
 
 Id = Annotated[str, Meta(max_length=LONGEST_ID)] | Annotated[int, Meta(ge=-LARGEST - 1, le=LARGEST)]
+
+SentLabel = Label | float  # where a gap beside them has made floats of integers
 
 
 class Sent(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -54,7 +50,7 @@ class Message(Sent, kw_only=True):
 
 
 class QuestionedMessage(Message, kw_only=True):
-    label: Label | UnsetType = UNSET
+    label: SentLabel | UnsetType = UNSET
 
 
 class LabelledMessage(Message, kw_only=True):
@@ -62,7 +58,7 @@ class LabelledMessage(Message, kw_only=True):
     exactly, the message itself may be left out.
     """
 
-    label: Label | list[Label]
+    label: SentLabel | list[SentLabel]
     weight: Annotated[float, Meta(ge=0.0, le=1e30)] = 1.0
 
 
@@ -102,7 +98,7 @@ class Taught(Sent, kw_only=True):
     """
 
     number: int
-    label: Label | list[Label] | UnsetType | None = UNSET
+    label: SentLabel | list[SentLabel] | UnsetType | None = UNSET
     take_back: bool = False
 
 
@@ -269,7 +265,7 @@ def batch_of(sent: Any, learner: LiveLearner, limits: Allowed) -> Batch:
     is_list = isinstance(sent, list)
     messages = sent if isinstance(sent, list) else [sent]
     _check_number(len(messages), "messages", limits)
-    ids = [None if message.id is UNSET else message.id for message in messages]
+    ids = [None if message.id is UNSET or is_no_id(message.id) else message.id for message in messages]
     X = _contents(messages, ids, learner, is_list)
     mail_field, fields = learner.mail_field, learner.fields
     if mail_field is not None:
@@ -378,9 +374,12 @@ def labels_as_read(label: Any, kind: str, i: int, many: bool, meant: LabelsMeant
     return tuple(_learnable(each, where, meant, limits) for each in label)
 
 
-def label_as_read(label: Label, where: str, meant: LabelsMeant, limits: Allowed) -> Label:
+def label_as_read(label: SentLabel, where: str, meant: LabelsMeant, limits: Allowed) -> Label:
     """The label that is meant beside those of the model, whose own labels may be of any length."""
-    read = meant(label)
+    try:
+        read = meant(label)
+    except ValueError as error:
+        raise HTTPException(422, f"{where}: {error}") from None
     if read is None:
         raise HTTPException(422, f"{where}: it is blank")
     fault = meant.too_long(read, limits.label)
@@ -389,7 +388,7 @@ def label_as_read(label: Label, where: str, meant: LabelsMeant, limits: Allowed)
     return read
 
 
-def _learnable(label: Label, where: str, meant: LabelsMeant, limits: Allowed) -> Label:
+def _learnable(label: SentLabel, where: str, meant: LabelsMeant, limits: Allowed) -> Label:
     read = label_as_read(label, where, meant, limits)
     if isinstance(read, int) and not -LARGEST - 1 <= read <= LARGEST:
         raise HTTPException(422, f"{where}: an integer may have 64 bits")
@@ -403,44 +402,3 @@ def label_of_query(text: str) -> Any:
     except (ValueError, RecursionError):
         return text
     return label if isinstance(label, (bool, int, str)) else text
-
-
-def answer_with(answers: list[Answer], batch: Batch) -> Response:
-    """The answers, with the ids of the messages; many large ones are sent as the client takes them."""
-    found = [answer.as_json(id) for answer, id in zip(answers, batch.ids, strict=True)]
-    if not batch.is_list:
-        return as_json(found[0])
-    parts = _parts(found)
-    first, second = next(parts), next(parts, None)
-    if second is None:
-        return Response(first, media_type="application/json")
-    return StreamingResponse(_each_in_turn(first, second, parts), media_type="application/json")
-
-
-def _parts(answers: list[Any]) -> Iterator[bytes]:
-    """A list as JSON, in parts."""
-    part, between = bytearray(b"["), b""
-    for i in range(0, len(answers), ANSWERS_AT_A_TIME):
-        part += between + _dumped(answers[i : i + ANSWERS_AT_A_TIME])[1:-1]
-        between = b","
-        if len(part) >= ANSWER_PART:
-            yield bytes(part)
-            part.clear()
-    yield bytes(part) + b"]"
-
-
-async def _each_in_turn(first: bytes, second: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
-    for part in itertools.chain((first, second), rest):
-        yield part
-        await asyncio.sleep(0)  # to others, also where the client takes all at once
-
-
-def as_json(value: Any, status: int = 200, headers: Any = None) -> Response:
-    return Response(_dumped(value), status, headers, media_type="application/json")
-
-
-def _dumped(value: Any) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # a lone surrogate, or an int beyond 64 bits
-        return json.dumps(value).encode()

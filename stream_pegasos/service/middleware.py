@@ -11,8 +11,8 @@ from typing import Any
 from starlette.responses import Response
 
 from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.service.messages import as_json
 from stream_pegasos.service.metrics import Metrics
+from stream_pegasos.service.responses import as_json
 
 log = logging.getLogger(__name__)
 

@@ -30,8 +30,6 @@ from stream_pegasos.service.messages import (
     Prediction,
     QuestionedMessage,
     Taught,
-    answer_with,
-    as_json,
     batch_of,
     descriptions_of,
     label_as_read,
@@ -41,6 +39,7 @@ from stream_pegasos.service.messages import (
 )
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.openapi import Operation, describing, explaining, learning, predicting, teaching
+from stream_pegasos.service.responses import answer_with, as_json
 
 LONGEST_FAULT = 500  # characters
 

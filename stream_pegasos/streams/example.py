@@ -120,3 +120,8 @@ class LabelFormat(NamedTuple):
 def together(labels: Iterable[Label]) -> tuple[Label, ...]:
     """The labels of one example, each once."""
     return tuple(dict.fromkeys(labels))
+
+
+def is_no_id(id: Any) -> bool:
+    """Whether it tells no message from others, as where a field is empty."""
+    return id is None or (isinstance(id, str) and not id.strip())

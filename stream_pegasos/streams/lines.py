@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO
 
-from stream_pegasos.streams.example import Example, Parsed, unreadable
+from stream_pegasos.streams.example import Example, Parsed, is_no_id, unreadable
 
 # The records of a stream, each with its number; in the place of one that cannot be had stands the reason.
 Records = Iterable[tuple[int, Any]]
@@ -56,7 +56,7 @@ def examples_of(records: Records, parse: Parser, id: Any = None) -> Iterator[Exa
             continue
         if parsed is not None:
             x, y, w, own = parsed
-            yield Example(x, y, w, line, id if own is None else own)
+            yield Example(x, y, w, line, id if is_no_id(own) else own)
 
 
 def example_of(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:

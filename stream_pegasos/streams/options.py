@@ -133,6 +133,8 @@ class ReadOptions:
             raise StreamError(f"a message of {format} has no fields, but {', '.join(self.fields)} are asked for")
         if format not in ("csv", "tsv") and not (self.delimiter is None and self.columns is None):
             raise StreamError(f"a delimiter and columns are for csv and tsv, not for {format}")
+        if self.labels.separator is not None and TABLE[format].has_features and not self.unlabelled:
+            raise StreamError(f"a separator of labels is not for {format}, which has one label a line")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n\0'):
             raise StreamError(f"the delimiter is {self.delimiter!r}, not one character that may stand between fields")
         if self.columns is not None and not {*names} & {*self.columns}:

@@ -116,3 +116,9 @@ def test_a_command_that_reads_from_the_keyboard_says_so(here, command):
     os.close(end)
     assert done.returncode == 0 and b"reading jsonl from the keyboard; Ctrl-D ends it" in done.stderr
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_messages_of_weight_0_are_not_learned(fails, here):
+    (here / "z.vw").write_text("1 0 |a x\n-1 0 |a y\n")
+    assert "no message of z.vw was learned, and m is not written" in fails("train z.vw --save m")
+    assert not (here / "m").exists()

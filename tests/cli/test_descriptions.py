@@ -65,9 +65,27 @@ def test_an_evaluation_begins_with_it(stream):
         ('{"a": ', [], "labels"),
         ("a\t b", ["--ordered"], "label 'a'"),
         ("a\tb", ["--format", "vw"], "learns from features"),
+        (
+            "lost_card\tb\nlots_card\tc",
+            ["--labels", "lost_card,refund"],
+            "label lots_card is none of lost_card, refund",
+        ),
+        ('{"lots_card": "c"}', ["--labels", "lost_card,refund"], "label lots_card is none of lost_card, refund"),
+        ('{"a": "b", " a ": "c"}', [], "label a stands there twice"),
+        ('{"a": "b", "a": "c"}', [], "label a stands there twice"),
+        ('{" ": "b"}', [], "' ' is no label"),
+        ('{"a": {"b": "c"}}', [], "description of 'a'"),
+        (f'{{"{"a" * 201}": "b"}}', [], "a label of 201 characters; it may have 200"),
+        (f"{'a' * 201}\tb", [], "a label of 201 characters; it may have 200"),
     ],
 )
 def test_what_is_refused(content, options, match, stream, tmp_path):
     (tmp_path / "labels").write_text(content)
     done = process("train", stream, "--describe", tmp_path / "labels", *options, "--save", tmp_path / "model")
     assert done.returncode and match in done.stderr.decode() and not (tmp_path / "model").exists()
+
+
+def test_a_lone_surrogate_is_text(stream, tmp_path):
+    (tmp_path / "labels").write_text('{"lost_card": "card \\ud800 gone"}')
+    done = process("train", stream, "--describe", tmp_path / "labels", "--save", tmp_path / "model")
+    assert done.returncode == 0, done.stderr

@@ -8,7 +8,7 @@ import pytest
 from commands import command as process_of
 from commands import environment, reference_of, stream, write_jsonl
 
-from stream_pegasos import load
+from stream_pegasos import TextClassifier, TextFeatures, load
 from stream_pegasos.common.file_lock import FileLock
 from stream_pegasos.streams.opening import is_same_stream
 
@@ -36,6 +36,13 @@ WRITERS = (
     "run mail.jsonl --no-follow --checkpoint model.jsonl --save link.jsonl",
     "run mail.jsonl --no-follow --save model.jsonl --output link.jsonl",
     "label mail.jsonl --load model.jsonl --save link.jsonl",
+    "evaluate mail.jsonl --describe messages.jsonl --predictions link.jsonl",
+    "train mail.jsonl --describe messages.jsonl --save link.jsonl",
+    "evaluate mail.jsonl --features messages.jsonl --predictions link.jsonl",
+    "evaluate mail.jsonl --compare model.jsonl --predictions link.jsonl",
+    "predict m mail.jsonl --vectors messages.jsonl --output link.jsonl",
+    "run mail.jsonl --no-follow --vectors messages.jsonl --output link.jsonl",
+    "tune mail.jsonl --vectors messages.jsonl --save link.jsonl",
 )
 
 
@@ -60,6 +67,19 @@ def test_an_output_that_is_an_input_is_refused(main, model, here, written):
         for reason in ("the command reads it", "it is the file of --checkpoint", "the labels would be learned twice")
     )
     assert source.read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["predict v mail.jsonl --output {}", "test v mail.jsonl --predictions {}", "run mail.jsonl --load v --output {}"],
+)
+def test_vectors_that_a_model_names_are_read(main, here, written):
+    vectors = here / "words.vec"
+    vectors.write_text("win 1 0\nlunch 0 1\n")
+    reference_of(stream[:50], model=TextClassifier(TextFeatures(vectors="words.vec"))).save("v")
+    (here / "link.jsonl").hardlink_to(vectors)
+    code, _, err = main(written.format("link.jsonl") + " --no-follow" * written.startswith("run"))
+    assert code == 1 and "the command reads it" in err and vectors.read_text().startswith("win")
 
 
 def test_a_file_is_known_by_any_name(fails, here):

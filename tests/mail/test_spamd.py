@@ -287,6 +287,25 @@ def test_users_without_a_folder_teach_nothing_unless_the_common_model_is_to_lear
     assert {path.name for path in tmp_path.iterdir()} == {"ann", "file"}
 
 
+def test_a_user_s_journal_goes_on_from_the_model_that_it_began_with(mail_model, tmp_path):
+    """Whatever the common model has learned since, and however the service ended."""
+    (tmp_path / "ann").mkdir()
+    teach = request("TELL", SPAM, "User: ann", "Message-class: ham", "Set: local")
+
+    async def run(model, *sent):
+        async with answering(model, folder=tmp_path) as service:
+            said = [await exchange(service.port, each) for each in (*sent, request("CHECK", SPAM, "User: ann"))]
+            for loaded in service.users._loaded.values():
+                loaded.learner.checkpoints.release()
+            service.users._loaded.clear()  # as if it had been killed
+            return said[-1]
+
+    before = asyncio.run(run(mail_model, teach))
+    other = copy.deepcopy(mail_model)
+    other.learn_many([HAM, SPAM] * 20, ["spam", "ham"] * 20)
+    assert asyncio.run(run(other)) == before
+
+
 def test_in_the_end_those_are_answered_that_are_at_work(mail_model):
     async def run():
         async with answering(mail_model) as service:

@@ -37,10 +37,11 @@ def test_a_message_is_learned_once():
 
 
 def test_which_ids_are_the_same(client):
-    ids = [1, "1", None, "a", 1, "", None, "", 2**63 - 1, 2**63 - 1, "\ud800", "\ud800", -(2**63)]
+    ids = [1, "1", None, "a", 1, "", None, "", " ", " ", 2**63 - 1, 2**63 - 1, "\ud800", "\ud800", -(2**63)]
     answers = learn(client, [{**GOOD, **({} if id is None else {"id": id})} for id in ids])
-    assert [answer["learned"] for answer in answers] == [id is None or id not in ids[:i] for i, id in enumerate(ids)]
-    assert ok(client.get("/learned"))["ids"] == [1, "1", "a", "", 2**63 - 1, "\ud800", -(2**63)]
+    blank = (None, "", " ")  # which is the id of no message
+    assert [answer["learned"] for answer in answers] == [id in blank or id not in ids[:i] for i, id in enumerate(ids)]
+    assert ok(client.get("/learned"))["ids"] == [1, "1", "a", 2**63 - 1, "\ud800", -(2**63)]
     assert "learned" not in predict(client, {"text": "x", "id": 1})
 
 
@@ -102,6 +103,26 @@ def test_a_label_that_waits_is_corrected_exactly():
             refused(send(client, "/learn", {**sent, "label": "ham"}), 422, word)
             refused(send(client, "/learn", [GOOD, {**sent, "label": "ham"}]), 422, f"1.text: {word}")
     assert bits(service.model) == bits(alone)
+
+
+def test_a_message_of_weight_0_takes_no_id_and_supersedes_no_label():
+    service, alone = LiveLearner(TextClassifier(), active_learning=ActiveLearning(seconds=60.0)), TextClassifier()
+    with serving(service) as client:
+        for label, weight, said in (
+            ("spam", 0, (False, None)),
+            ("spam", 1, (True, None)),
+            ("ham", 0, (False, None)),
+            ("spam", 1, (False, None)),
+            ("ham", 1, (True, "taught anew")),
+        ):
+            assert outcomes([learn(client, {"text": "pills", "label": label, "weight": weight, "id": "m"})]) == [said]
+        alone.learn_many(["pills"] * 3, ["spam", "ham", "ham"])
+        assert bits(service.model) == bits(alone)
+        predict(client, {"text": "lunch", "id": "k"})
+        (asked,) = ok(client.get("/asked"))["messages"]
+        ok(client.post("/teach", json={"number": asked["number"], "label": "ham"}))
+        assert outcomes([learn(client, {"text": "lunch", "label": "spam", "weight": 0, "id": "k"})]) == [(False, None)]
+        assert [given["label"] for given in ok(client.get("/asked"))["given"]] == ["ham"]
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, ValueError, KeyError, MemoryError])

@@ -69,7 +69,7 @@ def test_before_anything_is_learned_and_with_one_label(client):
 
 
 def test_ids_come_back_as_they_were(client):
-    ids = ["a", 7, "", "é\ud800", 2**63 - 1]
+    ids = ["a", 7, "é\ud800", 2**63 - 1]
     answers = predict(client, [{"text": "x", "id": id} for id in ids] + [{"text": "x"}])
     assert [answer.get("id") for answer in answers] == [*ids, None]
 

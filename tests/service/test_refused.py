@@ -28,7 +28,7 @@ BAD = {
     "no label": [GOOD, {"text": "a"}],
     "blank label": [GOOD, {"text": "a", "label": " "}],
     "label of another type": [GOOD, {"text": "a", "label": [1]}],
-    "label that is a float": [GOOD, {"text": "a", "label": 1.0}],
+    "label that is no integer": [GOOD, {"text": "a", "label": 1.5}],
     "label that is null": [GOOD, {"text": "a", "label": None}],
     "label of more than 64 bits": [GOOD, {"text": "a", "label": 2**63}],
     "label of very many digits": [GOOD, {"text": "a", "label": int("9" * 4_000)}],

@@ -7,7 +7,7 @@ import pytest
 from reading import ONE, bad_lines, examples, pairs
 from sklearn.datasets import load_svmlight_file
 
-from stream_pegasos.streams import StreamError, format_of, open_source, read
+from stream_pegasos.streams import LabelFormat, StreamError, format_of, open_source, read
 
 FORMATS = {
     "jsonl": "a.jsonl a.ndjson.gz a.json.xz",
@@ -55,6 +55,12 @@ def test_options_that_cannot_be(options, reason):
     for call in (lambda **given: read(io.BytesIO(), **given), lambda **given: open_source("none.jsonl", **given)):
         with pytest.raises(StreamError, match=reason):
             call(**{"format": "jsonl", **options})
+
+
+@pytest.mark.parametrize("format", ["vw", "svmlight"])
+def test_a_separator_is_not_for_lines_of_one_label(format):
+    with pytest.raises(StreamError, match=f"a separator of labels is not for {format}"):
+        read(io.BytesIO(), format=format, labels=LabelFormat(";"))
 
 
 def test_without_a_callback_a_bad_line_raises():
@@ -109,3 +115,18 @@ def test_real_svmlight(data_folder):
     for example, row in zip(found, matrix, strict=True):
         assert example.x == dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
     assert math.isclose(sum(v * v for v in found[0].x.values()), 1.0, rel_tol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("format", "data"),
+    [
+        ("jsonl", b'{"text": "a", "label": 1, "id": "%s"}'),
+        ("csv", b'text,label,id\na,1,"%s"'),
+        ("tsv", b"text\tlabel\tid\na\t1\t%s"),
+        ("vw", b"1 '%s |x a"),
+        ("mail", b"From: a\nMessage-ID: %s\nlabel: 1\n\na"),
+    ],
+)
+def test_an_id_that_is_blank_is_none(format, data):
+    for written, id in ((b"m1", "m1"), (b"", None), (b" " * (format != "vw"), None)):
+        assert [example.id for example in read(io.BytesIO(data % written), format=format)] == [id]

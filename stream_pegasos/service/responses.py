@@ -1,0 +1,61 @@
+"""Answers as the responses to requests, of which large ones are sent in parts."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from starlette.responses import Response, StreamingResponse
+
+from stream_pegasos.evaluation.predicted import Answer
+
+if TYPE_CHECKING:
+    from stream_pegasos.service.messages import Batch
+
+ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time
+ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be long
+
+
+def answer_with(answers: list[Answer], batch: Batch) -> Response:
+    """The answers, with the ids of the messages; many large ones are sent as the client takes them."""
+    found = [answer.as_json(id) for answer, id in zip(answers, batch.ids, strict=True)]
+    if not batch.is_list:
+        return as_json(found[0])
+    parts = _parts(found)
+    first, second = next(parts), next(parts, None)
+    if second is None:
+        return Response(first, media_type="application/json")
+    return StreamingResponse(_each_in_turn(first, second, parts), media_type="application/json")
+
+
+def _parts(answers: list[Any]) -> Iterator[bytes]:
+    """A list as JSON, in parts."""
+    part, between = bytearray(b"["), b""
+    for i in range(0, len(answers), ANSWERS_AT_A_TIME):
+        part += between + _dumped(answers[i : i + ANSWERS_AT_A_TIME])[1:-1]
+        between = b","
+        if len(part) >= ANSWER_PART:
+            yield bytes(part)
+            part.clear()
+    yield bytes(part) + b"]"
+
+
+async def _each_in_turn(first: bytes, second: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for part in itertools.chain((first, second), rest):
+        yield part
+        await asyncio.sleep(0)  # to others, also where the client takes all at once
+
+
+def as_json(value: Any, status: int = 200, headers: Any = None) -> Response:
+    return Response(_dumped(value), status, headers, media_type="application/json")
+
+
+def _dumped(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # a lone surrogate, or an int beyond 64 bits
+        return json.dumps(value).encode()
