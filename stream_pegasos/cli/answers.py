@@ -2,11 +2,11 @@
 
 import csv
 import functools
+import itertools
 import json
 import os
 import stat
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -255,13 +255,13 @@ class EvaluatedAnswers:
 
     def __init__(self, output: Output) -> None:
         self._output = output
-        self._waiting: deque[Example] = deque()
-        self._answers: dict[int, Answer] = {}  # by identity of examples that wait
+        self._waiting: dict[int, Example] = {}  # by their identity, in their order
+        self._answers: dict[int, Answer] = {}  # of those that wait
 
     def readable(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         """Yield the good examples, and answer the others by their fault."""
         for example in examples:
-            self._waiting.append(example)
+            self._waiting[id(example)] = example
             if example.fault is None:
                 yield example
             else:
@@ -270,7 +270,8 @@ class EvaluatedAnswers:
     def refused(self, example: "Example", reason: str) -> None:
         from stream_pegasos.streams import Answer
 
-        self._answers[id(example)] = Answer(example.id, None, None, error=reason)
+        if id(example) in self._waiting:  # not, if a second model refuses what the first has answered
+            self._answers[id(example)] = Answer(example.id, None, None, error=reason)
 
     def predicted(self, block: "PredictedBlock") -> None:
         """Take the answers to a block, and write what can be written."""
@@ -282,9 +283,8 @@ class EvaluatedAnswers:
     def write(self) -> None:
         """Write the answers up to the first one that is not known yet."""
         answers, truths = [], []
-        while self._waiting and id(self._waiting[0]) in self._answers:
-            example = self._waiting.popleft()
-            answers.append(self._answers.pop(id(example)))
-            truths.append(example.y)
+        for key in [*itertools.takewhile(self._answers.__contains__, self._waiting)]:
+            answers.append(self._answers.pop(key))
+            truths.append(self._waiting.pop(key).y)
         self._output.open()
         self._output.write(answers, truths)

@@ -91,7 +91,7 @@ def prequential(stream: Iterable[Any], model: Any, **options: Unpack[Options]) -
         Called with each example that a model refuses, such as one with a list for a label, and the reason. The example
         is then skipped. Without it such an example raises.
     on_predicted
-        Called with each block of examples that the only model has predicted and then learned, in their order.
+        Called with each block of examples that the first model has predicted and then learned, in their order.
 
     Raises
     ------
@@ -184,8 +184,8 @@ def iter_prequential(
         raise ValueError("there is no model to evaluate")
     if name is None:
         name = type(stream).__name__ if hasattr(stream, "n_samples") else "stream"  # of a dataset of River's
-    given = (learn, threads, len(models) > 1, on_row, on_refused, on_predicted)
-    followers = [_Follower(each, name, *given) for each in models.values()]
+    given = (learn, threads, len(models) > 1, on_row, on_refused)
+    followers = [_Follower(each, name, *given, None if i else on_predicted) for i, each in enumerate(models.values())]
     for each in followers:
         each.evaluation.marks = marks or {}
     evaluations = dict(zip(models, [each.evaluation for each in followers], strict=True))

@@ -280,7 +280,12 @@ class LiveLearner:
             await self._encode(X)
             predict_block(self.model, [*X], [])  # which raises where a message would be refused
             entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
+            superseded = self.active_learning.superseded(X, ids)
+            with self._lock:
+                for number in {each.message.number for each in superseded if each is not None}:
+                    self.active_learning.take_back(number)
             outcomes = [*itertools.chain.from_iterable(self._learning.taking(entries))]
+            outcomes = [said if each is None else "taken back" for said, each in zip(outcomes, superseded, strict=True)]
         await self.sync()
         return outcomes
 

@@ -290,7 +290,9 @@ class StreamRunner:
         with self._lock:
             self._torn = True
             joined = [
-                self._join.add_label(example.id, example.y) for example in batch.examples if example.y is not None
+                self._join.add_label(example.id, example.y)
+                for example in batch.examples
+                if example.y is not None and self._may_be_learned(example)
             ]
             found = [example for example in joined if example is not None]
             if not self._encode([example.x for example in found]):
@@ -299,6 +301,18 @@ class StreamRunner:
             self._positions[1] = batch.position
             self._torn = False
         self._count(len(batch.examples))
+
+    def _may_be_learned(self, example: Example) -> bool:
+        """Whether the label of an example is one that the model may learn; its message waits for another otherwise."""
+        fault = self._label_fault(example.y)
+        if fault is None:
+            try:
+                self.model.check_labels([example.y])
+                return True
+            except (ValueError, TypeError) as error:
+                fault = str(error)
+        self._on_bad(example, fault)
+        return False
 
     def _answer(self, examples: list[Example]) -> list[Answer]:
         answers: list[Answer] = []

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import validate_data
 
 from stream_pegasos.features.base import Features
-from stream_pegasos.features.frames import list_of_examples
+from stream_pegasos.features.frames import is_frame, list_of_examples
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import ClassWeight
@@ -108,7 +108,9 @@ class OnlineTextClassifier(ClassifierFace):
 
     def _examples(self, X: Any, is_new: bool) -> Any:
         features = self.part("features")
-        return list_of_examples(X) if isinstance(features, Features) and not features.takes_text else texts_of(X)
+        if not isinstance(features, Features) or features.takes_text:
+            return texts_of(X)
+        return features.messages(X) if is_frame(X) else list_of_examples(X)
 
     def _new_model(self) -> Model:
         model = TextClassifier(self.part("features"), new_classifier(self))

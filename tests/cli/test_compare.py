@@ -18,3 +18,10 @@ def test_a_saved_model_beside_a_new_one(ok, here):
 
 def test_what_is_no_model(fails):
     assert "is no model" in fails("evaluate mail.jsonl --compare mail.jsonl")
+
+
+def test_predictions_are_those_of_the_new_model_alone(ok, here):
+    reference_of(stream[:300]).save("m")
+    ok("evaluate mail.jsonl --delay 10 --predictions alone.jsonl")
+    ok("evaluate mail.jsonl --delay 10 --predictions compared.jsonl --compare m")
+    assert (here / "compared.jsonl").read_text() == (here / "alone.jsonl").read_text() != ""

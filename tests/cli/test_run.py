@@ -8,7 +8,7 @@ import time
 import pytest
 from commands import append, labels_of, line_of, process, reference_of, started, stream, write_jsonl
 
-from stream_pegasos import AdaptiveClassifier, TextClassifier, load
+from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, TextClassifier, load
 from stream_pegasos.learners.loading import load_with_progress
 
 CHECKPOINT = "run mail.jsonl --no-follow --output none --checkpoint m"
@@ -167,3 +167,15 @@ def test_run_joins_labels_that_come_later(here):
     label(order[25:])
     assert process("run", "unlabelled.jsonl", *labels, "--no-follow").stdout == b""
     assert load("m").weights == reference_of([stream[i] for i in order]).weights
+
+
+def test_a_label_that_is_refused_leaves_its_message_to_another(here, main):
+    messages = [{"id": i, "text": text} for i, text in enumerate(["win a prize", "lunch at noon"])]
+    (here / "m.jsonl").write_text("".join(json.dumps(each) + "\n" for each in messages))
+    for wrong, right, options in (("Spam", "spam", "--labels ham,spam"), ("good", 5, "--load ordered")):
+        TextClassifier(classifier=OrdinalClassifier()).save("ordered")
+        labels = [{"id": 0, "label": wrong}, {"id": 0, "label": right}]
+        (here / "l.jsonl").write_text("".join(json.dumps(each) + "\n" for each in labels))
+        code, _, err = main(f"run m.jsonl --label-topic l.jsonl {options} --no-follow --save x --output none")
+        assert code == 0 and err.count("skipped") == 1 and str(wrong) in err
+        assert load("x").classes == (right,) and load("x").n_learned == 1

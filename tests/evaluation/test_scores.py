@@ -14,6 +14,7 @@ from sklearn import metrics
 
 from stream_pegasos import PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
+from stream_pegasos.evaluation.ranking import Ranking
 from stream_pegasos.evaluation.scores import OrderedScore, Outcomes, PrequentialScore, new_score, score_of_state
 from stream_pegasos.evaluation.tallies import MOST_PAIRS, ConfusedRow, Tally
 
@@ -308,3 +309,16 @@ def test_quadratic_kappa_of_large_labels_is_that_of_small_ones(first):
         score.set_state(orjson.loads(orjson.dumps(state)))
     wanted = metrics.cohen_kappa_score(truths, predicted, weights="quadratic")
     assert score.quadratic_kappa == pytest.approx(wanted, rel=1e-12)
+
+
+@given(rows_of_two, rows_of_two)
+def test_where_the_positive_label_turns_out_to_be_the_other_one_the_pairs_stay(before, after):
+    """As if the margins had been those of the other label from the beginning."""
+    ranking, rows = Ranking(), [(not y, -margin) for y, margin, _ in before] + [row[:2] for row in after]
+    for these, is_first in ((before, True), (after, False)):
+        ranking.update(*(np.array(column) for column in list(zip(*these, strict=True))[:2]))
+        if is_first:
+            ranking.swap()
+    truths, margins = zip(*rows, strict=True)
+    if len({*truths}) == 2:
+        assert ranking.roc_auc == pytest.approx(metrics.roc_auc_score(truths, margins), abs=1e-12)

@@ -18,6 +18,7 @@ from stream_pegasos import (
     TextClassifier,
     load,
 )
+from stream_pegasos.learners.decisions import Decision
 from stream_pegasos.learners.false_positives import FalsePositiveLimit, Tail
 
 
@@ -314,3 +315,18 @@ def test_a_class_that_is_forgotten_moves_no_decision():
     assert model.predict_one({"a": 1.0}) == 7 and model.predict_one({"c": 1.0}) == 7
     model.set_decision(threshold=0.5)
     assert model.predict_one({"a": 1.0}) == 1
+
+
+def test_a_threshold_alone_or_the_same_rate_keeps_the_limit():
+    decision = Decision(0.5, 0.01)
+    assert decision.changed(0.7, None).limit is decision.changed(None, 0.01).limit is decision.limit is not None
+    assert decision.changed(0.7, None).threshold == 0.7 and decision.changed(None, 1.0).limit is None
+
+
+@pytest.mark.parametrize("thresholds", [{"a": 0.5, "b": 0.5}, {"a": 0.2, "b": 0.9}, {"a": 0.9, "b": 0.9}])
+def test_two_classes_that_both_have_thresholds_are_decided_alike_one_by_one_and_at_once(thresholds):
+    model = AdaptiveClassifier(threshold=thresholds)
+    X = [{"x": 1.0, "z": i % 3} if i % 2 else {"y": 1.0, "z": i % 3} for i in range(40)]
+    model.learn_many(X, ["a" if i % 2 else "b" for i in range(40)])
+    found = model.predict_many(X).tolist()
+    assert found == [model.predict_one(x) for x in X] and {*found} == {"a", "b"}

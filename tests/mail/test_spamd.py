@@ -12,6 +12,7 @@ from stream_pegasos import TextClassifier
 from stream_pegasos.mail.spamd import verdict_of
 from stream_pegasos.mail.users import FILE, folder_name
 from stream_pegasos.mail_text.ids import mail_id
+from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.service.metrics import Metrics
 
 SCORE = rb"Spam: (True|False) ; (-?\d+\.\d) / 5\.0\r\n"
@@ -304,6 +305,21 @@ def test_a_user_s_journal_goes_on_from_the_model_that_it_began_with(mail_model, 
     other = copy.deepcopy(mail_model)
     other.learn_many([HAM, SPAM] * 20, ["spam", "ham"] * 20)
     assert asyncio.run(run(other)) == before
+
+
+def test_a_label_that_waits_is_forgotten_without_a_trace(mail_model):
+    async def run():
+        async with answering(mail_model) as service:
+            service.active_learning = ActiveLearning(seconds=60.0)
+            await exchange(service.port, request("CHECK", SPAM))
+            (asked,) = service.active_learning.queue(1)
+            service.active_learning.give(asked.number, "ham")
+            said = await exchange(service.port, request("TELL", SPAM, "Remove: local"))
+            await service.learn_given(at_once=True)
+            return said, service.learned_ids(), service.model.n_learned - mail_model.n_learned
+
+    said, ids, n_learned = asyncio.run(run())
+    assert b"DidRemove: local" in said and (ids, n_learned) == ([], 0)
 
 
 def test_in_the_end_those_are_answered_that_are_at_work(mail_model):
