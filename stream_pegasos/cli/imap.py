@@ -75,7 +75,7 @@ class ServerOptions:
                 "the password could be read on the way; never is only for 127.0.0.1", param_hint="--tls"
             )
         trusted = os.environ.get("SSL_CERT_FILE")
-        if trusted and not os.path.isfile(trusted):  # OpenSSL would trust nobody, and not say why
+        if not is_plain and trusted and not os.path.isfile(trusted):  # OpenSSL would trust nobody, and not say why
             raise Failure(f"SSL_CERT_FILE: there is no file {trusted!r}")
         context = None if is_plain else ssl.create_default_context()
         port = port or (993 if self.tls == "always" else 143)
