@@ -77,7 +77,7 @@ def check_outputs(
     folders = [os.path.realpath(path) for path in read_from if os.path.isdir(path)]
     if file_itself("/dev/stdout") in taken:
         raise Failure("cannot write standard output: it is a file that the command reads")
-    context.meta[WRITTEN] = {file_itself(path): path for path in outputs if path}
+    context.meta[WRITTEN] = {file: path for path in outputs if path and (file := file_itself(path)) is not None}
     for some, read in (((checkpoint, save), None), (paths, load)):
         taken |= {file_itself(read)} - {None} if read else set()
         for path in filter(None, some):
@@ -112,8 +112,8 @@ def names_file(parameter: click.Parameter) -> bool:
 def check_read(path: Path | str) -> None:
     """Fail if the command writes this file, which something else that it reads has named."""
     written = click.get_current_context().meta.get(WRITTEN, {})
-    if os.path.exists(path) and file_itself(path) in written:
-        raise Failure(f"cannot write {written[file_itself(path)]}: the command reads it")
+    if os.path.exists(path) and (output := written.get(file_itself(path))) is not None:
+        raise Failure(f"cannot write {output}: the command reads it")
 
 
 def file_itself(path: Path | str) -> object:

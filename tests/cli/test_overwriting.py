@@ -3,12 +3,15 @@
 import os
 import socket
 import subprocess
+from pathlib import Path
 
+import click
 import pytest
 from commands import command as process_of
 from commands import environment, reference_of, stream, write_jsonl
 
 from stream_pegasos import TextClassifier, TextFeatures, load
+from stream_pegasos.cli.console import check_outputs, check_read
 from stream_pegasos.common.file_lock import FileLock
 from stream_pegasos.streams.opening import is_same_stream
 
@@ -80,6 +83,12 @@ def test_vectors_that_a_model_names_are_read(main, here, written):
     (here / "link.jsonl").hardlink_to(vectors)
     code, _, err = main(written.format("link.jsonl") + " --no-follow" * written.startswith("run"))
     assert code == 1 and "the command reads it" in err and vectors.read_text().startswith("win")
+
+
+def test_a_folder_that_is_read_is_no_device_that_is_written(here):
+    with click.Context(click.Command("predict")):
+        check_outputs(Path(os.devnull))
+        check_read(here)
 
 
 def test_a_file_is_known_by_any_name(fails, here):
