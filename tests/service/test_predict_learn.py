@@ -68,6 +68,14 @@ def test_before_anything_is_learned_and_with_one_label(client):
     assert (answer["label"], answer["probability"]) == ("spam", pytest.approx(2 / 3))
 
 
+def test_a_float_that_is_an_integer_is_that_label():
+    """As gaps beside them make of integers in data frames; the same label as in a text, or as the integer."""
+    service = LiveLearner(TextClassifier())
+    with serving(service) as client:
+        assert all(learn(client, {"text": "win a prize", "label": label})["learned"] for label in (1.0, 1, "1.0"))
+    assert [*map(type, service.model.classes)] == [int] and service.model.classes == (1,)
+
+
 def test_ids_come_back_as_they_were(client):
     ids = ["a", 7, "é\ud800", 2**63 - 1]
     answers = predict(client, [{"text": "x", "id": id} for id in ids] + [{"text": "x"}])
