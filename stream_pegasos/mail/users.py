@@ -137,13 +137,9 @@ class UserModels:
         checkpoints = self._checkpoints(self._folder / name / FILE)
         checkpoints.claim()
         try:
-            if (resumed := checkpoints.resume()) is None:
-                # The journal goes on from this copy, while the common model learns from others.
-                self._copy().snapshot().write(checkpoints.path)
-                resumed = checkpoints.resume()
-            assert resumed is not None
-            Verdicts().check(resumed[0])
-            return self._make(resumed[0], checkpoints, resumed[1])
+            model, progress = checkpoints.resume() or (self._begun(checkpoints.path), None)
+            Verdicts().check(model)
+            return self._make(model, checkpoints, progress)
         except BaseException as error:
             checkpoints.release()
             if isinstance(error, ValueError):
@@ -151,9 +147,12 @@ class UserModels:
                 raise OSError("the model of the user cannot be loaded") from None
             raise
 
-    def _copy(self) -> Any:
+    def _begun(self, path: Path) -> Any:
+        """A copy of the common model, written first: a journal goes on from it, while the common model learns on."""
         with self.common.monitor.lock:
-            return copy.deepcopy(self.common.model)
+            model = copy.deepcopy(self.common.model)
+        model.snapshot().write(path)
+        return model
 
     async def _close(self, name: str) -> None:
         loaded = self._loaded.pop(name)
