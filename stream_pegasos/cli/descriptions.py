@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.console import Failure, listed, naming, note
+from stream_pegasos.cli.console import Failure, naming, note
 from stream_pegasos.cli.models import takes_text
 from stream_pegasos.cli.options import model_field
 from stream_pegasos.common.display import printable
@@ -94,6 +94,6 @@ def _label(name: str, meant: "LabelsMeant") -> Any:
     from stream_pegasos.streams.example import LabelFormat
 
     label = LabelFormat(meant=meant).of_one(name)
-    if label is not None and not meant.takes(label):
-        raise ValueError(f"label {printable(label)} is none of {listed(meant.listed or ())}")
+    if label is not None and (fault := meant.not_taken(label, printable)):
+        raise ValueError(fault)
     return label

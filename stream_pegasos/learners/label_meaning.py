@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 Label = bool | int | str
@@ -117,6 +117,12 @@ class LabelsMeant:
     def listed(self) -> tuple[Label, ...] | None:
         """The labels that are taken, as they are to be written; `None` for any."""
         return None if self._listed is None else tuple(written_like(label, self._truth) for label in self._listed)
+
+    def not_taken(self, label: Label, show: Callable[[Label], str] = repr) -> str | None:
+        """What is wrong with a label that was meant, if it is none of the listed ones."""
+        return (
+            None if self.takes(label) else f"label {show(label)} is none of {', '.join(map(show, self.listed or ()))}"
+        )
 
     def takes(self, label: Label) -> bool:
         """Whether a label that was meant is one of the listed ones; all with a truth value are written as the known

@@ -45,8 +45,8 @@ class LabelChecks:
         """
         meant = self.meant(given)
         for label in dict.fromkeys(each_label(labels)):
-            if not meant.takes(label):
-                raise ValueError(f"label {label!r} is none of {', '.join(map(repr, meant.listed or ()))}")
+            if fault := meant.not_taken(label):
+                raise ValueError(fault)
         self._monitor.model.check_labels(labels)
         known = set(self._monitor.model.classes)
         n = len(known.union(each_label(labels)))

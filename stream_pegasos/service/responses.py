@@ -6,15 +6,13 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from starlette.responses import Response, StreamingResponse
 
 from stream_pegasos.evaluation.predicted import Answer
-
-if TYPE_CHECKING:
-    from stream_pegasos.service.messages import Batch
+from stream_pegasos.service.messages import Batch
 
 ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time
 ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be long
