@@ -67,7 +67,7 @@ def targets_of(learner):
     """What an example may be to a learner: the number of a class, or of a set."""
     if not learner.several:
         return [0.0, 1.0]
-    most = len(SETS[0]) - 1 if "multilabel" in learner.arguments else min(5, learner.n_columns + 1)
+    most = len(SETS[0]) - 1 if learner.parameters["reduction"] == "multilabel" else min(5, learner.n_columns + 1)
     return [float(number) for number in range(most)]
 
 

@@ -6,7 +6,7 @@ The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
 |---|---|---|
 | the loop over examples, calibration | `driver` | `driver`, `guard`, `threads`; for one example `one_by_one` |
 | messages as hashes and values | `encoders`, `scanner`, `tokens` | `encoders`, `scanner`, `ngrams.h` |
-| hash to record | a dict | `table` |
+| hash to record | a dict | `table`; what stands in memory, as NumPy sees it: `records.py`, beside this file |
 | Pegasos | `pegasos`, `weights` | `pegasos`, `weights` |
 | the adaptive rule | `adaptive`, `adaptive_state` | `adaptive`, `adaptive_pair`, `adaptive_columns`, `reductions` |
 | vectors of messages | `dense` | `dense.h`, `vectors` |
@@ -103,18 +103,17 @@ def in_use(kind: type[L]) -> type[L]:
     return found
 
 
-def restore(kind: str, arguments: tuple[Any, ...], state: dict[str, Any] | None) -> Any:
+def restore(kind: str, arguments: dict[str, Any] | tuple[Any, ...], state: dict[str, Any] | None) -> Any:
     """Make an engine object anew, on the engine in use, whichever it was pickled on."""
-    made: Any = (
-        in_use(pure.Learner.kinds[kind])(*arguments) if kind in pure.Learner.kinds else globals()[kind](*arguments)
-    )
+    make: Any = in_use(pure.Learner.kinds[kind]) if kind in pure.Learner.kinds else globals()[kind]
+    made = make(**arguments) if isinstance(arguments, dict) else make(*arguments)
     if state is not None:
         made.set_state(state)
     return made
 
 
 for kind in map(in_use, pure.Learner.kinds.values()):
-    copyreg.pickle(kind, lambda it: (restore, (type(it).__name__, it.arguments, it.get_state())))
+    copyreg.pickle(kind, lambda it: (restore, (type(it).__name__, it.parameters, it.get_state())))
 copyreg.pickle(Lock, lambda it: (restore, ("Lock", (), None)))
 copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
 copyreg.pickle(Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))

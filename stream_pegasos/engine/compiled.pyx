@@ -17,6 +17,7 @@ from time import monotonic
 import numpy as np
 
 from stream_pegasos.common.locks import heed_forks
+from stream_pegasos.engine import records
 from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive_state, characters, driver, encoders, mistakes, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
@@ -314,3 +315,12 @@ include "cython/reductions.pxi"
 include "cython/adaptive_pair.pxi"
 include "cython/adaptive_columns.pxi"
 include "cython/adaptive.pxi"
+
+
+for declared, size in (
+    (records.PAIR, sizeof(sp_feature)), (records.SEVERAL, sizeof(sp_columns)), (records.PROBLEM, sizeof(BinaryProblem)),
+    (records.TAUGHT_COLUMN, sizeof(TaughtColumn)), (records.WEIGHTS_COLUMN, sizeof(Column)),
+    (records.STEPS, sizeof(Steps)), (records.BUFFERED, sizeof(Buffered)),
+):
+    if declared.itemsize != size:
+        raise ImportError("the engine was compiled for other records")

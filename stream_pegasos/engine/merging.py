@@ -18,7 +18,6 @@ from stream_pegasos.common.state import State
 from stream_pegasos.engine.pure.adaptive_state import (
     JOINT_PRECISION,
     LARGEST_JOINT_WEIGHT,
-    LARGEST_SINGLE,
     OF_FEATURE,
     OF_INTERCEPT,
     OF_ONE_WEIGHT,
@@ -29,6 +28,7 @@ from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, has_column_each
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
+from stream_pegasos.engine.records import LARGEST_SINGLE
 
 __all__ = ["is_changed", "merged_adaptive", "merged_newest", "merged_pegasos", "mirrored"]
 

@@ -69,7 +69,7 @@ def with_names_forgotten(state: State, vocabulary: Vocabulary) -> State:
 
 def without_column(learner: Any, column: int) -> Any:
     """A learner like this one of several classes, without one of them; those after it move up by a number."""
-    made = type(learner)(*learner.arguments)
+    made = type(learner)(**learner.parameters)
     made.set_state(learner.get_state())
     made.flush()
     made.set_state(made.declaration.without_column(made.get_state(), column))

@@ -110,7 +110,7 @@ def drop_unchanged(base: Model, part: Model) -> None:
     old, core = (cast(Any, model.parts["classifier"]) for model in (base, part))
     before, after = old.learner.get_state(), core.learner.get_state()
     if not core.vocabulary.names and "evidence" in after and has_column_each(before) == has_column_each(after):
-        half_life = core.learner.arguments[-4]
+        half_life = core.learner.parameters["half_life"]
         declaration = declared("ovr" if has_column_each(after) else "two")
         core.learner.set_state(declaration.selected(after, is_changed(before, after, half_life)))
 
@@ -120,14 +120,15 @@ def take_parts(cores: Sequence[Any]) -> None:
     base = cores[0]
     numbers = share_labels(cores)
     merge_limits(cores)
-    states, arguments = states_of(cores), base.learner.arguments
+    states, parameters = states_of(cores), base.learner.parameters
+    reduction = parameters["reduction"]
     if "evidence" in states[0]:
-        *_, smoothing, half_life, _, _, reduction = arguments
+        half_life, smoothing = parameters["half_life"], parameters["smoothing"]
         reduction = "ovr" if reduction == "two" and has_column_each(states[0]) else reduction
         order = getattr(base.labels, "order", np.zeros(0, np.int64))
         base.learner.set_state(merged_adaptive(states, half_life, smoothing, reduction, numbers, order))
     else:
-        base.learner.set_state(merged_pegasos(states, numbers, arguments[-1] == "crammer_singer"))
+        base.learner.set_state(merged_pegasos(states, numbers, reduction == "crammer_singer"))
     before, *after = [Counter(core.class_weights.counts) for core in cores]
     base.class_weights.counts = sum((of_part - before for of_part in after), before)
 

@@ -34,7 +34,7 @@ def test_copies_are_equal_and_independent(duplicate):
     names, before = duplicate(vocabulary), learner.get_state()
     other = duplicate(learner)
     assert same_state(other, learner)
-    assert other.arguments == learner.arguments
+    assert other.parameters == learner.parameters
     assert names.names == vocabulary.names
     for made in (learner, other):
         made.learn(duplicate(vocabulary), {"new": 1.0, "a": 3.0}, 1.0, 1.0)

@@ -15,9 +15,11 @@ cdef class AdaptiveLearner(PairLearner):
         self, double learning_rate, bint hinge, double largest_margin, double smoothing, double half_life,
         double intercept_scaling, Py_ssize_t max_features=0, str reduction="two",
     ):
-        self.arguments = (
-            learning_rate, bool(hinge), largest_margin, smoothing, half_life, intercept_scaling, max_features, reduction
-        )
+        self.parameters = {
+            "learning_rate": learning_rate, "hinge": bool(hinge), "largest_margin": largest_margin, "smoothing": smoothing,
+            "half_life": half_life, "intercept_scaling": intercept_scaling, "max_features": max_features,
+            "reduction": reduction,
+        }
         self._learning_rate, self._hinge, self._largest_margin = learning_rate, hinge, largest_margin
         self._smoothing = smoothing
         self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
@@ -48,7 +50,7 @@ cdef class AdaptiveLearner(PairLearner):
 
     def items(self):
         wait_for(self._guard, self._guard)
-        keys = keys_of(&self._table)
+        keys = keys_of(records_of(&self._table, records.PAIR)["hash"])
         return keys, self.weights_of(keys)
 
     def weights_of(self, const int64_t[::1] keys):
@@ -119,53 +121,47 @@ cdef class AdaptiveLearner(PairLearner):
             feature.log_ratio = sp_single(min(above, LARGEST_LOG_RATIO))
 
     def get_state(self):
-        cdef Py_ssize_t i, j
+        cdef Py_ssize_t i
         wait_for(self._guard, self._guard)
         if not self.several:
             return {**self._state_of_pair(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations}
-        found, counts, columns, known = taught_of(&self._columns, self._features(), self._table.n, self._age)
-        problems = [[(<double*> &self._problems[i])[j] for i in range(self._n_problems)] for j in range(4)]
+        n_taught, taught = taught_of(&self._columns, self._features(), self._table.n, self._age)
         state = {
-            "keys": keys_of(&self._table), "log_ratios": found[0], "counts": found[1], "n_taught": counts, "taught_columns": columns,
-            **dict(zip(adaptive_state.OF_COLUMN, known)),
-            **{name: np.array(values, np.float64) for name, values in zip(adaptive_state.OF_PROBLEM, problems)},
-            "class_counts": np.array([self._class_counts[i] for i in range(self._n_classes)], np.float64),
+            **self._state_of_features(records.SEVERAL), "n_taught": n_taught, **copied(taught, records.TAUGHT_COLUMN.names),
+            **copied(view_of(self._problems, self._n_problems, records.PROBLEM), adaptive_state.OF_PROBLEM),
+            "class_counts": view_of(self._class_counts, self._n_classes, records.DOUBLE).copy(),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,
             **self._calibration(), **self._confidence(), **self._state_of_dense(),
         }
         if self._reduction == ORDINAL:
-            state["order"] = np.array([self._known_order[i] for i in range(self._n_classes)], np.int64)
+            state["order"] = view_of(self._known_order, self._n_classes, records.COUNT).copy()
         return state
 
     def set_state(self, state):
-        cdef Py_ssize_t i, j
         wait_for(self._guard, self._guard)
         self._age, self._evidence, self.n_iterations = 0, state["evidence"], state["n_iterations"]
         self._set_calibration(state)
-        *_, made_with = self.arguments
+        made_with = self.parameters["reduction"]
         grown = made_with == "two" and driver.has_column_each(state)
         self._set_reduction(OF_RULE_OVR if grown else adaptive_state.REDUCTIONS.index(made_with))
         if not self.several:
             self._set_pair(state)
             self._set_dense(state)
             return
-        fill(&self._table, state["keys"])
-        fill_taught(
-            &self._columns, self._features(), self._table.n,
-            np.array([state["log_ratios"], state["counts"]]), np.ascontiguousarray(state["n_taught"]),
-            np.ascontiguousarray(state["taught_columns"]),
-            np.array([state[name] for name in adaptive_state.OF_COLUMN]), len(state["class_counts"]),
-        )
+        self._set_features(records.SEVERAL, records.OF_SEVERAL, state)
+        taught = np.empty(len(state["taught_columns"]), records.TAUGHT_COLUMN)
+        for name in taught.dtype.names:
+            taught[name] = state[name]
+        fill_taught(&self._columns, self._features(), np.ascontiguousarray(state["n_taught"]), taught, len(state["class_counts"]))
         self._n_classes, self._n_problems = len(state["class_counts"]), len(state["intercepts"])
         if self._make_room(self._n_classes) < 0:
             raise MemoryError
-        for i in range(self._n_classes):
-            self._class_counts[i] = state["class_counts"][i]
-            if self._reduction == ORDINAL:
-                self._known_order[i] = state["order"][i]
-        for i in range(self._n_problems):
-            for j, name in enumerate(adaptive_state.OF_PROBLEM):
-                (<double*> &self._problems[i])[j] = state[name][i]
+        view_of(self._class_counts, self._n_classes, records.DOUBLE)[:] = state["class_counts"]
+        if self._reduction == ORDINAL:
+            view_of(self._known_order, self._n_classes, records.COUNT)[:] = state["order"]
+        problems = view_of(self._problems, self._n_problems, records.PROBLEM)
+        for name in adaptive_state.OF_PROBLEM:
+            problems[name] = state[name]
         if self._reduction == ORDINAL and self._order.shape[0] < self._n_classes:  # or it knows of classes to come
             self._order = np.array(state["order"], np.int64)
         self._n_examples = state["n_examples"]

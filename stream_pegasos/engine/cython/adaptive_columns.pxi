@@ -169,61 +169,59 @@ cdef int lay_out(Columns* columns, sp_columns* feature, Py_ssize_t n_more, Py_ss
     return 0
 
 
+cdef struct TaughtColumn:
+    int64_t number
+    double weight, squares, count
+
+
 cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_features, uint32_t age):
-    """The log ratio and count of each feature, how many columns it has, and all of these in order: their numbers, and what is
-    known of each, with a row a number.
-    """
-    cdef Py_ssize_t i, j, n = 0, begin, place, column
+    """How many columns of each feature were taught, and what is known of all of these, in order."""
+    cdef Py_ssize_t i, j, n = 0, begin, place
     cdef const sp_columns* feature
-    cdef double factor, weight, squares, count
+    cdef double factor
+    cdef TaughtColumn column
     for i in range(n_features):
         n += features[i + 1].n
-    of_features, counts = np.empty((2, n_features)), np.empty(n_features, np.int64)
-    numbers, known = np.empty(n, np.int64), np.empty((3, n))
-    cdef int64_t[::1] out_counts = counts, out_numbers = numbers
-    cdef double[:, ::1] out_features = of_features, out = known
+    counts, taught = np.empty(n_features, np.int64), np.empty(n, records.TAUGHT_COLUMN)
+    cdef int64_t[::1] out_counts = counts
+    cdef TaughtColumn[::1] out = taught
     with nogil:
         n = 0
         for i in range(n_features):
             feature = &features[i + 1]
             factor = sp_factor_of_age(age - feature.age)
-            out_features[0, i], out_features[1, i] = feature.log_ratio, sp_single(feature.count * factor)
             begin = n
             for j in range(feature.n):
-                weight = sp_weights(columns.numbers, feature)[j]
-                squares = sp_single(sp_squares(columns.numbers, feature)[j] * factor)
-                count = sp_single(sp_counts(columns.numbers, feature)[j] * factor)
-                if weight == 0.0 and squares == 0.0 and count == 0.0:
+                column.weight = sp_weights(columns.numbers, feature)[j]
+                column.squares = sp_single(sp_squares(columns.numbers, feature)[j] * factor)
+                column.count = sp_single(sp_counts(columns.numbers, feature)[j] * factor)
+                if column.weight == 0.0 and column.squares == 0.0 and column.count == 0.0:
                     continue
-                place, column = n, column_at(columns, feature, j)
-                while place > begin and out_numbers[place - 1] > column:
-                    out_numbers[place] = out_numbers[place - 1]
-                    out[0, place], out[1, place], out[2, place] = out[0, place - 1], out[1, place - 1], out[2, place - 1]
+                place, column.number = n, column_at(columns, feature, j)
+                while place > begin and out[place - 1].number > column.number:
+                    out[place] = out[place - 1]
                     place -= 1
-                out_numbers[place] = column
-                out[0, place], out[1, place], out[2, place] = weight, squares, count
+                out[place] = column
                 n += 1
             out_counts[i] = n - begin
-    return of_features, counts, numbers[:n], known[:, :n]
+    return counts, taught[:n]
 
 
 cdef int fill_taught(
-    Columns* columns, sp_columns* features, Py_ssize_t n_features, const double[:, ::1] of_features,
-    const int64_t[::1] counts, const int64_t[::1] numbers, const double[:, ::1] known, Py_ssize_t n_columns,
+    Columns* columns, sp_columns* features, const int64_t[::1] counts, const TaughtColumn[::1] taught, Py_ssize_t n_columns
 ) except -1:
-    """Make these the only columns, as `taught_of` gives them, of so many that there are."""
+    """Make these the only columns of new features, as `taught_of` gives them, of so many that there are."""
     cdef Py_ssize_t i, j, place, n = 0
     cdef sp_columns* feature
     make_no_columns(columns)
-    for i in range(n_features):
+    for i in range(counts.shape[0]):
         feature = &features[i + 1]
-        feature[0] = sp_columns(feature.hash, 0, sp_single(of_features[0, i]), sp_single(of_features[1, i]), 0, 0, 0, 0, 0)
         if counts[i] and lay_out(columns, feature, counts[i], n_columns) < 0:
             raise MemoryError
         for j in range(n, n + counts[i]):
-            place = add_column(columns, feature, numbers[j])
-            sp_weights(columns.numbers, feature)[place] = sp_single(known[0, j])
-            sp_squares(columns.numbers, feature)[place] = sp_single(known[1, j])
-            sp_counts(columns.numbers, feature)[place] = sp_single(known[2, j])
+            place = add_column(columns, feature, taught[j].number)
+            sp_weights(columns.numbers, feature)[place] = sp_single(taught[j].weight)
+            sp_squares(columns.numbers, feature)[place] = sp_single(taught[j].squares)
+            sp_counts(columns.numbers, feature)[place] = sp_single(taught[j].count)
         n += counts[i]
     return 0

@@ -16,10 +16,6 @@ cdef extern from "cython/adaptive_pair.h" nogil:
     void sp_weigh(const sp_feature**, const double*, double*, size_t, bint, double, double, double*, double*)
     void sp_learn(sp_feature**, const double*, size_t, const sp_step*)
 
-
-if adaptive_state.PAIR.itemsize != sizeof(sp_feature) or sizeof(sp_feature) != sizeof(sp_columns):
-    raise ImportError("the engine was compiled for other records")
-
 cdef enum:
     N_MISTAKES = 128
     SMALLEST = -8
@@ -71,35 +67,30 @@ cdef class PairLearner(ReductionLearner):
         cdef BinaryProblem* its = &self._problems[0]
         intercept = its.intercept, self._prior, its.squares, self._class_counts[1], self._class_counts[0]
         return {
-            "keys": keys_of(&self._table), **self._numbers_of_pair(), **self._calibration(), **self.mistakes(),
+            **self._state_of_features(records.PAIR), **self._calibration(), **self.mistakes(),
             **dict(zip(adaptive_state.OF_INTERCEPT, intercept)),
         }
 
     @cython.final
-    cdef _records_of_pair(self):
-        """The records as they stand in memory."""
-        return words_of(&self._table).view(adaptive_state.PAIR)[:, 0]
+    cdef dict _state_of_features(self, dtype):
+        features = records_of(&self._table, dtype)
+        return {"keys": keys_of(features["hash"]), **records.numbers_of(features, self._age, SP_AGE_BITS)}
 
     @cython.final
-    cdef dict _numbers_of_pair(self):
-        records = self._records_of_pair()
-        found = {name: records[name].astype(np.float64) for name in adaptive_state.OF_FEATURE}
-        years = np.minimum(self._age - records["age"], 16)  # by which evidence was written down with another unit
-        if years.any():
-            factors = np.where(years < 16, np.ldexp(1.0, -SP_AGE_BITS * years.astype(np.int32)), 0.0)
-            for name in ("gradient_squares", "positives", "negatives"):
-                found[name] = adaptive_state.as_singles(found[name] * factors).astype(np.float64)
-        return found
+    cdef int _set_features(self, dtype, names, state) except -1:
+        """Make these the only features, of the age of now."""
+        fill(&self._table, state["keys"])
+        features = records_of(&self._table, dtype)
+        for name in names:
+            features[name] = records.as_singles(state[name])
+        features["age"] = self._age
+        return 0
 
     @cython.final
     cdef int _set_pair(self, state) except -1:
         cdef Py_ssize_t i
         cdef BinaryProblem* its = &self._problems[0]
-        fill(&self._table, state["keys"])
-        records = self._records_of_pair()
-        for name in adaptive_state.OF_FEATURE:
-            records[name] = adaptive_state.as_singles(state[name])
-        records["age"] = self._age
+        self._set_features(records.PAIR, adaptive_state.OF_FEATURE, state)
         its.intercept, self._prior, its.squares, self._class_counts[1], self._class_counts[0] = [
             state[name] for name in adaptive_state.OF_INTERCEPT
         ]

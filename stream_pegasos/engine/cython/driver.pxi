@@ -61,7 +61,7 @@ cdef inline double confidence_step(double gradient, double* squares) noexcept no
 cdef class Learner:
     """The driver. A rule is a subclass: `_find_margins` finds the margins of an example, and `_learn` takes in the one met."""
 
-    cdef readonly tuple arguments
+    cdef readonly dict parameters
     cdef readonly bint several  # whether each class has a column; two may share one, whose mirror is class 0
     cdef double _slope, _calibration_squares
     cdef double _confidence_intercept, _confidence_slope

@@ -38,8 +38,11 @@ cdef class PegasosLearner(Learner):
         self, double l2, Py_ssize_t batch_size, double t0, bint project, double intercept_scaling,
         Py_ssize_t average_from=0, bint average_by_t=False, Py_ssize_t max_features=0, str reduction="two",
     ):
-        step = (l2, batch_size, t0, bool(project), intercept_scaling)
-        self.arguments = (*step, average_from, bool(average_by_t), max_features, reduction)
+        self.parameters = {
+            "l2": l2, "batch_size": batch_size, "t0": t0, "project": bool(project),
+            "intercept_scaling": intercept_scaling, "average_from": average_from, "average_by_t": bool(average_by_t),
+            "max_features": max_features, "reduction": reduction,
+        }
         self._l2, self._t0, self._intercept_scaling = l2, t0, intercept_scaling
         self._batch_size, self._project = batch_size, project
         self._average_from, self._average_by_t = average_from, average_by_t
@@ -107,34 +110,27 @@ cdef class PegasosLearner(Learner):
         check_status(self._step(NULL, 1.0))
 
     def get_state(self):
-        cdef Py_ssize_t i
         state = self.weights.get_state() | self._calibration()
         if self.several:
             state |= self._confidence()
-        steps = [self._steps[c] for c in range(self.weights.n_columns)]
-        for name in ("n_iterations", "n_buffered"):
-            state[name] = np.array([one[name] for one in steps], np.int64)
-        buffered = [self._buffered[i] for i in range(self._buffer_size)]
-        keys = [<int64_t> (<uint64_t> one["hash"] * INVERSE_MULTIPLIER) for one in buffered]
-        state["buffer_keys"] = np.array(keys, np.int64)
-        state["buffer_columns"] = np.array([one["column"] for one in buffered], np.int64)
-        state["buffer_values"] = np.array([one["value"] for one in buffered], np.float64)
-        return state
+        state |= copied(view_of(self._steps, self.weights.n_columns, records.STEPS), ("n_iterations", "n_buffered"))
+        buffered = view_of(self._buffered, self._buffer_size, records.BUFFERED)
+        return state | {"buffer_keys": keys_of(buffered["hash"]), **copied(buffered, ("buffer_columns", "buffer_values"))}
 
     def set_state(self, state):
-        cdef Py_ssize_t c, i
         self.weights.set_state(state)
         self._set_calibration(state)
-        if "two" in self.arguments:
+        if self.parameters["reduction"] == "two":
             self._reduction, self.several = (OVR, True) if driver.has_column_each(state) else (TWO, False)
         if self._make_room(self.weights._width) < 0 or self._reserve_buffer(len(state["buffer_keys"])) < 0:
             raise MemoryError
-        for c in range(self.weights.n_columns):
-            self._steps[c] = Steps(state["n_iterations"][c], state["n_buffered"][c], 0, False)
         self._buffer_size = len(state["buffer_keys"])
-        for i in range(self._buffer_size):
-            key, value, column = (state[name][i] for name in ("buffer_keys", "buffer_values", "buffer_columns"))
-            self._buffered[i] = Buffered(hash_key(key), value, column)
+        steps = view_of(self._steps, self.weights.n_columns, records.STEPS)
+        buffered = view_of(self._buffered, self._buffer_size, records.BUFFERED)
+        for known, names in (steps, ("n_iterations", "n_buffered")), (buffered, ("buffer_columns", "buffer_values")):
+            for name in names:
+                known[name] = state[name]
+        buffered["hash"] = state["buffer_keys"].view(np.uint64) * np.uint64(MULTIPLIER)
 
     cdef Learner _view(self):
         cdef PegasosLearner view = PegasosLearner.__new__(PegasosLearner)

@@ -8,28 +8,6 @@ cdef inline double bounded(double margin) noexcept nogil:
     return min(max(margin, -LARGEST_MARGIN_JOINED), LARGEST_MARGIN_JOINED)
 
 
-ctypedef fused Number:
-    float
-    double
-
-
-cdef array_of(const Number* numbers, Py_ssize_t n):
-    cdef Py_ssize_t i
-    array = np.empty(n)
-    cdef double[::1] out = array
-    for i in range(n):
-        out[i] = numbers[i]
-    return array
-
-
-cdef int write_array(Number* to, array) except -1:
-    cdef Py_ssize_t i
-    cdef const double[::1] numbers = np.ascontiguousarray(array)
-    for i in range(numbers.shape[0]):
-        to[i] = <Number> numbers[i]
-    return 0
-
-
 cdef struct BinaryProblem:
     double intercept, squares, offset, offset_squares
 
@@ -336,48 +314,48 @@ cdef class ReductionLearner(Learner):
         if not block.d:
             return 1.0, np.zeros(0), 0.0
         self.predict(encoder, x)
-        mean, factors = array_of[double](block.mean, block.d), np.zeros(block.d)
-        vector = array_of[float](e.vector, e.n_dimensions)
+        mean, factors = view_of(block.mean, block.d, records.DOUBLE), np.zeros(block.d)
+        vector = view_of(e.vector, e.n_dimensions, records.SINGLE)
         if vector.any() and number < block.n_rows:
-            factors = array_of[float](block.weights + number * block.d, block.d) / np.linalg.norm(vector - mean)
+            factors = view_of(block.weights + number * block.d, block.d, records.SINGLE).astype(records.DOUBLE)
+            factors /= np.linalg.norm(vector - mean)
             factors *= sign * block.joint[1] / self._slope * (1.0 if self._reduction == OF_RULE_OVR else 2.0)
         return block.joint[0] / self._slope, factors, -float(factors @ mean)
 
     @cython.final
-    cdef dict _state_of_dense(self):
+    cdef dict _of_dense(self):
+        """The arrays of the block, where they stand."""
         cdef sp_dense* block = &self._dense
-        cdef Py_ssize_t d = block.d
-        if not d:
-            return {}
-        weights = array_of[float](block.weights, block.n_rows * d)
-        known = (
-            array_of[double](block.mean, d), array_of[float](block.covariance, d * (d + 1) // 2),
-            weights if self._shares_weights() else weights.reshape(block.n_rows, d),
-            array_of[double](block.joint, 2), array_of[double](block.information, 3),
-        )
-        state = {**dict(zip(adaptive_state.OF_DENSE, known)), "n_vectors": block.n, "vector_evidence": block.evidence}
+        cdef Py_ssize_t d = block.d, n_pairs = d * (d + 1) // 2
+        weights = view_of(block.weights, block.n_rows * d, records.SINGLE)
+        found = {
+            "vector_mean": view_of(block.mean, d, records.DOUBLE),
+            "vector_covariance": view_of(block.covariance, n_pairs, records.SINGLE),
+            "vector_weights": weights if self._shares_weights() else weights.reshape(block.n_rows, d),
+            "joint_weights": view_of(block.joint, 2, records.DOUBLE),
+            "joint_information": view_of(block.information, 3, records.DOUBLE),
+        }
         if self._reduction == MULTILABEL or self._reduction == ORDINAL:
-            state["vector_counts"] = array_of[double](block.counts, block.n_classes)
-        return state
+            found["vector_counts"] = view_of(block.counts, block.n_classes, records.DOUBLE)
+        return found
+
+    @cython.final
+    cdef dict _state_of_dense(self):
+        if not self._dense.d:
+            return {}
+        arrays = {name: array.astype(records.DOUBLE) for name, array in self._of_dense().items()}
+        return {**arrays, "n_vectors": self._dense.n, "vector_evidence": self._dense.evidence}
 
     @cython.final
     cdef int _set_dense(self, state) except -1:
         cdef sp_dense* block = &self._dense
-        cdef Py_ssize_t d
         sp_free_dense(block)
         if "vector_mean" not in state:
             return 0
-        mean, covariance, weights, joint, information = [state[name] for name in adaptive_state.OF_DENSE]
-        d = len(mean)
-        if sp_make_dense(block, d, self._n_summed(), self._n_classes, FIRST_JOINT_WEIGHTS) < 0:
+        if sp_make_dense(block, len(state["vector_mean"]), self._n_summed(), self._n_classes, FIRST_JOINT_WEIGHTS) < 0:
             raise MemoryError
-        write_array[double](block.mean, mean)
-        write_array[float](block.covariance, covariance)
-        write_array[float](block.weights, weights.ravel())
-        write_array[double](block.joint, joint)
-        write_array[double](block.information, information)
-        if "vector_counts" in state:
-            write_array[double](block.counts, state["vector_counts"])
+        for name, array in self._of_dense().items():
+            array[...] = state[name]
         block.n, block.evidence = state["n_vectors"], state["vector_evidence"]
         return 0
 

@@ -217,14 +217,21 @@ cdef inline size_t size_of(const Table* table) noexcept nogil:
     return table.room * table.record_size + table.slots_room * sizeof(uint32_t)
 
 
-cdef words_of(const Table* table):
-    """The records, with a row each and a column for each 64 bits, where they stand."""
-    return np.asarray(<uint64_t[: table.n + 1, : table.record_size // 8]> <uint64_t*> table.records)[1:]
+cdef view_of(const void* memory, Py_ssize_t n, dtype):
+    """Numbers or records of a declared type, where they stand."""
+    return np.asarray(<char[: n * np.dtype(dtype).itemsize]> <char*> memory).view(dtype) if n else np.empty(0, dtype)
 
 
-cdef keys_of(const Table* table):
-    """The keys of the records, in their order."""
-    return (words_of(table)[:, 0] * np.uint64(INVERSE_MULTIPLIER)).view(np.int64)
+cdef dict copied(records, names):
+    return {name: records[name].copy() for name in names}
+
+
+cdef records_of(const Table* table, dtype):
+    return view_of(table.records, table.n + 1, dtype)[1:]
+
+
+cdef keys_of(hashes):
+    return (hashes * np.uint64(INVERSE_MULTIPLIER)).view(np.int64)
 
 
 cdef int fill(Table* table, const int64_t[::1] keys) except -1:

@@ -74,7 +74,7 @@ cdef class WeightDict:
 
     def items(self):
         wait_for(self._guard, self._guard)
-        keys = keys_of(&self._table)
+        keys = keys_of(self._records()["hash"])
         return keys, self.weights_of(keys)
 
     def weights_of(self, const int64_t[::1] keys):
@@ -125,29 +125,29 @@ cdef class WeightDict:
 
     def get_state(self):
         wait_for(self._guard, self._guard)
-        numbers = words_of(&self._table).view(np.float64)[:, 1:]
-        its = [self._columns[c] for c in range(self.n_columns)]
-        state = {"keys": keys_of(&self._table), "values": numbers[:, : self.n_columns].copy()}
-        if self.average:
-            state["sums"] = numbers[:, self._width : self._width + self.n_columns].copy()
-        for name in OF_COLUMN if self.average else OF_COLUMN[:2]:
-            state[name] = np.array([one[name] for one in its], np.float64)
-        return state
+        found = self._records()
+        numbers = {name: found[name][:, : self.n_columns].copy() for name in found.dtype.names[1:]}
+        names = records.OF_WEIGHTS if self.average else records.OF_WEIGHTS[:2]
+        return {"keys": keys_of(found["hash"]), **numbers, **copied(self._known_columns(), names)}
 
     def set_state(self, state):
-        cdef Py_ssize_t c
         wait_for(self._guard, self._guard)
         self.n_columns = 0
-        for c in range(len(state["scale"])):
+        for _ in range(len(state["scale"])):
             self.add_column()
-            self._columns[c].scale, self._columns[c].squares = state["scale"][c], state["squares"][c]
-            if self.average:
-                self._columns[c].sums_scale, self._columns[c].sums_weight = state["sums_scale"][c], state["sums_weight"][c]
+        columns = self._known_columns()
+        for name in records.OF_WEIGHTS if self.average else records.OF_WEIGHTS[:2]:
+            columns[name] = state[name]
         fill(&self._table, state["keys"])
-        numbers = words_of(&self._table).view(np.float64)[:, 1:]
-        numbers[:, : self.n_columns] = state["values"]
-        if self.average:
-            numbers[:, self._width : self._width + self.n_columns] = state["sums"]
+        found = self._records()
+        for name in found.dtype.names[1:]:
+            found[name][:, : self.n_columns] = state[name]
+
+    cdef _records(self):
+        return records_of(&self._table, records.of_weights(self._width, self.average))
+
+    cdef _known_columns(self):
+        return view_of(self._columns, self.n_columns, records.WEIGHTS_COLUMN)
 
     cdef WeightDict _view(self):
         cdef WeightDict view = WeightDict.__new__(WeightDict)
@@ -381,6 +381,3 @@ cdef class WeightDict:
     cdef void _accumulate(self, Py_ssize_t c, double weight) noexcept nogil:
         self._columns[c].sums_scale += weight * self._columns[c].scale
         self._columns[c].sums_weight += weight
-
-
-OF_COLUMN = ("scale", "squares", "sums_scale", "sums_weight")

@@ -99,17 +99,6 @@ def numbers_of(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
 
 
 OF_FEATURE = ("values", "log_ratios", "gradient_squares", "positives", "negatives")
-# A feature of two classes in the compiled engine; the age tells in which unit of evidence the last three are.
-PAIR = np.dtype([("hash", np.uint64), *((name, np.float32) for name in OF_FEATURE), ("age", np.uint32)])
-SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127  # other numbers become 0, or the largest
-
-
-def as_singles(numbers: Floats) -> NDArray[np.float32]:
-    """Numbers in single precision, as the compiled engine has them."""
-    within = np.where(np.abs(numbers) < SMALLEST_SINGLE, 0.0, np.clip(numbers, -LARGEST_SINGLE, LARGEST_SINGLE))
-    return within.astype(np.float32)
-
-
 OF_INTERCEPT = ("intercept", "intercept_log_ratio", "intercept_squares", "n_positives", "n_negatives")
 EVIDENCE = Field("evidence", 1.0, RESCALED_AT)  # how much an example learned now counts
 # The conditions of the keys of features.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import LARGEST_SUM, Declaration, Field, State
 from stream_pegasos.common.sums import sum_in_order
-from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
+from stream_pegasos.engine.pure.encoders import Encoder, parameters_of
 from stream_pegasos.engine.pure.weights import INTERCEPT, NO_VECTOR, Row
 
 Found = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -193,9 +193,9 @@ class Learner:
         self._is_busy = False
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
+    def parameters(self) -> dict[str, Any]:
         """What the learner was made with."""
-        return arguments_of(self)
+        return parameters_of(self)
 
     # What a rule says.
 

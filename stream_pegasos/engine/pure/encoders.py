@@ -15,9 +15,9 @@ from stream_pegasos.common.state import State
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT, VALUE_LIMIT, Row
 
 
-def arguments_of(made: Any) -> tuple[Any, ...]:
+def parameters_of(made: Any) -> dict[str, Any]:
     """What an instance of a dataclass was made with."""
-    return tuple(getattr(made, field.name) for field in dataclasses.fields(made))
+    return {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
 
 
 class Encoder:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.characters import composed
-from stream_pegasos.engine.pure.encoders import Encoder, arguments_of
+from stream_pegasos.engine.pure.encoders import Encoder, parameters_of
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens, tokens_of, words_of_tokens
 from stream_pegasos.engine.pure.weights import NO_VECTOR, Row
 
@@ -65,7 +65,7 @@ class Scanner(Encoder):
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        return arguments_of(self)
+        return tuple(parameters_of(self).values())
 
     def __post_init__(self) -> None:
         self._find_tokens = None if self.token_pattern == ANY_LANGUAGE else re.compile(self.token_pattern).findall

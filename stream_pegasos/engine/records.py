@@ -1,0 +1,61 @@
+"""The records of the compiled engine as they stand in memory: each declared once, the same in C, and what is read from
+them and written to them by name. The engine refuses to be imported with other sizes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.engine.pure.adaptive_state import OF_COLUMN, OF_FEATURE, OF_PROBLEM
+
+SINGLE, DOUBLE, COUNT, POSITION = np.float32, np.float64, np.int64, np.uint32
+
+# Adaptive: a feature of two classes; one of several, whose columns stand apart; one of these columns, as it is read and
+# written; what is known of a problem. The age tells in which unit the evidence is.
+PAIR = np.dtype([("hash", np.uint64), *((name, SINGLE) for name in OF_FEATURE), ("age", np.uint32)])
+OF_SEVERAL = ("log_ratios", "counts")
+SEVERAL = np.dtype(
+    [
+        ("hash", np.uint64),
+        ("begin", POSITION),
+        *((name, SINGLE) for name in OF_SEVERAL),
+        *((name, np.uint32) for name in ("age", "n", "layout")),
+    ]
+)
+TAUGHT_COLUMN = np.dtype([("taught_columns", COUNT), *((name, DOUBLE) for name in OF_COLUMN)])
+PROBLEM = np.dtype([(name, DOUBLE) for name in OF_PROBLEM])
+
+# Pegasos: what is known of a column, its steps, and what waits for one of them.
+OF_WEIGHTS = ("scale", "squares", "sums_scale", "sums_weight")
+WEIGHTS_COLUMN = np.dtype([(name, DOUBLE) for name in OF_WEIGHTS])
+STEPS = np.dtype(
+    [*((name, COUNT) for name in ("n_iterations", "n_buffered", "batch_size")), ("due", np.intc)], align=True
+)
+BUFFERED = np.dtype([("hash", np.uint64), ("buffer_values", DOUBLE), ("buffer_columns", COUNT)])
+
+SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127  # other numbers become 0, or the largest
+
+
+def of_weights(width: int, average: bool) -> np.dtype[Any]:
+    """A feature of Pegasos with so many columns: v and, for the average, u."""
+    return np.dtype([("hash", np.uint64), *((name, DOUBLE, (width,)) for name in ("values", "sums")[: 1 + average])])
+
+
+def as_singles(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Numbers in single precision, as the compiled engine has them."""
+    within = np.where(np.abs(numbers) < SMALLEST_SINGLE, 0.0, np.clip(numbers, -LARGEST_SINGLE, LARGEST_SINGLE))
+    return within.astype(SINGLE)
+
+
+def numbers_of(records: Any, age: int, year: int) -> dict[str, NDArray[np.float64]]:
+    """What is known of adaptive features, with the evidence in the unit of this age; a year takes so many bits."""
+    found = {name: records[name].astype(DOUBLE) for name in (*OF_FEATURE, *OF_SEVERAL) if name in records.dtype.names}
+    years = np.minimum(age - records["age"], 16)
+    if years.any():
+        factors = np.where(years < 16, np.ldexp(1.0, -year * years.astype(np.int32)), 0.0)
+        for name in found.keys() - {"values", "log_ratios"}:
+            found[name] = as_singles(found[name] * factors).astype(DOUBLE)
+    return found
