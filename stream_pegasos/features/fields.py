@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import email.utils
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
 
+from stream_pegasos.common.display import text_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.features.base import Features
 from stream_pegasos.features.message import check_depth, check_field, is_nothing
@@ -183,10 +186,10 @@ class Number(FieldFeatures):
             number = math.nan if is_text and "_" in value else float(value)  # 1_000 is a number in Python alone
         except OverflowError:
             number = math.inf if value > 0 else -math.inf
-        except ValueError:
+        except (ValueError, TypeError):  # the latter of NumPy's times
             number = math.nan
         if math.isnan(number):
-            raise ValueError(f"field {self.on!r} is {str(value)[:50]!r}, which is no number")
+            raise ValueError(f"field {self.on!r} is {text_of(value)[:50]!r}, which is no number")
         return number
 
 
@@ -205,7 +208,8 @@ class Time(FieldFeatures):
     ----------
     on
         The name of the field. Its value is a `datetime` or a `date`, a text in ISO 8601 or as mails have it (RFC 5322),
-        or a number of seconds since 1970 in UTC; an empty text and `None` count nothing.
+        or a number of seconds since 1970 in UTC, be it a number or a text; a number of eight digits is a date, as
+        20261123. An empty text and `None` count nothing.
 
     Raises
     ------
@@ -234,29 +238,29 @@ class Time(FieldFeatures):
 
     def _time(self, value: Any) -> dt.date:
         if hasattr(value, "item") and not isinstance(value, dt.date):
-            value = value.astype("datetime64[us]").item() if value.dtype.kind == "M" else value.item()  # of NumPy
+            is_fine = value.dtype.kind == "M" and not isinstance(value.item(), dt.date)  # finer than Python's
+            value = value.astype("datetime64[us]").item() if is_fine else value.item()
         if isinstance(value, dt.date):
             return value
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise TypeError(f"field {self.on!r} is of type {type(value).__name__}, which is no time")
         try:
-            if not isinstance(value, str):
-                return dt.datetime.fromtimestamp(value, dt.UTC)
-            return _written_time(value.strip())
+            return _written_time(value.strip() if isinstance(value, str) else as_written(float(value)))
         except (ValueError, OverflowError, OSError, TypeError, IndexError):
-            raise ValueError(f"field {self.on!r} is {str(value)[:50]!r}, which is no time") from None
+            raise ValueError(f"field {self.on!r} is {text_of(value)[:50]!r}, which is no time") from None
 
 
 WEEKDAYS = "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"
 
 
+def as_written(number: float) -> str:
+    return f"{number:.0f}" if number.is_integer() else str(number)
+
+
 def _written_time(text: str) -> dt.date:
-    for read in (dt.date.fromisoformat, dt.datetime.fromisoformat):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    try:
+    if re.fullmatch(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?", text, re.IGNORECASE) and not re.fullmatch("[0-9]{8}", text):
         return dt.datetime.fromtimestamp(float(text), dt.UTC)
-    except ValueError:
-        return email.utils.parsedate_to_datetime(text)
+    for read in (dt.date.fromisoformat, dt.datetime.fromisoformat):
+        with contextlib.suppress(ValueError):
+            return read(text)
+    return email.utils.parsedate_to_datetime(text)

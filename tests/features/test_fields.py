@@ -99,7 +99,7 @@ def test_what_numbers_are():
     assert number.tokens({"x": -0.0}) == number.tokens({"x": "0"}) == ["x = 0"]
     assert number.tokens({"x": 10**400}) == number.tokens({"x": "inf"}) == ["x = inf"] != number.tokens({"x": "-inf"})
     assert [number.transform_one({"x": x}) for x in (None, "", math.nan)] == [{}] * 3
-    for wrong in ("x", "1_0", "nan"):
+    for wrong in ("x", "1_0", "nan", np.datetime64("2026-11-23")):
         with pytest.raises(ValueError, match=f"field 'x' is '{wrong}', which is no number"):
             number.prepare({"x": wrong})
     for wrong in ([1], {}, b"1"):
@@ -120,13 +120,28 @@ def test_what_times_are():
         "1795463698.5",
     ):
         assert time.read_value(value) == "hour=19 Monday", value
-    assert time.read_value("2026-11-23") == time.read_value(dt.date(2026, 11, 23)) == "Monday"
+    for value in ("2026-11-23", dt.date(2026, 11, 23), np.datetime64("2026-11-23"), 20261123, 20261123.0, "20261123"):
+        assert time.read_value(value) == "Monday", value
     for wrong in ("x", "2026-13-01", 1e300, "9" * 400):
         with pytest.raises(ValueError, match="which is no time"):
             time.read_value(wrong)
     for wrong in (True, [1], b"x"):
         with pytest.raises(TypeError, match="which is no time"):
             time.read_value(wrong)
+
+
+@given(st.integers(0, 10**13) | st.floats(-1e10, 1e10))
+def test_a_time_is_the_same_as_a_number_and_as_a_text(number):
+    def read(value):
+        try:
+            return Time(on="x").read_value(value)
+        except ValueError:
+            return None
+
+    assert read(number) == read(str(number)) == read(np.array([number])[0])
+    if isinstance(number, int) and len(str(number)) != 8 and number < 1e11:
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=number)
+        assert read(number) == f"hour={moment.hour} {moment:%A}"
 
 
 def test_a_model_of_all_kinds(tmp_path):
