@@ -107,6 +107,12 @@ class Labels:
         is_settled = len(made.known) == 2 and made.pair
         return replace(made, pos_label=made.pair[1]) if is_settled else made  # which another class does not change
 
+    def joined(self, others: Sequence[Labels]) -> Self:
+        """The labels of all models that continued from this one's."""
+        every: list[Labels] = [self, *others]
+        named = next((labels.pos_label for labels in every if labels.pos_label is not None), None)
+        return replace(self, pos_label=named).with_labels([label for labels in every for label in labels.known])
+
     def without(self, label: Label) -> Self:
         """The other labels; those after this one move up by a number."""
         return replace(self, known=tuple(each for each in self.known if each != label), names_opposite=False)

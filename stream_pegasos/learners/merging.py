@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -157,6 +156,10 @@ def check_parts(models: Sequence[Any]) -> None:
             raise ValueError(f"part {number} is another kind of model than the base, or has other parameters")
         if model.n_iterations < base.n_iterations:
             raise ValueError(f"part {number} did not go on from the base: it has learned fewer examples")
+        if forgotten := [label for label in base.classes if label not in model.classes]:
+            raise ValueError(
+                f"part {number} has forgotten {forgotten[0]!r}, which the base knows: merge first, then forget"
+            )
 
 
 def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
@@ -164,10 +167,8 @@ def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
     have one column for the same two classes or, if there is a third, a column for each class.
     """
     own = [core.labels for core in cores]
-    every = list(dict.fromkeys(label for labels in own for label in labels.known))
-    named = next((labels.pos_label for labels in own if labels.pos_label is not None), None)
-    labels = cores[0].labels = dataclasses.replace(own[0], pos_label=named).with_labels(every)
-    if len(every) > 2 or any(core.learner.several for core in cores):
+    labels = cores[0].labels = own[0].joined(own[1:])
+    if len(labels.known) > 2 or any(core.learner.several for core in cores):
         for core, of in zip(cores, own, strict=True):
             core.grow(len(of.known))
         return [np.array([labels.targets[label] for label in of.known], np.int64) for of in own]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -47,6 +47,25 @@ class LabelSets(Labels):
 
     by_label: bool = True
     never: tuple[Label, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.never = tuple(label for label in dict.fromkeys(self.never) if label not in self.targets)
+
+    def joined(self, others: Sequence[Labels]) -> Self:
+        never = [label for labels in (self, *others) for label in getattr(labels, "never", ())]
+        return replace(super().joined(others), never=tuple(never))
+
+    def get_state(self) -> Any:
+        return super().get_state() | {"never": [pack(label) for label in self.never]}
+
+    def set_state(self, state: Any) -> None:
+        never = state.get("never", [])
+        if not isinstance(never, list):
+            raise ValueError("the labels that never held are no list")
+        super().set_state(state)
+        self.never = tuple(check_label(unpack(label)) for label in never)
+        self.__post_init__()
 
     def label(self, margins: Margins) -> Any:
         """Whether each label holds, given its margin or its decision."""
@@ -240,8 +259,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             for label, holds in one.items():
                 if holds:
                     targets.setdefault(label, float(len(targets)))
-        told = dict.fromkeys([*self.labels.never, *itertools.chain(*sets)])
-        return LabelSets(tuple(targets), never=tuple(label for label in told if label not in targets))
+        return LabelSets(tuple(targets), never=(*self.labels.never, *itertools.chain(*sets)))
 
     def _decision(self, label: Label) -> Decision:
         if label not in self.decisions:

@@ -15,6 +15,7 @@ from stream_pegasos import (
     AdaptiveClassifier,
     KernelPegasosClassifier,
     MailFeatures,
+    MultiLabelClassifier,
     Number,
     PegasosClassifier,
     TextClassifier,
@@ -236,6 +237,15 @@ def test_new_classes_of_parts_follow_one_another():
     assert np.mean(merged.predict_many(X) == np.array(y)) > 0.85
 
 
+def test_a_label_that_one_part_was_told_never_holds_holds_once_another_has_it():
+    base = MultiLabelClassifier()
+    base.learn_one({"a": 1.0}, {"x": True, "y": False})
+    parts = [copy.deepcopy(base), copy.deepcopy(base)]
+    for part, last in zip(parts, ({"x": False, "y": True}, {"x": False, "z": False}), strict=True):
+        part.learn_many([{"a": 1.0}, {"b": 1.0}] * 20, [{"x": True}, last] * 20)
+    assert merge(base, parts).predict_one({"b": 1.0}) == {"x": False, "y": True, "z": False}
+
+
 @pytest.mark.parametrize("kind", ["ordinal", "labels"])
 def test_a_class_between_others_that_one_part_met(kind):
     labels = CLASSES[kind]
@@ -326,6 +336,9 @@ def refused():
     waiting = learned(PegasosClassifier(batch_size=8), 20, two, 0)
     yield waiting, [learned(waiting, 5, two, 1)] * 2, ValueError, "examples wait in the mini-batch of the base"
     yield base, [learned(PegasosClassifier(), 30, two, 0)], ValueError, "part 1 is another kind"
+    forgetful = learned(base, 20, two, 1)
+    forgetful.forget_class(two[0])
+    yield base, [part, forgetful], ValueError, f"part 2 has forgotten '{two[0]}'"
     for model, said in [
         (KernelPegasosClassifier(), "KernelPegasosClassifier cannot be merged"),
         (AdaptiveClassifier(drift_detector=drift.binary.DDM()), "drift_detector cannot be merged"),

@@ -180,6 +180,7 @@ def test_a_label_that_never_held_is_answered_and_is_no_class(tmp_path):
     assert model.predict_proba_one({"a": 1.0})["never"] == {False: 1.0, True: 0.0}
     model.save(tmp_path / "m.st")
     again = load(tmp_path / "m.st")
+    assert again.predict_one({"a": 1.0}) == model.predict_one({"a": 1.0})
     again.learn_many([{"a": 1.0}, {"b": 1.0}], [{"x": True, "never": False}, {"never": True, "other": False}])
     assert again.classes == ("x", "never") and [*again.predict_one({"b": 1.0})] == ["x", "never", "other"]
 
