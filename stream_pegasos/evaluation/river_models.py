@@ -13,7 +13,7 @@ from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.tallies import Floats
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, check_label
-from stream_pegasos.learners.predictions import Predictions, settled
+from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, settled
 
 __all__ = ["RiverModel"]
 
@@ -60,11 +60,17 @@ class RiverModel:
     def predict_learn_many(
         self, X: Sequence[Any], y: Sequence[Any], w: float | Sequence[float] = 1.0, threads: int = 1
     ) -> Predictions:
-        said = []
+        said: list[tuple[Any, dict[Any, float]]] = []
         self.check_labels(y)
         for x, label, weight in zip(X, y, w if isinstance(w, Sequence) else [w] * len(X), strict=True):
-            said.append(self._said(x))
-            self.learn_one(x, label, weight)
+            try:
+                found = self._said(x)
+                self.learn_one(x, label, weight)
+            except (ValueError, TypeError) as error:
+                if not said:
+                    raise
+                raise PartlyLearnedError(len(said), None, error, self._settled(said)) from error
+            said.append(found)
         return self._settled(said)
 
     def _said(self, x: Any) -> tuple[Any, dict[Any, float]]:

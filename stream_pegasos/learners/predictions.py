@@ -169,7 +169,7 @@ class RawScores(NamedTuple):
 
 
 class PartlyLearnedError(RuntimeError):
-    """A drift detector raised in the middle of many examples; those before are learned.
+    """A drift detector, or a model of River's, raised in the middle of many examples; those before are learned.
 
     Attributes
     ----------
@@ -181,11 +181,11 @@ class PartlyLearnedError(RuntimeError):
         The predictions for these examples, if they were asked for.
     """
 
-    def __init__(self, n_learned: int, found: RawScores, reason: Exception) -> None:
-        super().__init__(n_learned, found, reason)
+    def __init__(self, n_learned: int, found: Any, reason: Exception, predictions: Predictions | None = None) -> None:
+        super().__init__(n_learned, found, reason, predictions)
         self.n_learned = n_learned
         self.found = found
-        self.predictions: Predictions | None = None
+        self.predictions = predictions
 
     def __str__(self) -> str:
         return f"an example cannot be learned, though {self.n_learned} before it in the call are: {self.args[2]}"
