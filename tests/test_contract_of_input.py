@@ -234,7 +234,7 @@ def test_bad_labels_weights_and_lengths_leave_everything_as_it_was(case, unchang
             for w in ([], [1.0], [1.0] * 4, np.ones(2)):
                 refused(model, X, [known, another, known], w, match="weights for 3 examples")
             refused(model, X, [known] * 3, np.ones((3, 2)))
-            for single in ("spam", b"spam", {"spam": 1}, 1.0, None, *([{"spam"}] if case.classes == SETS else [])):
+            for single in ("spam", b"spam", {"spam": 1}, {"spam", "ham", "x"}, frozenset(["spam"]), 1.0, None):
                 with pytest.raises(TypeError, match="y must be a sequence of labels, not a single"):
                     model.learn_many(X, single)
             for single in ({"text": "a"}, "text", b"text"):

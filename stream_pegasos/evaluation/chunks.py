@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from stream_pegasos.common.together import together_or_alone
-from stream_pegasos.evaluation.metrics import CLASSES
+from stream_pegasos.evaluation.metrics import CLASSES, LABELS
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.features.message import grouped, size_of
@@ -195,8 +195,8 @@ def pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
 
 def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
     rest = chunk
-    # With two classes, the margin tells the predicted label only if both are known.
-    while rest and None in model.pair:
+    # While one class alone is known, each example counts for its probability; a shared margin tells nothing, either.
+    while rest and (None in model.pair or (kind_of(model) != LABELS and len(model.classes) < 2)):
         n = _n_of_only(model, rest)
         if n:
             yield from _predict_learn_together(model, rest[:n], threads)

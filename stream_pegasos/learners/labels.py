@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, targets_of
 from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, truth_of, written_like
-from stream_pegasos.learners.probabilities import Floats, for_each, of_only
+from stream_pegasos.learners.probabilities import Floats, for_each, of_only, with_only
 
 Margins = Any  # of one example by class: a list, or an array where each class has a column
 
@@ -138,10 +138,11 @@ class Labels:
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: Any
     ) -> tuple[tuple[Label | None, ...], Floats]:
-        """The labels, and the probabilities of each example."""
+        """The labels, and the probabilities of each example. Labels that came since share what was left for others."""
         if len(self.known) < 2:
             return for_each(self._of_few(n_learned), len(margins))
-        return self.known[: margins.shape[1]], probabilities_many(margins, calibrated)
+        found = with_only(probabilities_many(margins, calibrated), margins, n_learned)
+        return self.known[: margins.shape[1]], found
 
     def _of_few(self, n_learned: Any) -> dict[Any, Any]:
         """The probabilities while less than two labels are known; the other one is `pos_label`, if there is any. Of a
@@ -319,7 +320,7 @@ def label_list(y: Any) -> list[Any]:
         If they are not several.
     """
     given = y.tolist() if hasattr(y, "tolist") else y
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+    if isinstance(given, (str, bytes, Mapping, set, frozenset)) or not isinstance(given, Iterable):
         raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}")
     return list(given)
 
@@ -352,6 +353,8 @@ def check_label(y: Any) -> Label:
         if not math.isfinite(label) or label != int(label):
             raise ValueError(f"label {y!r} is no class; labels must be bool, int or str")
         return int(label)
-    if isinstance(label, (bool, int, str)):
+    if isinstance(label, bool):
         return label
+    if isinstance(label, (int, str)):  # an Enum may be one of these, too
+        return int(label) if isinstance(label, int) else str.__str__(label)
     raise TypeError(f"label {y!r} is a {type(y).__name__}; labels must be bool, int or str")

@@ -21,7 +21,7 @@ from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, check_label, label_list
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.predictions import Decided, Predictions, RawScores, WeightedTargets
-from stream_pegasos.learners.probabilities import Floats
+from stream_pegasos.learners.probabilities import Floats, with_only
 from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["OrdinalClassifier"]
@@ -67,7 +67,8 @@ class OrderedLabels(Labels):
         order = self.order_of(margins)
         if len(order) == 1:
             return super().probabilities_many(margins, calibrated, n_learned)
-        return tuple(self.known[number] for number in order.tolist()), np.exp(margins[:, order])
+        found = with_only(np.exp(margins[:, order]), margins[:, order], n_learned)
+        return tuple(self.known[number] for number in order.tolist()), found
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         classes, found = self.probabilities_many(margins[np.newaxis], np.array([calibrated]), n_learned)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS
 
-__all__ = ["blocks", "for_each", "of_each", "of_only"]
+__all__ = ["blocks", "for_each", "of_each", "of_only", "with_only"]
 
 Floats = NDArray[np.float64]
 MOST_NUMBERS = 1 << 18  # that are worked on at a time, or what is found on the way takes many times what is returned
@@ -37,6 +37,18 @@ def of_only(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
     """
     probability = (n_learned + 1) / (n_learned + 2)
     return {label: probability, other: 1.0 - probability}
+
+
+def with_only(found: Floats, margins: Floats, n_learned: Any) -> Floats:
+    """The probabilities, with those of `of_only` where one class alone was known; the others, yet to come, share what
+    is left.
+    """
+    is_known = np.isfinite(margins)
+    rows = np.flatnonzero(is_known.sum(axis=1) == 1) if margins.shape[1] > 1 else ()
+    if len(rows):
+        probability = of_only(True, np.broadcast_to(n_learned, len(found))[rows, np.newaxis])[True]
+        found[rows] = np.where(is_known[rows], probability, (1.0 - probability) / (margins.shape[1] - 1))
+    return found
 
 
 def for_each(probabilities: Mapping[Any, Any], n: int) -> tuple[tuple[Any, ...], Floats]:

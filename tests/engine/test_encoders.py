@@ -1,5 +1,6 @@
 """Feature dicts and sparse rows as keys and values, in both engines."""
 
+import enum
 import itertools
 import math
 
@@ -10,6 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_pegasos.engine.pure.weights import FIRST_NAME, INTERCEPT
+
+
+class Color(str):  # as a member of an Enum that is a str, too
+    def __str__(self):
+        return f"Color.{super().__str__()}"
+
+
+class Digit(enum.IntEnum):
+    TWO = 2
+
 
 names = st.one_of(
     st.integers(-3, 3),
@@ -24,6 +35,7 @@ names = st.one_of(
     st.integers(0, (1 << 64) - 1).map(np.uint64),
     st.booleans().map(np.bool_),
     st.text(max_size=2).map(np.str_),
+    st.sampled_from([Color("red"), Digit.TWO]),
 )
 numbers = st.one_of(st.floats(-1e45, 1e45), st.integers(-9, 9), st.booleans(), st.integers(-9, 9).map(np.float32))
 feature_dicts = st.dictionaries(names, numbers, max_size=8)
@@ -57,6 +69,13 @@ def test_distinct_names_get_distinct_keys(engine_in_test, x):
 
 
 @both_engines
+def test_names_that_compare_equal_are_one_feature(engine_in_test):
+    vocabulary = engine_in_test.Vocabulary()
+    rows = [as_dict(vocabulary.row(x, True)) for x in ({Color("red"): 1.0, Digit.TWO: 2.0}, {"red": 1.0, 2: 2.0})]
+    assert rows[0] == rows[1] and vocabulary.names == ["red"]
+
+
+@both_engines
 def test_predicting_and_zeros_bring_no_names(engine_in_test):
     vocabulary = engine_in_test.Vocabulary(["known"])
     assert as_dict(vocabulary.row({"known": 2.0, "unknown": 1.0, 7: 3.0}, False)) == {FIRST_NAME: 2.0, 7: 3.0}
@@ -69,7 +88,9 @@ def test_predicting_and_zeros_bring_no_names(engine_in_test):
 
 @both_engines
 @pytest.mark.parametrize("position", [0, 1, 2])
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300, 1.01e45, None, "1", b"1", [1.0], {}, 1 << 2000])
+@pytest.mark.parametrize(
+    "bad", [math.nan, math.inf, -math.inf, 1e300, 1.01e45, None, "1", bytearray(b"1"), [1.0], {}, 1 << 2000]
+)
 def test_names_of_a_failing_call_are_forgotten(engine_in_test, bad, position):
     vocabulary = engine_in_test.Vocabulary(["before"])
     xs = [{"a": 1.0, "b": 1.0}, {"c": 1.0, "d": 1.0}, {"e": 1.0}]

@@ -2,14 +2,16 @@
 
 import threading
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from outcomes import matrix, predictions_of
 from river import evaluate as river_evaluate
+from river import linear_model
 from river import metrics as river_metrics
 
-from stream_pegasos import OrdinalClassifier, PegasosClassifier, TextClassifier
+from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.chunks import ExampleError, chunks, learn, predict_learn
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 from stream_pegasos.evaluation.metrics import LabelScoreRow, ScoreRow
@@ -363,6 +365,36 @@ def test_predict_learn_has_learned_all_before_the_example_that_is_refused():
             n += len(tested)
     assert n == model.n_iterations == 20
     assert error.value.example == ("third", 0.5)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 512])
+def test_a_model_of_rivers_learns_each_example_once_though_it_refuses_one(batch):
+    learned = []
+
+    class Noting(linear_model.LogisticRegression):
+        def learn_one(self, x, y, w=1.0):
+            super().learn_one(x, y)
+            learned.append(x["i"])
+
+    refused = []
+    stream = [({"i": float(i) if i != 5 else "five"}, i % 2 == 0) for i in range(9)]
+    evaluation = prequential(stream, Noting(), batch=batch, on_refused=lambda *args: refused.append(args))
+    assert learned == [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0] and len(refused) == 1
+    assert evaluation.score.n == len(learned)
+
+
+SEVERAL = [partial(PegasosClassifier, multi_class=of) for of in ("ovr", "crammer_singer")]
+
+
+@pytest.mark.parametrize("make", [OrdinalClassifier, AdaptiveClassifier, *SEVERAL])
+def test_while_one_class_is_known_it_has_the_probability_of_laplaces_rule(make):
+    stream = [("good film", 3), ("good one", 3), ("so good", 3), ("bad", 1), ("bad one", 1)]
+    scores = [prequential(stream, TextClassifier(classifier=make()), batch=batch).score for batch in (1, 2, 512)]
+    assert scores[0].log_loss == scores[1].log_loss == scores[2].log_loss
+    said = TextClassifier(classifier=make()).predict_learn_many(*map(list, zip(*stream, strict=True)))
+    known = said.probabilities[1:4, said.classes.index(3)]
+    assert known.tolist() == pytest.approx([2 / 3, 3 / 4, 4 / 5])
+    assert said.probabilities[1:].sum(axis=1) == pytest.approx(np.ones(4))
 
 
 def test_predictions_name_the_label_its_probability_and_its_margin():

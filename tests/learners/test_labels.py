@@ -1,3 +1,4 @@
+import enum
 import itertools
 import math
 import pickle
@@ -18,6 +19,15 @@ from stream_pegasos.learners.labels import (
     label_list,
     targets_many,
 )
+
+
+class Color(str):  # as a member of an Enum that is a str, too
+    def __str__(self):
+        return f"Color.{super().__str__()}"
+
+
+class Digit(enum.IntEnum):
+    TWO = 2
 
 
 def after(*met, pos_label=None):
@@ -85,6 +95,8 @@ def test_while_labels_are_to_come(met, pair):
         (np.int64(7), 7),
         (np.uint8(0), 0),
         (np.str_("spam"), "spam"),
+        (Color("red"), "red"),
+        (Digit.TWO, 2),
         (1.0, 1),
         (-0.0, 0),
         (np.float32(3.0), 3),

@@ -141,7 +141,7 @@ def check_value(name: Any, value: Any) -> float:
         If it is NaN, infinite or larger in size than `VALUE_LIMIT`.
     """
     try:
-        if isinstance(value, (str, bytes, np.complexfloating)):
+        if isinstance(value, (str, bytes, bytearray, memoryview, np.complexfloating)):
             raise TypeError
         number = float(value)
     except OverflowError:
@@ -170,7 +170,7 @@ def plain_name(name: Any, depth: int = 0) -> int | str | tuple[Any, ...]:
     if isinstance(name, (int, np.bool_, np.integer)):
         return int(name)
     if isinstance(name, str):
-        return str(name)
+        return str.__str__(name)
     if isinstance(name, tuple):
         if depth == DEEPEST_NAME and name:
             raise ValueError(f"a feature name is a tuple nested more than {DEEPEST_NAME} deep")
