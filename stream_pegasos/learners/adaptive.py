@@ -30,7 +30,7 @@ from stream_pegasos.learners.decisions import (
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, Margins, check_label, largest, unknown_label
+from stream_pegasos.learners.labels import Labels, Margins, largest, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
 from stream_pegasos.learners.probabilities import blocks
 from stream_pegasos.learners.watched import WatchedClassifier
@@ -302,16 +302,6 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         labels, now = self.labels, dict(self.decisions.of_label)
         named = [label for given in (threshold, rate) if isinstance(given, Mapping) for label in given]
         is_for_one = now.keys() <= {None}
-        if (
-            named
-            and is_for_one
-            and len(labels.known) < 3
-            and len({*named, *([] if pos_label is None else [pos_label])}) < 2
-        ):
-            pos_label, named = check_label(named[0]), []
-            threshold, rate = (
-                next(iter(value.values())) if isinstance(value, Mapping) else value for value in (threshold, rate)
-            )
         if pos_label is not None:
             labels = replace(labels, pos_label=pos_label)
             if len(labels.known) > 1 and labels.positive == len(labels.known):
@@ -325,7 +315,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             if meant is None and not all(value is None or isinstance(value, Mapping) for value in (threshold, rate)):
                 raise ValueError(WHICH_CLASS)
             decisions = changed_by_label(
-                now, threshold, rate, [] if meant is None else [meant], self._negatives, not self.n_iterations
+                now, threshold, rate, [] if meant is None else [meant], self._negatives, lambda _: not self.n_iterations
             )
             for label in decisions.keys() - now.keys():
                 if labels.known and label not in labels.known:
@@ -333,6 +323,11 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         self._set_decisions(labels, decisions)
         self.pos_label, parameters = positive, parameters_of_decisions(decisions)
         self.threshold, self.max_false_positive_rate = parameters["threshold"], parameters["max_false_positive_rate"]
+
+    def drop_class(self, label: Label) -> None:
+        super().drop_class(label)
+        if label in self.decisions.of_label:  # what its limit knows is of the class that went
+            self.decisions.of_label = {**self.decisions.of_label, label: self.decisions.of_label[label].renewed()}
 
     def _with_decision(self, labels: Labels, threshold: Any, rate: Any, named: Label | None) -> dict[Any, Decision]:
         """The decision for the positive one of these labels, which is the one that is `named`."""

@@ -54,9 +54,17 @@ class Decision:
         self.limit = None if max_false_positive_rate is None else FalsePositiveLimit(float(max_false_positive_rate))
 
     @property
+    def parameters(self) -> tuple[float, float | None]:
+        return self.threshold, None if self.limit is None else self.limit.rate
+
+    @property
     def is_by_margin(self) -> bool:
         """Whether the margin alone decides, as the probability is above one half exactly where it is above 0."""
         return self.threshold == 0.5 and self.limit is None
+
+    def renewed(self) -> Decision:
+        """The same decision, whose limit knows nothing yet."""
+        return Decision(*self.parameters)
 
     def changed(
         self, threshold: float | None, rate: float | None, negatives: Tail | None = None, is_new: bool = False
@@ -235,10 +243,10 @@ def changed_by_label(
     rate: PerLabel,
     labels: Iterable[Any],
     negatives: Callable[[Any], Tail | None] = lambda _: None,
-    is_new: bool = False,
+    is_new: Callable[[Any], bool] = lambda _: False,
 ) -> dict[Any, Decision]:
     """The decisions after a change of those that `threshold` and `rate` name; a single number is for all `labels`.
-    `negatives` gives what is known of them for a label without a limit; of a model that `is_new` nothing need be.
+    `negatives` gives what is known of them for a label without a limit; of one that `is_new` nothing need be.
     """
 
     def of_label(value: PerLabel) -> Mapping[Label, float]:
@@ -250,7 +258,7 @@ def changed_by_label(
     changed = dict(decisions)
     for label in dict.fromkeys([*thresholds, *rates]):
         before, own = changed.get(label, Decision()), None if label is None else check_label(label)
-        changed[own] = before.changed(thresholds.get(label), rates.get(label), negatives(label), is_new)
+        changed[own] = before.changed(thresholds.get(label), rates.get(label), negatives(label), is_new(own))
     return changed
 
 

@@ -23,6 +23,7 @@ from stream_pegasos.learners.decisions import (
     PerLabel,
     changed_by_label,
     copied,
+    decisions_by_label,
     limited,
     parameters_of_decisions,
 )
@@ -169,30 +170,36 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             if getattr(self.classifier, name) is not None:
                 raise ValueError(f"{name} is for one label an example; here an example may have several")
         self._drift = DriftWatch(self.classifier.drift_detector)
-        self.decisions: dict[Label, Decision] = {}
+        self.decisions: dict[Label, Decision] = decisions_by_label(
+            self.classifier.threshold, self.classifier.max_false_positive_rate
+        )
+        self.of_others = of_others(self.classifier)
         # Watched, as y is no single label.
         self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True, by_margin=False)
 
     def decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
-        now = {label: self._decision(label) for label in self.classes}
-        model, new = self.classifier, (threshold, rate)
-        before = model.threshold, model.max_false_positive_rate
-        if pos_label is None and not any(isinstance(value, Mapping) for value in (*new, *before)):
-            decisions = {label: decision.changed(*new) for label, decision in now.items()}  # type: ignore[arg-type]
-            threshold, rate = (old if one is None else one for old, one in zip(before, new, strict=True))
-            parameters = {"threshold": threshold, "max_false_positive_rate": None if rate == 1.0 else rate}
-        else:
-            every = [*now] if pos_label is None else [pos_label]
-            decisions = changed_by_label(now, threshold, rate, every)
-            for label in decisions:
-                if label not in now:
-                    raise ValueError(unknown_label(label, self.classes))
-            parameters = parameters_of_decisions(decisions)
+        for label in self.classes:
+            self._decision(label)
+        now, others = self.decisions, self.of_others
+        decisions = changed_by_label(
+            now, threshold, rate, [*now] if pos_label is None else [pos_label], is_new=self._is_new
+        )
+        if unknown := [label for label in decisions if label not in now]:
+            raise ValueError(unknown_label(unknown[0], self.classes))
+        if pos_label is None:
+            share, limit = (None if isinstance(given, Mapping) else given for given in (threshold, rate))
+            others = others.changed(share, limit, is_new=True)
+        are_alike = all(decision.parameters == others.parameters for decision in decisions.values())
+        parameters = parameters_of_decisions({None: others} if are_alike else decisions)
         self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
-        self.decisions = decisions
+        self.decisions, self.of_others = decisions, others
+
+    def _is_new(self, label: Label) -> bool:
+        return label not in self.labels.targets
 
     def drop_class(self, label: Label) -> None:
-        self.decisions.pop(label, None)  # first, as a file has decisions on its classes alone
+        if label in self.decisions:  # what its limit knows is of the class that went
+            self.decisions[label] = self.decisions[label].renewed()
         super().drop_class(label)
 
     @property
@@ -262,13 +269,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return LabelSets(tuple(targets), never=(*self.labels.never, *itertools.chain(*sets)))
 
     def _decision(self, label: Label) -> Decision:
-        if label not in self.decisions:
-            threshold, rate = self.classifier.threshold, self.classifier.max_false_positive_rate
-            self.decisions[label] = Decision(
-                threshold.get(label, 0.5) if isinstance(threshold, Mapping) else threshold,
-                rate.get(label) if isinstance(rate, Mapping) else rate,
-            )
-        return self.decisions[label]
+        return self.decisions.setdefault(label, self.of_others.renewed())
 
     def _limited(self) -> Mapping[Label, float]:
         return limited(self.decisions)
@@ -309,6 +310,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
         limits = {label: decision.limit for label, decision in self.decisions.items()}
+        if self.of_others.parameters != of_others(self.classifier).parameters:
+            values["others"] = self.of_others.parameters
         values["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]
         return arrays, names, values
 
@@ -321,12 +324,22 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
+        if "others" in values:
+            self.of_others = Decision(*values["others"])
         for packed, state_of_limit in values["decisions"]:
             label = unpack(packed)
             made = self._decision(label).limit
             if label not in self.classes or made is None:
                 raise ValueError(f"there is no limit of false positives of {label!r}")
             made.set_state(state_of_limit)
+
+
+def of_others(classifier: AdaptiveClassifier) -> Decision:
+    """The decision on labels without one of their own."""
+    threshold, rate = classifier.threshold, classifier.max_false_positive_rate
+    if isinstance(threshold, Mapping) or isinstance(rate, Mapping):
+        return Decision()
+    return Decision(threshold, rate)
 
 
 def sets_of(y: Any) -> Iterable[Any]:

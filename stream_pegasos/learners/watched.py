@@ -75,23 +75,24 @@ class WatchedClassifier(Classifier):
             found = found.without_those_to_come((first - i, second - i))
             found = found._replace(decided=self._decided(labels, found))
             weight = None if weights is None else weights[this]
-            is_told = i >= second and (weight is None or bool(weight[0]))
+            teaches = weight is None or bool(weight[0])
             n_drifts, n_before, state = self._drift.n_drifts, self.n_learned, None
-            learning_limits = False
-            before = self._copied_decisions() if is_told else self.decisions
+            learning_limits = drifted = False
+            before = self._copied_decisions() if teaches else self.decisions
             try:
-                if is_told:
+                if teaches and i >= second:  # with one class nothing can be wrong
                     try:
                         drifted = self._drift.tell(self._is_wrong(labels, found, target))
                     except Exception as error:
                         if not i:
                             raise
                         raise PartlyLearnedError(i, joined_scores(parts), error) from error
+                if teaches:
                     learning_limits = True
                     self._decided(labels, found, WeightedTargets.of(targets[this], weight))
-                    if drifted:
-                        state = self.learner.get_state()
-                        self.learner.forget(KEPT_AFTER_DRIFT)
+                if drifted:
+                    state = self.learner.get_state()
+                    self.learner.forget(KEPT_AFTER_DRIFT)
                 self._learn_blocks(encoder, row, labels, targets[this], weight)
             except BaseException:  # an interruption may come before the row is learned
                 if self.n_learned == n_before:

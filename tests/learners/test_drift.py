@@ -127,6 +127,10 @@ def test_a_detector_that_detects_nothing_changes_no_decision():
     models = [AdaptiveClassifier(**options), AdaptiveClassifier(**options, drift_detector=drift.NoDrift())]
     assert "spam" in prequential(models[0], *columns(stream)) == prequential(models[1], *columns(stream))
     assert models[0].weights == models[1].weights
+    before_the_second = [AdaptiveClassifier(**options), AdaptiveClassifier(**options, drift_detector=drift.NoDrift())]
+    for model in before_the_second:
+        model.learn_many([{"a": 1.0}, {"b": 1.0}], ["spam", "ham"])
+    assert [model.decisions.of_label[None].limit.negatives.n for model in before_the_second] == [1.0, 1.0]
 
 
 def test_a_detector_that_raises_for_one_example_leaves_the_model_as_it_was(unchanged):

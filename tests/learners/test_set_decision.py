@@ -73,16 +73,20 @@ def test_a_threshold_set_after_learning_is_one_that_was_there(threshold, tmp_pat
     assert prequential(model, X, y) == prequential(expected, X, y)
 
 
-def test_the_other_label_becomes_the_positive_one():
+def test_a_threshold_is_for_its_label_and_only_pos_label_says_which_is_the_positive_one():
     X, y = columns(noisy_stream(300))
     model = learned(AdaptiveClassifier(), zip(X, y, strict=True))
     before, scores = copy.deepcopy(model), model.decision_function_many(X)
-    model.set_decision({"ham": 0.9})
-    assert model.pair == ("spam", "ham") and model.threshold == 0.9
-    assert model.decision_function_many(X).tolist() == (-scores).tolist()
     expected = ["ham" if before.predict_proba_one(x)["ham"] > 0.9 else "spam" for x in X]
-    assert [model.predict_one(x) for x in X] == model.predict_many(X).tolist() == expected
-    model.set_decision(0.5, pos_label="spam")
+    for change, pair, sign in [
+        ({"threshold": {"ham": 0.9}}, ("ham", "spam"), 1.0),
+        ({"threshold": 0.9, "pos_label": "ham"}, ("spam", "ham"), -1.0),
+    ]:
+        model.set_decision(**change)
+        assert model.pair == pair and model.threshold == {"ham": 0.9}
+        assert model.decision_function_many(X).tolist() == (sign * scores).tolist()
+        assert [model.predict_one(x) for x in X] == model.predict_many(X).tolist() == expected
+    model.set_decision({"ham": 0.5}, pos_label="spam")
     assert model.predict_many(X).tolist() == before.predict_many(X).tolist()
     assert model.weights == before.weights
 
@@ -330,3 +334,32 @@ def test_two_classes_that_both_have_thresholds_are_decided_alike_one_by_one_and_
     model.learn_many(X, ["a" if i % 2 else "b" for i in range(40)])
     found = model.predict_many(X).tolist()
     assert found == [model.predict_one(x) for x in X] and {*found} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "made_with", [{"threshold": 0.9, "max_false_positive_rate": 0.5}, {"threshold": {"A": 0.9, "Z": 0.8}}]
+)
+def test_a_change_for_one_label_leaves_those_of_labels_to_come(made_with, tmp_path):
+    before, changed = (MultiLabelClassifier(AdaptiveClassifier(**made_with)) for _ in range(2))
+    for model in (before, changed):
+        model.learn_many([{"a": 1.0}, {"b": 1.0}] * 20, [{"A"}, {"B"}] * 20)
+    changed.set_decision(threshold=0.6, pos_label="B")
+    changed.save(tmp_path / "m.st")
+    for model in (before, changed, again := load(tmp_path / "m.st")):
+        model.learn_many([{"c": 1.0}] * 5, [{"C"}, {"Z"}] * 2 + [{"C"}])
+    of_all = {label: decision.parameters for label, decision in before.decisions.items()}
+    for model in (changed, again):
+        found = {label: decision.parameters for label, decision in model.decisions.items()}
+        assert found == {**of_all, "B": (0.6, of_all["B"][1])}
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_class_that_was_forgotten_has_a_limit_that_knows_nothing_when_it_comes_again(several):
+    model, labels_of = AdaptiveClassifier(max_false_positive_rate={"spam": 0.1}), str
+    if several:
+        model, labels_of = MultiLabelClassifier(model), lambda label: [label]
+    model.learn_many([{"a": 1.0}, {"b": 1.0}, {"c": 1.0}] * 30, [*map(labels_of, ["ham", "spam", "work"] * 30)])
+    model.forget_class("spam")
+    model.learn_one({"b": 1.0}, labels_of("spam"))
+    limit = (model.decisions if several else model.decisions.of_label)["spam"].limit
+    assert limit.negatives.n == 0.0 and not limit.knows_enough
