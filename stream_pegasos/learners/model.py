@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -69,9 +69,13 @@ class Model(OneByOne, base.Estimator):
             return copy.deepcopy(self.__dict__)
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
-        """A fresh model, or a copy that keeps what was learned; a ValueError for new parameters of what was learned."""
+        """A fresh model, or a copy that keeps what was learned and all parameters. Those of a part are a dict by name."""
         if not include_attributes:
-            return super().clone(new_params)
+            params = dict(new_params or {})
+            for name in [name for name, value in params.items() if isinstance(value, dict)]:
+                part = getattr(self, name, None)
+                params[name] = part.clone(params[name]) if isinstance(part, base.Base) else params[name]
+            return super().clone(params)
         if new_params:
             raise ValueError("what was learned keeps its own parameters: leave out new_params or include_attributes")
         return copy.deepcopy(self)
@@ -145,10 +149,10 @@ class Model(OneByOne, base.Estimator):
             If a drift detector raises after some examples. It says how many were learned.
         """
         encoder, rows = self._encode_many(X, threads)
-        w = list(w) if isinstance(w, Iterable) else w
+        y, w = list(y) if isinstance(y, Iterator) else y, list(w) if isinstance(w, Iterable) else w
         with self.lock:
             self._core.learn_all(encoder, rows, y, w)
-            self._name_features(rows, w)
+            self._name_features(rows, y, w)
 
     def predict_learn_many(
         self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
@@ -163,12 +167,12 @@ class Model(OneByOne, base.Estimator):
             As for `learn_many`, and raising as it does.
         """
         encoder, rows = self._encode_many(X, threads)
-        w = list(w) if isinstance(w, Iterable) else w
+        y, w = list(y) if isinstance(y, Iterator) else y, list(w) if isinstance(w, Iterable) else w
         with self.lock:
             core, n_before = self._core, self._core.n_learned
             try:
                 found = core.learn_rows(encoder, rows, y, w)
-                self._name_features(rows, w)
+                self._name_features(rows, y, w)
                 said: Predictions = core.predictions_of(found, core.n_before_each(n_before, len(found.margins), w))
                 return said
             except PartlyLearnedError as error:
@@ -369,8 +373,8 @@ class Model(OneByOne, base.Estimator):
         encoder, rows = self.encode_many(X, int(threads))
         return encoder.with_threads(int(threads)), rows
 
-    def _name_features(self, rows: Any, w: Any) -> None:
-        """Note what the features of rows learned with these weights stand for, if that is asked for."""
+    def _name_features(self, rows: Any, y: Any, w: Any) -> None:
+        """Note what the features of rows that were learned stand for, if that is asked for."""
 
     # Files.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import itertools
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
@@ -179,29 +180,6 @@ class TextClassifier(ModelOfAnyKind):
         """By which River tells what kind of model a pipeline is; so this one is of the kind of its classifier."""
         return self.classifier
 
-    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
-        """A fresh model with the same parameters, except those given.
-
-        Parameters
-        ----------
-        new_params
-            Parameters by name; those of a part as a dict, as in `{"classifier": {"learning_rate": 1.0}}`.
-        include_attributes
-            Whether to keep what was learned, too.
-
-        Raises
-        ------
-        ValueError
-            If there are new parameters for what was learned with others.
-        """
-        if include_attributes:
-            return super().clone(new_params, True)
-        params = {
-            name: getattr(self, name).clone(value) if isinstance(value, dict) and hasattr(self, name) else value
-            for name, value in (new_params or {}).items()
-        }
-        return super().clone(params)
-
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         """Learn from one text.
 
@@ -227,7 +205,7 @@ class TextClassifier(ModelOfAnyKind):
             return
         with self.lock:
             self.classifier.learn_prepared(self.features.scanner, text, y, w)
-            self._name_features([text], w)
+            self._name_features([text], [y], w)
 
     def describe(self, descriptions: Descriptions) -> None:
         """Say what labels mean, before the first message or later: each text is learned twice, as a message would be.
@@ -307,10 +285,10 @@ class TextClassifier(ModelOfAnyKind):
         if self.names is None:
             self.names = FeatureNames()
 
-    def _name_features(self, rows: Any, w: Any) -> None:
+    def _name_features(self, rows: Any, y: Any, w: Any) -> None:
         if self.names is not None:
-            weights = w if isinstance(w, list) else [w] * len(rows)
-            self.names.learned(self, [row for row, weight in zip(rows, weights, strict=True) if weight])
+            teaching = self._core.class_weights.teaching(y, w)
+            self.names.learned(self, rows if teaching is None else itertools.compress(rows, teaching))
 
     def explain_one(self, x: Any, label: Any = None, limit: int | None = None) -> dict[str, float]:
         """Explain a prediction: what each n-gram of the text adds to the margin, largest size first.

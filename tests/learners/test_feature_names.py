@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from stream_pegasos import KernelPegasosClassifier, MultiLabelClassifier, TextClassifier, load
+from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, MultiLabelClassifier, TextClassifier, load
 from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.learners import feature_names
 from stream_pegasos.learners.feature_names import FeatureNames
@@ -89,3 +89,11 @@ def test_several_labels_have_names_too():
 def test_a_kernel_has_no_weights_to_name():
     with pytest.raises(TypeError, match="no weights"):
         TextClassifier(classifier=KernelPegasosClassifier()).keep_names()
+
+
+def test_words_of_messages_that_taught_nothing_are_not_kept():
+    for w, class_weight in (([0.0, 1.0], None), (1.0, {"ham": 0.0})):
+        model = TextClassifier(classifier=AdaptiveClassifier(class_weight=class_weight))
+        model.keep_names()
+        model.learn_many(["secret", "pills"], iter(["ham", "spam"]), w)
+        assert "secret" not in dict(model.names.weights(model, 0)) and "pills" in dict(model.names.weights(model, 0))
