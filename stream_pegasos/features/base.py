@@ -18,7 +18,7 @@ from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.engine.pure.tokens import BEGIN, END
 from stream_pegasos.features.encoders import TextEncoder
-from stream_pegasos.features.frames import is_frame, values_of
+from stream_pegasos.features.frames import column_names, is_frame, values_of
 from stream_pegasos.features.message import ABSENT, Fields, Message, fields_of, outer_name, shown_message, value_of
 from stream_pegasos.features.vectors import VectorSource, packed
 
@@ -152,11 +152,12 @@ class Features(base.MiniBatchTransformer):
         if is_frame(X):
             if not self.fields:
                 raise TypeError("X is a data frame: on='NAME' says which of its columns holds the text")
-            names = [*dict.fromkeys(outer_name(name, X.columns) for name in self.fields)]
+            columns = column_names(X)
+            names = [*dict.fromkeys(outer_name(name, columns) for name in self.fields)]
             names = [name for name in names if name is not None]
             if not names:
                 raise ValueError(
-                    f"the frame has none of the columns {self.fields}; it has {', '.join(map(str, X.columns))}"
+                    f"the frame has none of the columns {self.fields}; it has {', '.join(map(str, columns))}"
                 )
             rows = zip(*(values_of(X[name]) for name in names), strict=True)
             return [dict(zip(names, row, strict=True)) for row in rows]
@@ -211,14 +212,14 @@ class Features(base.MiniBatchTransformer):
         """What is found in a message that `prepare` gave: the name of each token, its column, and what it adds there
         before values are divided by their norm.
         """
-        are_several = not self.is_one
+        are_several, binary = not self.is_one, self.specification.binary
         found = []
         for field, (part, text) in enumerate(zip(self.each, prepared if are_several else [prepared], strict=True)):
             specification = part.specification
             for token, count in Counter(specification.ngrams(text)).items():
                 column, sign = self.scanner.index(token, field)
                 name = self._name(part, token)
-                found.append((name, column, 1.0 if specification.binary else sign * count))
+                found.append((name, column, 1.0 if binary else sign * count))
         return found
 
     def names(self, prepared: Any, columns: Collection[int]) -> dict[int, str]:
@@ -439,7 +440,7 @@ def scanner_of(each: Sequence[Features]) -> Scanner:
     first, *others = [dataclasses.replace(part.specification, **columns) for part in each]
     spaces = [str(part.on if part.namespace is None else part.namespace) for part in each]
     fields = [
-        ("" if space == spaces[0] else space, scanner.arguments)  # that of the first field has no name
+        ("" if space == spaces[0] else space or "\0", scanner.arguments)  # that of the first field has no name
         for space, scanner in zip(spaces[1:], others, strict=True)
     ]
     return Scanner(*dataclasses.replace(first, fields=tuple(fields)).arguments)

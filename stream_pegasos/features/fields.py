@@ -41,7 +41,7 @@ class FieldFeatures(Features, is_kind=False):
     def read_value(self, value: Any) -> Any:
         if isinstance(value, np.ndarray):
             value = value.tolist()
-        if is_nothing(value) or value == "":
+        if is_nothing(value) or (isinstance(value, str) and not value.strip()):
             return ""
         return self.written(value)
 
@@ -100,8 +100,10 @@ class Category(FieldFeatures):
             check_depth(value)
         except ValueError as error:
             raise ValueError(f"field {self.on!r}: {error}") from None
-        values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        return " ".join(SPACE.join(self._text(each).split()) for each in values if not is_nothing(each))
+        is_set = isinstance(value, (set, frozenset))
+        values = value if is_set or isinstance(value, (list, tuple)) else [value]
+        texts = [SPACE.join(self._text(each).split()) for each in values if not is_nothing(each)]
+        return " ".join(sorted(texts) if is_set else texts)  # the order of a set is another in each process
 
     def _text(self, value: Any) -> str:
         if isinstance(value, str):

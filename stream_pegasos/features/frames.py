@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,9 +44,23 @@ def list_of_examples(X: Any) -> list[Any]:
     return X if isinstance(X, list) else list(X)
 
 
+def column_names(X: Any) -> list[Any]:
+    """The names of the columns of a data frame.
+
+    Raises
+    ------
+    ValueError
+        If two have the same name.
+    """
+    names = list(X.columns)
+    if len({*names}) < len(names):
+        raise ValueError(f"the data frame has two columns with the name {Counter(names).most_common(1)[0][0]!r}")
+    return names
+
+
 def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
     """The rows of a data frame as feature dicts, of a sparse one without its zeros."""
-    names = list(X.columns)
+    names = column_names(X)
     if not names:
         return [{} for _ in range(len(X))]
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -344,6 +344,8 @@ def check_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
                 "stop_words='english' is scikit-learn's list: install scikit-learn, or give the words"
             ) from None
         return frozenset(ENGLISH_STOP_WORDS)
+    if isinstance(stop_words, Iterator):  # of which the next one who looks would find nothing
+        raise TypeError("stop_words can be read but once; give a set or a list of words")
     if isinstance(stop_words, str):
         raise ValueError(f"stop_words is {stop_words!r}; it must be 'english', a collection or None")
     if not isinstance(stop_words, Iterable):

@@ -108,9 +108,10 @@ class OnlineTextClassifier(ClassifierFace):
 
     def _examples(self, X: Any, is_new: bool) -> Any:
         features = self.part("features")
-        if not isinstance(features, Features) or features.takes_text:
-            return texts_of(X)
-        return features.messages(X) if is_frame(X) else list_of_examples(X)
+        if isinstance(features, Features) and features.fields and is_frame(X):
+            return features.messages(X)
+        is_of_texts = not isinstance(features, Features) or features.takes_text
+        return texts_of(X) if is_of_texts else list_of_examples(X)
 
     def _new_model(self) -> Model:
         model = TextClassifier(self.part("features"), new_classifier(self))

@@ -70,6 +70,12 @@ def _value(end):
     )
 
 
+def test_the_order_of_a_set_counts_nothing():
+    names = [f"tag {i}" for i in range(20)]
+    category = Category(on="x")
+    assert category.prepare({"x": {*names}}) == category.prepare({"x": sorted(names)})
+
+
 @given(finite)
 def test_a_number_is_in_all_of_its_intervals_which_are_nested(x):
     found = ends(x)
@@ -98,7 +104,7 @@ def test_what_numbers_are():
     assert number.prepare({"x": "1e3"}) == number.prepare({"x": 1000}) == number.prepare({"x": np.float32(1000)})
     assert number.tokens({"x": -0.0}) == number.tokens({"x": "0"}) == ["x = 0"]
     assert number.tokens({"x": 10**400}) == number.tokens({"x": "inf"}) == ["x = inf"] != number.tokens({"x": "-inf"})
-    assert [number.transform_one({"x": x}) for x in (None, "", math.nan)] == [{}] * 3
+    assert [number.transform_one({"x": x}) for x in (None, "", " \t", math.nan)] == [{}] * 4
     for wrong in ("x", "1_0", "nan", np.datetime64("2026-11-23")):
         with pytest.raises(ValueError, match=f"field 'x' is '{wrong}', which is no number"):
             number.prepare({"x": wrong})
@@ -181,6 +187,7 @@ def test_parameters_are_checked_where_they_are_given():
         (lambda: Number(on=["x"]), "cannot be the name"),
         (lambda: MailFeatures(on=["x"]), "cannot be the name"),
         (lambda: TextFeatures(on="x", namespace=["y"]), "namespace is"),
+        (lambda: HashedBagOfWords(stop_words=iter(["the"])), "can be read but once"),
     ):
         with pytest.raises(TypeError, match=fault):
             make()
@@ -196,6 +203,8 @@ def test_fields_of_one_namespace_share_words():
         apart.transform_one({"a": "word"}) == apart.transform_one({"b": "word"}) != apart.transform_one({"x": "word"})
     )
     assert {*apart.transform_one({"a": "w"})} == {column(token, "n") for token in TextFeatures().tokens("w")}
+    unnamed = TextFeatures(on="body") + TextFeatures(on="subject", namespace="")
+    assert unnamed.transform_one({"body": "a"}).keys().isdisjoint(unnamed.transform_one({"subject": "a"}))
 
 
 def test_what_is_missing_in_a_frame_counts_nothing():

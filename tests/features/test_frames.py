@@ -17,6 +17,15 @@ def test_what_is_a_frame():
         assert not frames.is_frame(other)
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_two_columns_of_one_name_are_refused(is_sparse):
+    frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=["a", "a"])
+    frame = frame.astype(pd.SparseDtype(float, 0.0)) if is_sparse else frame
+    for model in (TextClassifier(TextFeatures(on="a")), AdaptiveClassifier()):
+        with pytest.raises(ValueError, match="two columns with the name 'a'"):
+            model.learn_many(frame, ["x", "y"])
+
+
 @pytest.mark.parametrize(
     ("package", "kind", "how"), [("polars", "LazyFrame", "collect"), ("pyarrow", "Table", "to_pandas")]
 )

@@ -1,8 +1,10 @@
 """Names of a few columns, found without naming all."""
 
+import math
+
 import pytest
 
-from stream_pegasos import Category, MailFeatures, Number, TextClassifier, TextFeatures
+from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextClassifier, TextFeatures
 from stream_pegasos.streams import synthetic
 
 LONG = " ".join(f"word{i} shared, and 漢字かな {'x' * (i % 7)}" for i in range(60))
@@ -29,6 +31,19 @@ def test_a_column_is_named_by_what_stands_there(features, x):
     found = features.names(prepared, columns)
     assert found.keys() == {*columns}
     assert all(name in names[column] for column, name in found.items())
+
+
+@pytest.mark.parametrize("text", [HashedBagOfWords(on="t"), TextFeatures(on="t")])
+def test_contents_are_the_values_of_the_features(text):
+    """Beside a text whose values have signs, those of fields have, too."""
+    features = text + Category(on="c") + Number(on="n")
+    for i in range(30):
+        x = {"t": f"word{i} word{i} free", "c": f"who{i}", "n": i}
+        sums = {}
+        for _, column, value in features.contents(features.prepare(x)):
+            sums[column] = sums.get(column, 0.0) + value
+        norm = math.sqrt(sum(value * value for value in sums.values()))
+        assert features.transform_one(x) == pytest.approx({j: value / norm for j, value in sums.items() if value})
 
 
 def test_the_heaviest_words_are_those_of_the_whole_explanation():

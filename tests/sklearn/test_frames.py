@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
-from stream_pegasos import Category, Number, TextClassifier
+from stream_pegasos import Category, Number, TextClassifier, TextFeatures
 from stream_pegasos.sklearn import OnlineTextClassifier
 
 
@@ -22,3 +22,11 @@ def test_a_frame_of_fields_is_read_as_everywhere(library):
         ]
         for face in faces:
             assert face.model_.weights == own.weights and face.score(rows, y) == face.score(frame(rows), y) == 1.0
+
+
+def test_a_text_is_read_from_its_column():
+    rows = [{"body": "cheap pills", "from": "x"}, {"body": "lunch at noon", "from": "x"}] * 5
+    y = ["spam", "ham"] * 5
+    frame = pytest.importorskip("pandas").DataFrame(rows)
+    of_frame, of_dicts = (OnlineTextClassifier(TextFeatures(on="body"), shuffle=False).fit(X, y) for X in (frame, rows))
+    assert of_frame.model_.weights == of_dicts.model_.weights
