@@ -69,7 +69,7 @@ class Model(OneByOne, base.Estimator):
             return copy.deepcopy(self.__dict__)
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
-        """A fresh model, or a copy that keeps what was learned and all parameters. Those of a part are a dict by name."""
+        """A fresh model, whose parts take parameters as a dict by name; or a copy that keeps what was learned."""
         if not include_attributes:
             params = dict(new_params or {})
             for name in [name for name, value in params.items() if isinstance(value, dict)]:
