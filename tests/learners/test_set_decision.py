@@ -354,7 +354,7 @@ def test_a_change_for_one_label_leaves_those_of_labels_to_come(made_with, tmp_pa
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_a_class_that_was_forgotten_has_a_limit_that_knows_nothing_when_it_comes_again(several):
+def test_a_class_that_was_forgotten_has_a_limit_that_knows_nothing_when_it_comes_again(several, tmp_path):
     model, labels_of = AdaptiveClassifier(max_false_positive_rate={"spam": 0.1}), str
     if several:
         model, labels_of = MultiLabelClassifier(model), lambda label: [label]
@@ -363,3 +363,6 @@ def test_a_class_that_was_forgotten_has_a_limit_that_knows_nothing_when_it_comes
     model.learn_one({"b": 1.0}, labels_of("spam"))
     limit = (model.decisions if several else model.decisions.of_label)["spam"].limit
     assert limit.negatives.n == 0.0 and not limit.knows_enough
+    model.forget_class("spam")
+    model.save(tmp_path / "m.st")
+    assert load(tmp_path / "m.st").predict_one({"c": 1.0}) == model.predict_one({"c": 1.0})
