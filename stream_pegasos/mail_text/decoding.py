@@ -9,8 +9,9 @@ import re
 from itertools import islice
 
 from stream_pegasos.common.extras import missing
+from stream_pegasos.common.windows_1252 import decode_windows_1252
 
-__all__ = ["charset_in_page", "decode_bytes", "decode_field", "decode_transfer", "files_in"]
+__all__ = ["ENCODED", "charset_in_page", "decode_bytes", "decode_field", "decode_transfer", "files_in"]
 
 MAX_HEAD = 4_000  # bytes of a page in which its charset is looked for
 MAX_FILES, MAX_FILE = 100, 100_000  # files within a text, and bytes of one in yEnc
@@ -36,6 +37,7 @@ YENC = re.compile(
 YENC_ESCAPE = re.compile(rb"=(.)", re.DOTALL)
 YENC_SHIFT = bytes((code - 42) % 256 for code in range(256))
 UU_ENCODINGS = ("x-uuencode", "uuencode", "x-uue", "uue")
+ENCODED = ("base64", "quoted-printable", *UU_ENCODINGS)
 
 BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 # Codecs that are no charset of a mail, or whose time grows with the square of the length.
@@ -48,6 +50,7 @@ SHIFTING = ("iso2022", "utf-16", "utf-32", "utf-7", "hz")  # codecs in which byt
 # a byte is a letter, and letters next to each other hardly ever look like UTF-8.
 OFTEN_UTF8 = ("cp125", "iso8859", "koi8", "utf-8")
 ASCII = bytes(range(128))
+NO_LETTERS = {code: decode_windows_1252(bytes([code])) for code in range(128, 160)}
 IN_UTF7 = re.compile(rb"\+([A-Za-z0-9+/]*)-?")
 
 
@@ -102,11 +105,14 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
     if not codec or codec.startswith(OFTEN_UTF8):
-        text = data.decode("utf-8", "replace")
-        if 2 * text.count("\ufffd") <= len(data.translate(None, ASCII)):  # a few letters may be cut or broken
+        text, other = data.decode("utf-8", "replace"), codec or (codec_of(otherwise) if otherwise else "")
+        n_broken = 2 if not other or other.startswith(OFTEN_UTF8) else len(data)  # none, or else a few letters
+        if n_broken * text.count("\ufffd") <= len(data.translate(None, ASCII)):
             return text
         if codec in ("", "cp1252", "utf-8"):
             codec = codec_of(otherwise).replace("utf-8", "") or "cp1252"
+    if codec.startswith("iso8859"):  # what are no letters there were written in Windows-1252
+        return data.decode(codec, "replace").translate(NO_LETTERS)
     if codec == "utf-7":
         return IN_UTF7.sub(of_utf7, data, MAX_SHIFTS).decode("utf-8", "replace")
     return data.decode(codec, "replace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.message
+import email.policy
 import functools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -40,7 +41,7 @@ class Mail(str):
 
     @functools.cached_property
     def parts(self) -> MailParts:
-        return mail_parts(bytes_of(self))
+        return mail_parts(*content_of(self))
 
 
 class MailFeatures(Features):
@@ -215,11 +216,16 @@ class Marks(FieldFeatures, is_kind=False):
 def parts_of(mail: Any) -> MailParts:
     if isinstance(mail, Mail):
         return mail.parts
-    return mail if isinstance(mail, MailParts) else mail_parts(bytes_of(mail))
+    return mail if isinstance(mail, MailParts) else mail_parts(*content_of(mail))
 
 
 def bytes_of(mail: Any) -> bytes:
-    """A mail as it was received.
+    """A mail as it was received; a TypeError if it is something else."""
+    return content_of(mail)[0]
+
+
+def content_of(mail: Any) -> tuple[bytes, bool]:
+    """A mail as it was received, and whether it was decoded, so that its raw letters are in UTF-8 now.
 
     Raises
     ------
@@ -228,15 +234,18 @@ def bytes_of(mail: Any) -> bytes:
     """
     if isinstance(mail, str):
         with suppress(UnicodeEncodeError):
-            return mail.encode("latin-1")
+            return mail.encode("latin-1"), False
         with suppress(UnicodeEncodeError):  # as readers decode what is not UTF-8
-            return encode_windows_1252(mail)
-        return mail.encode("utf-8", "replace")
+            return encode_windows_1252(mail), False
+        return mail.encode("utf-8", "replace"), True
     if isinstance(mail, (bytes, bytearray, memoryview)):
-        return bytes(mail)
+        return bytes(mail), False
     if isinstance(mail, email.message.Message):
+        policy: Any = mail.policy
+        if isinstance(policy, email.policy.EmailPolicy):
+            policy = policy.clone(refold_source="none")  # headers as they came
         try:
-            return mail.as_bytes()
+            return mail.as_bytes(policy=policy), False
         except (LookupError, ValueError, TypeError, AttributeError):  # of one that was put together by hand
-            return str(mail).encode("utf-8", "replace")
+            return str(mail).encode("utf-8", "replace"), True
     raise TypeError(f"a mail must be the text or bytes of one, or an email.message.Message, not {type(mail).__name__}")

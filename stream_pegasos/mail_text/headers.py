@@ -155,7 +155,8 @@ def read_headers(found: Sequence[tuple[str, str]], subject: str, charset: str) -
                 tokens.append(f"twice:{lower}")
         else:
             fields[lower] = value
-            value = value if value.isascii() else decode_bytes(value.encode("latin-1", "replace"), "", charset)
+            if not value.isascii() or "\x1b" in value:
+                value = decode_bytes(value.encode("latin-1", "replace"), "", charset)
             if lower in NOT_OF_SENDER or lower.startswith(ADDED):
                 continue
             if lower not in COMMON:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from hashlib import blake2b
 
-from stream_pegasos.mail_text.mime import MAX_BODY, end_of_headers
+from stream_pegasos.mail_text.decoding import decode_bytes
+from stream_pegasos.mail_text.mime import MAX_BODY, end_of_headers, from_first_field
 
 __all__ = ["mail_id"]
 
 FIELDS = re.compile(rb"^(message-id|date|from|subject)[ \t]*:(.*(?:\n[ \t].*)*)", re.IGNORECASE | re.MULTILINE)
+CHARSET = re.compile(rb"\bcharset\s*=\s*[\"']?([\w:.-]+)", re.ASCII | re.IGNORECASE)
 QUOTED = re.compile(rb"^>+(?=From )", re.MULTILINE)  # by an mbox
 
 
@@ -17,8 +20,9 @@ def mail_id(mail: bytes) -> str:
     """A digest of Message-ID, date, sender, subject and body.
 
     Nobody has another mail taken for this one by copying its Message-ID. What delivery, filters and mailboxes change
-    does not count: other headers, how lines end and are folded, empty lines at the end. Nor does the end of a large
-    body, which features do not read and IMAP does not fetch. If a mail has none of these headers, all of it counts.
+    does not count: other headers, how lines end and are folded, empty lines at both ends, whether the mail was decoded.
+    Nor does the end of a large body, which features do not read and IMAP does not fetch. If a mail has none of these
+    headers, all of it counts.
 
     Examples
     --------
@@ -31,10 +35,24 @@ def mail_id(mail: bytes) -> str:
     False
 
     """
+    mail = from_first_field(mail)
+    mail = in_utf8(mail[: (end_of_headers(mail) or 0) + 2 * MAX_BODY])
     end = end_of_headers(mail)
     end = len(mail) if end is None else end
     fields = sorted((name.lower(), number, value) for number, (name, value) in enumerate(FIELDS.findall(mail, 0, end)))
-    body = mail[end if fields else 0 :][: 2 * MAX_BODY].replace(b"\r\n", b"\n")
+    body = mail[end if fields else 0 :]
     body = QUOTED.sub(b"", body)[:MAX_BODY].rstrip()
     lines = [name + b":" + b" ".join(value.split()) for name, _, value in fields]
     return "digest:" + blake2b(b"\n".join([*lines, b"", body]), digest_size=16).hexdigest()
+
+
+def in_utf8(mail: bytes) -> bytes:
+    """A mail whose raw letters, if it has any, are in UTF-8, as those of its text are."""
+    if mail.isascii() and b"\x1b$" not in mail:
+        return mail
+    if not mail.isascii():
+        with suppress(UnicodeDecodeError):
+            mail.decode()
+            return mail
+    found = CHARSET.search(mail)
+    return decode_bytes(mail, found[1].decode("ascii") if found else "").encode("utf-8", "replace")

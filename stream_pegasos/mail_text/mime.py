@@ -14,7 +14,16 @@ from itertools import islice
 
 from stream_pegasos.mail_text.decoding import decode_field, decode_transfer
 
-__all__ = ["KNOWN_FIELD", "MAX_BODY", "Part", "end_of_headers", "looks_like_mail", "read_mail"]
+__all__ = [
+    "KNOWN_FIELD",
+    "MAX_BODY",
+    "Part",
+    "end_of_headers",
+    "first_field",
+    "from_first_field",
+    "looks_like_mail",
+    "read_mail",
+]
 
 MAX_HEADERS = 64_000  # bytes of the headers of a mail, or of a mail in it
 MAX_VALUE = 2_000  # characters of one of them
@@ -143,6 +152,24 @@ def read_mail(message: bytes, left_out: Counter[str]) -> Part:
     return MailSplitter(left_out).read_mail(message, 0)
 
 
+def from_first_field(mail: bytes) -> bytes:
+    """A mail without what programs write before it, with lines that end as those of a file."""
+    ends = b"\r\n" if b"\n" in mail else b"\r"
+    if ends in mail:
+        mail = mail.replace(ends, b"\n")
+    start = first_field(mail)
+    return mail[start:] if start else mail
+
+
+def first_field(mail: bytes) -> int:
+    """Where the header fields of a mail begin, behind what programs write before it."""
+    found = BEFORE.match(mail)
+    start = found.end() if found else 0
+    if (blank := BLANK.match(mail, start)) and KNOWN_FIELD.match(mail, blank.end()):
+        start = blank.end()
+    return start
+
+
 def end_of_headers(mail: bytes) -> int | None:
     """Where the first empty line begins; `None` where there is none."""
     match = EMPTY_LINE.search(mail)
@@ -155,13 +182,7 @@ class MailSplitter:
         self.n_left = MAX_PARTS
 
     def read_mail(self, message: bytes, depth: int) -> Part:
-        if b"\n" not in message:
-            message = message.replace(b"\r", b"\n")
-        found = BEFORE.match(message)
-        start = found.end() if found else 0
-        if (blank := BLANK.match(message, start)) and KNOWN_FIELD.match(message, blank.end()):
-            start = blank.end()
-        return self._read_part(message[start:] if start else message, "text/plain", depth)
+        return self._read_part(from_first_field(message), "text/plain", depth)
 
     def _read_part(self, data: bytes, default: str, depth: int) -> Part:
         fields, body = self._read_fields(data)

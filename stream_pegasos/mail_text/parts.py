@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from stream_pegasos.mail_text.decoding import charset_in_page, decode_bytes, decode_field, files_in
+from stream_pegasos.mail_text.decoding import ENCODED, charset_in_page, decode_bytes, decode_field, files_in
 from stream_pegasos.mail_text.disguise import compatible, respelled
 from stream_pegasos.mail_text.headers import read_headers
 from stream_pegasos.mail_text.html import MAX_TAGS, read_html
@@ -112,7 +112,8 @@ def texts_in(part: Part) -> Iterator[Part]:
 class MailReader:
     """What is found in a mail, part by part."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_decoded: bool = False) -> None:
+        self.is_decoded = is_decoded
         self.left_out: Counter[str] = Counter()
         self.tokens: dict[str, None] = {}  # in order, none twice
         self.n_tags, self.n_characters = MAX_TAGS, MAX_TEXT
@@ -138,8 +139,9 @@ class MailReader:
         found = list(self.tokens)
         if len(found) > MAX_TOKENS:
             self.left_out["tokens"] += len(found) - MAX_TOKENS
-        # The same from a file as over IMAP, and from bytes as from a string.
-        begin = decode_bytes(mail.body[: 8 * MAX_BEGIN].replace(b"\r\n", b"\n"), "", charset)[:MAX_BEGIN]
+        raw = mail.body[: 8 * MAX_BEGIN]
+        named = "" if raw.isascii() else "utf-8" if self.is_decoded else charset
+        begin = decode_bytes(raw, named, charset)[:MAX_BEGIN]
         begin_text = respelled(compatible(begin)[0][:MAX_BEGIN])
         return MailParts(
             subject=subject,
@@ -211,7 +213,9 @@ class MailReader:
             end = stop
         data = b"".join([*pieces, data[end:]])
         named = charset
-        if kind in PAGES and charset.lower() in ("", "us-ascii") and not data.isascii():
+        if self.is_decoded and part.encoding not in ENCODED:
+            named = "utf-8"
+        elif kind in PAGES and charset.lower() in ("", "us-ascii") and not data.isascii():
             named = charset_in_page(data)
         text = decode_bytes(data, named).replace("\0", "")
         if len(text) > self.n_characters:
@@ -241,7 +245,7 @@ class MailReader:
         self._add([f"part:{kind}", f"charset:{charset.lower()[:30]}", f"encoding:{part.encoding[:20]}"])
 
 
-def mail_parts(message: bytes) -> MailParts:
+def mail_parts(message: bytes, is_decoded: bool = False) -> MailParts:
     """Take a mail apart.
 
     Nothing in it is opened, run or fetched. A mail may be broken, or made to do harm: no bytes raise, and time and
@@ -251,6 +255,8 @@ def mail_parts(message: bytes) -> MailParts:
     ----------
     message
         The mail as it was received, headers first (RFC 5322).
+    is_decoded
+        Whether its raw letters are in UTF-8, whatever charset it names, as it was a text meanwhile.
 
     Raises
     ------
@@ -269,4 +275,4 @@ def mail_parts(message: bytes) -> MailParts:
     ['from:bank.example', 'from:.example', 'from:local:a', 'from:name:Aa', 'from:quoted:False']
 
     """
-    return MailReader().read(message)
+    return MailReader(is_decoded).read(message)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from stream_pegasos.mail_text.mime import KNOWN_FIELD, end_of_headers
+from stream_pegasos.mail_text.mime import KNOWN_FIELD, end_of_headers, first_field
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, examples_of
@@ -207,13 +207,16 @@ def mail_parser(label_header: str | None, labels: LabelFormat) -> Parser:
     label = None if label_header is None else header(label_header)
 
     def parse(mail: bytes) -> Parsed:
+        if b"\n" not in mail:
+            mail = mail.replace(b"\r", b"\n")
+        before, mail = mail[: (begin := first_field(mail))], mail[begin:]
         end, y = end_of_headers(mail), None
         end = len(mail) if end is None else end
         id = id_of(mail, end)
         if label is not None and (found := label.search(mail, 0, end)):
             y = labels.of_text(value(found))
             mail = label.sub(b"", mail[:end]) + mail[end:]
-        return mail.decode("latin-1"), y, 1.0, id
+        return (before + mail).decode("latin-1"), y, 1.0, id
 
     return parse
 

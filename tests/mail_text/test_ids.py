@@ -34,7 +34,7 @@ def test_a_mail_that_copies_the_rest_of_another_is_another(word):
 
 def test_what_is_hardly_a_mail_is_told_apart():
     odd = [b"", b"no header", b"\0\xff", b"A: b\n\nc", b"A: b\n\nd"]
-    odd += [b"Subject: c", b"\nSubject: c", b"Subject: c\nFrom: c"]
+    odd += [b"Subject: c", b"\nc", b"Subject: c\nFrom: c"]
     assert len({mail_id(mail) for mail in odd}) == len(odd)
 
 

@@ -5,7 +5,8 @@ from binascii import b2a_qp, b2a_uu
 
 import pytest
 
-from stream_pegasos.mail_text.features import parts_of
+from stream_pegasos.mail_text.features import bytes_of, parts_of
+from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.streams.encoding import Encoding
 
@@ -42,6 +43,7 @@ def yenc(data, name="note.txt"):
 
 MIXED, FORMS = "multipart/mixed; boundary=b", "multipart/alternative; boundary=b"
 TWO = (part("one"), part("<p>two</p>", "text/html"))
+ENDS = b"\r\n", b"\r"
 LONG = "; ".join(f'x{i}="{"y" * 40}"' for i in range(60))
 INNER = "Subject: inner\n\nwords"
 
@@ -330,6 +332,14 @@ def test_parts_deeper_than_the_bound_are_counted():
         ("Ваш счёт готов", "windows-1251"),
         ("λογαριασμός σας είναι έτοιμος", "iso-8859-7"),
         ("アカウントの準備ができました", "utf-8"),
+        ("アカウントの準備ができました", "shift_jis"),
+        ("アカウントの準備ができました", "euc-jp"),
+        ("免费赢取大奖", "gb2312"),
+        ("免费赢取大奖", "gb18030"),
+        ("免費贏取大獎", "big5"),
+        ("무료 상품 당첨", "euc-kr"),
+        ("รางวัลฟรี", "tis-620"),
+        ("prix 5 € gratuité", "iso-8859-15"),
     ],
 )
 @pytest.mark.parametrize("named", [True, False])
@@ -340,8 +350,21 @@ def test_a_mail_is_the_same_as_bytes_and_as_a_string(text, charset, named):
     parts = parts_of(raw)
     assert text in parts.text or (not named and charset not in ("utf-8", "iso-8859-1", "windows-1252"))
     assert parts == parts_of(raw.decode("latin-1"))
+    assert mail_id(raw) == mail_id(bytes_of(raw.decode("latin-1")))
     if named or charset in ("utf-8", "iso-8859-1", "windows-1252"):
         assert parts == parts_of(whole)
+        assert mail_id(raw) == mail_id(bytes_of(whole))
+
+
+@pytest.mark.parametrize("raw", [pytest.param(raw, id=name) for name, (raw, _) in TEXTS.items()])
+def test_a_mail_is_the_same_however_its_lines_end_and_whatever_stands_before_it(raw):
+    parts = mail_parts(raw)
+    for other in (
+        b"\xef\xbb\xbf" + raw,
+        b"\r\n" + raw,
+        *([raw.replace(b"\n", end) for end in ENDS if b"\r" not in raw]),
+    ):
+        assert mail_parts(other) == parts and mail_id(other) == mail_id(raw)
 
 
 def test_a_mail_of_several_charsets_is_the_same_from_a_reader_that_decodes():

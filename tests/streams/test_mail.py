@@ -158,6 +158,10 @@ def test_a_header_with_the_label_is_taken_out():
     data = b"A: X: 1\nX :\n  2,\n\t3\nx: 4\n\nX: 5\n"
     assert pairs(data, "mail", label_field="X")[0] == ("A: X: 1\n\nX: 5\n", "2,\t3")
     assert pairs(b"X: -1", "mail", label_field="X")[0] == ("", -1)
+    for before in (b"\xef\xbb\xbf", b"\r\n"):
+        ((x, y),) = pairs(before + b"X-Spam-Flag: YES\nSubject: a\n\nb\n", "mail", label_field="X-Spam-Flag")
+        assert (x.encode("latin-1"), y) == (before + b"Subject: a\n\nb\n", "YES")
+    assert pairs(b"X: 1\rSubject: a\r\rb\r", "mail", label_field="X")[0] == ("Subject: a\n\nb\n", 1)
     (bad,) = bad_lines(HAM, "mail", label_field="X")
     assert bad == (1, "no label in a header 'X'")
 
