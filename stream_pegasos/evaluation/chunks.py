@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -203,8 +204,18 @@ def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[
         else:
             yield _predict_learn_one(model, rest[0])
         rest = rest[max(n, 1) :]
+    n = _n_of_known(model, rest) if model.pair else 0
+    if n:  # those from the third class on have no score of two
+        yield from _predict_learn_together(model, rest[:n], threads)
+        rest = rest[n:]
     if rest:
         yield from _predict_learn_together(model, rest, threads)
+
+
+def _n_of_known(model: Any, chunk: list[Labelled]) -> int:
+    """How many of the first examples have known labels."""
+    known = [(type(label), label) for label in model.classes]
+    return sum(1 for _ in itertools.takewhile(lambda example: (type(example[1]), example[1]) in known, chunk))
 
 
 def _n_of_only(model: Any, chunk: list[Labelled]) -> int:

@@ -319,7 +319,7 @@ class _Follower:
         self.look()
         score, rows = self.evaluation.score, self._curve.rows
         if score.n and not (rows and rows[-1].n == score.n):
-            rows.append(score.row(self.evaluation.seconds))
+            rows.append(self._row())
 
 
 def of_river(model: Any) -> Any:

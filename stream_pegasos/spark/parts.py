@@ -41,7 +41,7 @@ class Learned:
     n_read
         The number of messages.
     n_learned
-        The number of messages that were learned.
+        The number of messages that were learned; one of weight 0 is not.
     refused
         How many were skipped, by reason.
     """
@@ -105,7 +105,8 @@ def learned_part(
             is_good = [reason is None for reason in reasons]
             model.learn_many(*([*itertools.compress(each, is_good)] for each in columns))
             refused = Counter(reason for reason in reasons if reason is not None)
-            part.add(Learned(len(reasons), len(reasons) - refused.total(), refused))
+            weights = itertools.compress(columns[2], is_good)
+            part.add(Learned(len(reasons), sum(weight > 0.0 for weight in weights), refused))
     except REFUSALS as error:
         part.fault = str(error)
     if part.n_read or part.fault is not None:
@@ -115,7 +116,9 @@ def learned_part(
 
 
 def fault_of(meant: LabelsMeant, label: Any) -> str | None:
-    """Why the label of a message, or one of several, is too long; `None` if none is."""
+    """Why the label of a message, or one of several, is too long or empty; `None` if none is."""
+    if isinstance(label, tuple) and None in label:
+        return "one of the labels is null or empty"
     faults = map(meant.too_long, label if isinstance(label, tuple) else (label,))
     return next((fault for fault in faults if fault is not None), None)
 

@@ -171,3 +171,12 @@ def test_models_that_predicted_no_message_in_common_differ_by_nothing():
     compared = prequential([], {"a": TextClassifier(), "b": TextClassifier()})
     (pair,) = compared.pairs
     assert (pair.n_first, pair.n_second, pair.p_value) == (0, 0, 1.0) and "a" in compared.report()
+
+
+def test_rows_from_before_a_third_class_are_those_of_two_whatever_the_batch():
+    stream = [*synthetic(n=610), *[("third", "c"), ("class", "ham")] * 20]
+    curves = [prequential(stream, TextClassifier(), batch=batch).curve for batch in (1, 64, 512)]
+    for row, *others in zip(*curves, strict=True):
+        for other in others:
+            assert np.allclose(row[:-1], other[:-1], rtol=1e-9, equal_nan=True)
+    assert curves[0][11].n == 600 and curves[0][11].roc_auc > 0.9 and np.isnan(curves[0][-1].roc_auc)
