@@ -62,11 +62,13 @@ def check_outputs(
     save: Path | None = None,
     checkpoint: Path | None = None,
     load: Path | None = None,
+    keeps_progress: bool = False,
 ) -> None:
     """Fail before the work begins if an output cannot be written, would overwrite a file that the command reads, or
     lies in a folder that it reads: whatever options name, but for the outputs themselves. A saved model may replace the
-    loaded one, since it is written in one step at the end; any other file that is not empty stays. No other process
-    writes a model that is saved until the command ends.
+    loaded one, since it is written in one step at the end; any other file that is not empty stays, and so does a
+    checkpoint, unless the command keeps the progress of the loaded model. No other process writes a model that is saved
+    until the command ends.
     """
     context = click.get_current_context()
     outputs = (*paths, save, checkpoint)
@@ -92,10 +94,15 @@ def check_outputs(
                 raise Failure(f"cannot write {path}: it is a directory")
             taken |= {file} - {None}
     if save and save.is_file() and save.stat().st_size:
-        from stream_pegasos.learners.files import begins_as_model
+        from stream_pegasos.learners.files import begins_as_model, has_progress
 
         if not begins_as_model(save):
             raise Failure(f"cannot write {save}: it exists and is not a model; name another file, or remove it")
+        is_kept = keeps_progress and load is not None and file_itself(load) == file_itself(save)
+        if not is_kept and has_progress(save):
+            # Without the position in it, the whole stream would be learned once more.
+            reason = "it is a checkpoint, whose progress would be lost; name another file, or see train --load"
+            raise Failure(f"cannot write {save}: {reason}")
     if save:
         from stream_pegasos.common.file_lock import FileLock
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stream_pegasos.cli.command import argument, command
-from stream_pegasos.cli.console import check_outputs, listed, naming, print_lines, writing
-from stream_pegasos.cli.models import chosen_label, load_model
+from stream_pegasos.cli.console import check_outputs, listed, naming, print_lines
+from stream_pegasos.cli.models import chosen_label, load_with_progress, save_model
 from stream_pegasos.cli.options import model_argument, must_save_field, vectors_field
 from stream_pegasos.common.display import printable
 
@@ -31,13 +31,9 @@ def forget_class(given: ForgetClassOptions) -> None:
     Examples:
       stream-pegasos forget-class mail.safetensors Spam --save mail.safetensors
     """
-    from stream_pegasos.learners.loading import load_with_progress
-
-    check_outputs(save=given.save, load=given.model)
-    learner = load_model(given.model, None, given.vectors)
-    _, progress = load_with_progress(given.model, given.vectors)
+    check_outputs(save=given.save, load=given.model, keeps_progress=True)
+    learner, progress = load_with_progress(given.model, None, given.vectors)
     with naming(given.model):
         learner.forget_class(chosen_label(learner, given.label, "LABEL"))
-    with writing(given.save):
-        learner.snapshot(progress).write(given.save)
+    save_model(learner, given.save, progress)
     print_lines(f"removed {printable(given.label)}; left are {listed(learner.classes)}; saved {given.save}")

@@ -43,19 +43,20 @@ def message_fields(model: Any) -> tuple[str, ...]:
     return () if not takes_text(model) or model.features.takes_text else tuple(model.features.fields)
 
 
-def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> Any:
-    """The model to be trained."""
+def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> tuple[Any, Any]:
+    """The model to be trained, and its progress if it is a checkpoint."""
     if load is None:
-        return new_model(options, stream)
+        return new_model(options, stream), None
     rest, decision = options.without_decision()
     if replace(rest, vectors=None) != ModelOptions():
         raise click.BadParameter(
             "a loaded model keeps its own options, except --threshold and --max-false-positive-rate",
             param_hint="--load",
         )
-    model = model_to_continue(stream, load, options.vectors)
+    model, progress = load_with_progress(load, stream, options.vectors)
+    tell_what_begins_anew(model)
     set_decision(model, load, decision)
-    return model
+    return model, progress
 
 
 def model_to_continue(
@@ -242,12 +243,17 @@ def _without_vectors(error: ValueError) -> Failure:
 
 
 def load_model(path: Path, stream: Stream | None, vectors: str | None = None) -> Any:
-    from stream_pegasos import load
+    return load_with_progress(path, stream, vectors)[0]
+
+
+def load_with_progress(path: Path, stream: Stream | None, vectors: str | None = None) -> tuple[Any, Any]:
+    """The model in a file, and the progress beside it if it is a checkpoint."""
     from stream_pegasos.features.vectors import VectorsError
+    from stream_pegasos.learners import loading
     from stream_pegasos.learners.files import begins_as_model
 
     try:
-        model = load(path, vectors)
+        model, progress = loading.load_with_progress(path, vectors)
     except VectorsError as error:
         raise _without_vectors(error) from None
     except ValueError as error:
@@ -256,7 +262,7 @@ def load_model(path: Path, stream: Stream | None, vectors: str | None = None) ->
         text = str(error)
         raise Failure(text if str(path) in text else f"{path}: {text}") from None
     _check_reads(model, path, stream)
-    return model
+    return model, progress
 
 
 def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, vectors: str | None = None) -> Any:
@@ -308,6 +314,7 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
         raise Failure(f"{path} is a model of {kind}, but {stream.name} has format {stream.format}")
 
 
-def save_model(model: Any, path: Path) -> None:
+def save_model(model: Any, path: Path, progress: Any = None) -> None:
+    """Save a model, with its progress if it is a checkpoint."""
     with writing(path):
-        model.snapshot().write(path)  # whose lock the command holds
+        model.snapshot(progress).write(path)  # whose lock the command holds

@@ -7,7 +7,7 @@ from time import perf_counter
 
 from stream_pegasos.cli import options
 from stream_pegasos.cli.command import argument, bundled, command
-from stream_pegasos.cli.console import check_outputs, print_lines, rate, writing
+from stream_pegasos.cli.console import check_outputs, print_lines, rate
 from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -42,8 +42,8 @@ def train(given: TrainOptions) -> None:
     ends the training and saves the model.
 
     Without FILE the new model is saved at once, for run, serve and label to
-    go on with. With --load the loaded model is saved, with its progress if it
-    is a checkpoint, and with the given threshold or limit.
+    go on with. A loaded model gets the given threshold or limit, and keeps its
+    progress if it is a checkpoint.
 
     \b
     Examples:
@@ -52,14 +52,14 @@ def train(given: TrainOptions) -> None:
       stream-pegasos train --spam Maildir/.Junk --ham Maildir --save m.safetensors
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
-    check_outputs(save=given.save, load=given.load)
+    check_outputs(save=given.save, load=given.load, keeps_progress=True)
     from stream_pegasos.evaluation.chunks import chunks, encoded_ahead, learn
 
     if given.file is None and not given.mails.given:
         _save_untaught(given)
         return
     asked = labelled_stream(given.file, given.mails, given.stream)
-    learner = model_for(asked, given.load, given.model)
+    learner, progress = model_for(asked, given.load, given.model)
     source = Input(asked, learner)
     known = learner.classes
     n, start = 0, perf_counter()
@@ -69,15 +69,15 @@ def train(given: TrainOptions) -> None:
         if given.names:
             keep_names(learner)
         given.descriptions.learn(learner, asked.listed)
-        with progress_bar(source) as progress, suppress(KeyboardInterrupt):
+        with progress_bar(source) as show, suppress(KeyboardInterrupt):
             for chunk in encoded_ahead([learner], chunks(interrupt.until_signal(source))):
                 n += learn(learner, chunk, source.refuse, options.n_threads())
-                progress(n, "")
+                show(n, "")
         seconds = perf_counter() - start
         source.report_rest()
         if not n and interrupt.signal is None:
             raise source.nothing(f"learned, and {given.save} is not written")
-        save_model(learner, given.save)
+        save_model(learner, given.save, progress)
         interrupted = ", interrupted" * (interrupt.signal is not None)
         print_lines(f"learned {n:,} messages{rate(n, seconds)}, {source.bad_lines()}{interrupted}; saved {given.save}")
         tell_of_labels(learner, known, source.labels_met, given.model.pos_label)
@@ -86,14 +86,10 @@ def train(given: TrainOptions) -> None:
 
 def _save_untaught(given: TrainOptions) -> None:
     """Save a model that is made or loaded, with what stands beside it in a checkpoint."""
-    from stream_pegasos.learners.loading import load_with_progress
-
     asked = Stream("-", given.stream)
-    learner = model_for(asked, given.load, given.model)
+    learner, progress = model_for(asked, given.load, given.model)
     if given.names:
         keep_names(learner)
     given.descriptions.learn(learner, asked.listed)
-    progress = None if given.load is None else load_with_progress(given.load, given.model.vectors)[1]
-    with writing(given.save):
-        learner.snapshot(progress).write(given.save)
+    save_model(learner, given.save, progress)
     print_lines(f"saved {given.save}, a model that has learned {learner.n_learned:,} messages")

@@ -211,6 +211,18 @@ def begins_as_model(path: str | os.PathLike[str]) -> bool:
             return False
 
 
+def has_progress(path: str | os.PathLike[str]) -> bool:
+    """Whether a file that begins as a model is a checkpoint, which has progress beside the model.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file cannot be read, or is no such file.
+    """
+    with open(path, "rb") as file:
+        return PROGRESS in read_header(file)
+
+
 def read_header(file: BufferedReader) -> dict[str, Any]:
     """What a safetensors file says of its arrays, and its metadata.
 

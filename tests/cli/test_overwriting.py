@@ -13,6 +13,7 @@ from commands import environment, reference_of, stream, write_jsonl
 from stream_pegasos import TextClassifier, TextFeatures, load
 from stream_pegasos.cli.console import check_outputs, check_read
 from stream_pegasos.common.file_lock import FileLock
+from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.streams.opening import is_same_stream
 
 # Commands that write over what they read: "messages.jsonl" or "model.jsonl", whose other name is "link.jsonl".
@@ -159,6 +160,37 @@ def test_a_model_that_another_process_writes_is_left_alone(fails, model, here, c
     assert "m is in use: another process writes it" in fails(command)
     lock.release()
     assert (here / "m").read_bytes() == before and not (here / ".m.lock").exists()
+
+
+@pytest.fixture
+def checkpoint(model):
+    load("m").snapshot({"n_read": 50}).write("c")
+
+
+@pytest.mark.parametrize("command", ["train mail.jsonl --load c", "train --load c", "forget-class c ham"])
+@pytest.mark.parametrize("saved", ["c", "new"])
+def test_a_loaded_checkpoint_keeps_its_progress(ok, checkpoint, command, saved):
+    ok(f"{command} --save {saved}")
+    assert load_with_progress(saved)[1] == load_with_progress("c")[1] == {"n_read": 50}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train mail.jsonl",
+        "train mail.jsonl --load m",
+        "train --load m",
+        "evaluate mail.jsonl",
+        "tune mail.jsonl",
+        "label mail.jsonl --host ''",
+        "forget-class m spam",
+        "run mail.jsonl --no-follow --output none",
+        "run mail.jsonl --no-follow --output none --load c",
+    ],
+)
+def test_a_checkpoint_whose_progress_would_be_lost_is_left_alone(fails, checkpoint, here, command):
+    before = (here / "c").read_bytes()
+    assert "cannot write c: it is a checkpoint" in fails(f"{command} --save c") and (here / "c").read_bytes() == before
 
 
 @pytest.mark.parametrize(
