@@ -1,6 +1,7 @@
 """The options of what labels mean, which a model learns before its messages."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,13 +29,13 @@ class DescriptionOptions:
         "of the labels of the loaded model.",
     )
 
-    def learn(self, model: Any, allowed: "tuple[Label, ...] | None") -> None:
-        """Have a model learn what labels mean, if the option is given."""
+    def learn(self, model: Any, allowed: "tuple[Label, ...] | None", known: "Iterable[Label]" = ()) -> None:
+        """Have a model learn what labels mean, if the option is given; `known` are labels beside its own."""
         from stream_pegasos.learners.label_meaning import LabelsMeant
 
         if self.describe is None:
             return
-        meant = LabelsMeant(model.classes, allowed)
+        meant = LabelsMeant([*model.classes, *known], allowed)
         if self.describe == NAMES:
             descriptions = dict.fromkeys(model.classes if allowed is None else map(meant, allowed))
             if not descriptions:

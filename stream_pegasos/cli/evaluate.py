@@ -3,13 +3,14 @@
 import csv
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.cli import options
 from stream_pegasos.cli.answers import EvaluatedAnswers, Output, chosen_format
 from stream_pegasos.cli.command import argument, bundled, command, number
-from stream_pegasos.cli.console import check_outputs, check_plot, print_lines, writing
+from stream_pegasos.cli.console import Failure, check_outputs, check_plot, print_lines, writing
 from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -18,6 +19,7 @@ from stream_pegasos.cli.stream import Stream, labelled_stream
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.results import Comparison, Evaluation
+    from stream_pegasos.learners.label_meaning import Label
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,12 @@ def evaluate(given: EvaluateOptions) -> None:
     is_synthetic = given.file is None and not given.mails.given
     asked = Stream(None, given.stream) if is_synthetic else labelled_stream(given.file, given.mails, given.stream)
     learner = new_model(given.model, asked)
-    source = Input(asked, learner, unreadable=bool(given.results.predictions))
+    others = {path: load_model(Path(path), asked) for path in given.compare}
+    known = _known_labels(others)
+    source = Input(asked, learner, unreadable=bool(given.results.predictions), known=known)
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, given.model, source, interrupt.wait)
-        given.descriptions.learn(learner, asked.listed)
-        others = {path: load_model(Path(path), asked) for path in given.compare}
+        given.descriptions.learn(learner, asked.listed, known)
         models = {"this model": learner, **others}
         report(
             models if given.compare else learner,
@@ -118,6 +121,19 @@ def evaluate(given: EvaluateOptions) -> None:
         )
     tell_of_labels(learner, (), source.labels_met, given.model.pos_label)
     exit_with_code(source, interrupt)
+
+
+def _known_labels(others: dict[str, Any]) -> "list[Label]":
+    """The labels that the compared models know, as which all models read those of the stream."""
+    from stream_pegasos.learners.label_meaning import known_label
+
+    for (path, model), (another, its) in combinations(others.items(), 2):
+        for label in model.classes:
+            same = known_label(label, its.classes)
+            if same not in (None, label):
+                same_as = f"the label {label!r} of one is {same!r} of the other"
+                raise Failure(f"{path} and {another} cannot be compared: {same_as}")
+    return [label for model in others.values() for label in model.classes]
 
 
 def report(

@@ -38,9 +38,19 @@ class Input:
         Whether messages need no label.
     unreadable
         Whether a record that cannot be read is yielded, too, with its fault.
+    known
+        Labels that are known beside those of the model, as other models read the stream, too.
     """
 
-    def __init__(self, stream: Stream, model: Any, *, unlabelled: bool = False, unreadable: bool = False) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        model: Any,
+        *,
+        unlabelled: bool = False,
+        unreadable: bool = False,
+        known: "Iterable[Label]" = (),
+    ) -> None:
         from stream_pegasos.learners.label_meaning import LabelsMeant
         from stream_pegasos.streams import LabelFormat, ReadOptions
 
@@ -48,7 +58,7 @@ class Input:
         self.record = "mail" if stream.is_mail else "line"
         self.fields = message_fields(model)
         self.several = takes_several(model)
-        self._meant = LabelsMeant(model.classes, stream.listed)
+        self._meant = LabelsMeant([*model.classes, *known], stream.listed)
         self.n_bad = 0  # records that could not be read or learned
         self.n_good = 0  # records read
         self.n_blank = 0  # lines that were skipped, as they are blank
