@@ -255,7 +255,7 @@ class StreamRunner:
             return False
         with self._lock:
             self._torn = True
-            for labelled, group in itertools.groupby(batch.examples, lambda example: example.y is not None):
+            for labelled, group in itertools.groupby(batch.examples, has_label):
                 examples = list(group)
                 answers += self._learn(examples) if labelled else self._answer(examples)
             self.n_read += n
@@ -336,7 +336,7 @@ class StreamRunner:
             answers.append(predicted._replace(error=reason))
             self._on_bad(example, reason)
 
-        for fault, group in itertools.groupby(examples, lambda example: self._label_fault(example.y)):
+        for fault, group in itertools.groupby(examples, lambda each: self._label_fault(each.y) or each.label_fault):
             if fault is not None:
                 for example in group:
                     refuse(example, fault)
@@ -387,6 +387,11 @@ class StreamRunner:
             positions = before.get("position"), before.get("label_position")
             for source, position in zip(self._sources, positions, strict=False):
                 source.commit(position)
+
+
+def has_label(example: Example) -> bool:
+    """Whether it has a label, which may be one that cannot be read."""
+    return example.y is not None or example.label_fault is not None
 
 
 def first(examples: list[Example], n: int) -> list[Example]:

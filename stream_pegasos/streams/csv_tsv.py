@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.streams.encoding import Encoding
-from stream_pegasos.streams.example import Example, Parsed, RecordError, StreamError, unreadable
+from stream_pegasos.streams.example import Example, Parsed, RecordError, StreamError, Truth, unreadable
 from stream_pegasos.streams.fields import columns_to_read, parsed_fields
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, examples_of, lines_of, pass_over
 from stream_pegasos.streams.options import ReadOptions
@@ -33,17 +33,20 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
     places, width = [*columns.items()], len(header)
     # Most records are a text and a label, which need no dict.
     of_text, text = options.labels.of_text, columns[needed[0]]
-    label, id = columns.get(options.label_field, -1), columns.get(options.id_field)
+    label = -1 if options.label_field is None else columns.get(options.label_field, -1)
+    id = columns.get(options.id_field)
     is_usual = label >= 0 and not options.fields and not options.are_labels
 
     def parse(row: list[str]) -> Parsed:
         n = len(row)
         if n == width and is_usual:
             own = None if id is None else row[id]
+            y: Truth | ValueError | None
             try:
-                return row[text], of_text(row[label]), 1.0, own
+                y = of_text(row[label])
             except ValueError as error:
-                raise RecordError(str(error), own) from None
+                y = options.wrong_label(error, own)
+            return row[text], y, 1.0, own
         if n == width:
             return parsed_fields({name: row[at] for name, at in places}, options)
         record = {name: row[at] for name, at in places if at < n}

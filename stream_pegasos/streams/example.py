@@ -29,6 +29,8 @@ class Example(NamedTuple):
         The id of the record, if there is one; the tag in the format vw.
     fault
         Why the record cannot be read; `None` if it can. With a fault `x` is empty and `y` is `None`.
+    label_fault
+        Why the label cannot be read, where a message needs none; `None` if it can. With such a fault `y` is `None`.
 
     """
 
@@ -38,10 +40,11 @@ class Example(NamedTuple):
     line: int = 0
     id: Any = None
     fault: str | None = None
+    label_fault: str | None = None
 
 
-# What the parser of a record returns: x, y, w, id.
-Parsed = tuple[Any, Truth | None, float, Any]
+# What the parser of a record returns: x, y or why that cannot be read, w, id.
+Parsed = tuple[Any, Truth | ValueError | None, float, Any]
 
 
 class RecordError(ValueError):

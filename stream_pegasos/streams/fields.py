@@ -17,13 +17,18 @@ MOST_NAMES, LONGEST_NAME = 20, 50
 
 
 def parsed_fields(record: Any, options: ReadOptions) -> Parsed:
-    """Read message, label, weight and id; a `RecordError` if the message or the label cannot be read."""
+    """Read message, label, weight and id; a `RecordError` if the message, or a label that it needs, cannot be read."""
     id = _id(record, options.id_field)
     try:
         message = "" if options.are_labels else _message(record, options)
-        return message, _label(record, options), 1.0, id
     except ValueError as error:
         raise RecordError(str(error), id) from None
+    y: Truth | ValueError | None
+    try:
+        y = _label(record, options)
+    except ValueError as error:
+        y = options.wrong_label(error, id)
+    return message, y, 1.0, id
 
 
 def _message(record: dict[str, Any], options: ReadOptions) -> Message:
@@ -88,9 +93,10 @@ def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
 def columns_to_read(options: ReadOptions, has: Callable[[str], bool]) -> tuple[list[str], list[str]]:
     """The fields that every record needs, and all that are read, where records are rows of columns."""
     needed = [name for name in options.fields if has(name)] or [options.message_fields[0]]
-    if not options.unlabelled:
-        needed.append(options.label_field)
-    others = [name for name in (options.label_field, options.id_field) if has(name)]
+    label = options.label_field
+    if label is not None and not options.unlabelled:
+        needed.append(label)
+    others = [name for name in (label, options.id_field) if name is not None and has(name)]
     if options.id_field != "id":
         others.append(options.id_field)
     return needed, [*dict.fromkeys([*needed, *others])]
@@ -104,6 +110,8 @@ def _no_field(record: dict[str, Any], *fields: str) -> str:
 
 def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
     field, labels = options.label_field, options.labels
+    if field is None:
+        return None
     given = record[field] if field in record else value_of(record, field)  # most are, and a call takes time
     if given is ABSENT:
         if options.are_labels:

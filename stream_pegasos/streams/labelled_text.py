@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stream_pegasos.streams.example import Parsed, together
+from stream_pegasos.streams.example import Parsed, Truth, together
 from stream_pegasos.streams.lines import Parser
 from stream_pegasos.streams.options import ReadOptions
 
@@ -18,7 +18,7 @@ def labelled_text_parser(options: ReadOptions) -> Parser:
         label, tab, text = line.decode().partition("\t")
         if not (tab or options.unlabelled) and _fasttext(label):
             raise ValueError("no label and tab before the text, but __label__; see --format fasttext")
-        return (text, options.labels.of_text(label), 1.0, None) if tab else (label, None, 1.0, None)
+        return (text, options.label(options.labels.of_text, label), 1.0, None) if tab else (label, None, 1.0, None)
 
     return parse
 
@@ -32,18 +32,20 @@ def fasttext_parser(options: ReadOptions) -> Parser:
 
     def parse(line: bytes) -> Parsed:
         text = line.decode()
-        found, begin = [], 0
+        written, begin = [], 0
         while match := _fasttext(text, begin):
-            label = options.labels.of_text(match[1])
-            if label is not None:
-                found.append(label)
+            written.append(match[1])
             begin = match.end()
         text = text[begin:]
         if _fasttext_label(text):
             raise ValueError("a label after the text")
+        return text, options.label(labels_of, written), 1.0, None
+
+    def labels_of(written: list[str]) -> Truth | None:
+        found = [label for each in written if (label := options.labels.of_text(each)) is not None]
         if len(found) < 2:
-            return text, found[0] if found else None, 1.0, None
+            return found[0] if found else None
         several = (label if isinstance(label, tuple) else (label,) for label in found)
-        return text, together(label for some in several for label in some), 1.0, None
+        return together(label for some in several for label in some)
 
     return parse

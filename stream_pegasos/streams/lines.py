@@ -56,7 +56,12 @@ def examples_of(records: Records, parse: Parser, id: Any = None) -> Iterator[Exa
             continue
         if parsed is not None:
             x, y, w, own = parsed
-            yield Example(x, y, w, line, id if is_no_id(own) else own)
+            if is_no_id(own):
+                own = id
+            if isinstance(y, ValueError):
+                yield Example(x, None, w, line, own, label_fault=str(y))
+            else:
+                yield Example(x, y, w, line, own)
 
 
 def example_of(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:

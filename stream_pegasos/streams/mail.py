@@ -9,8 +9,9 @@ from typing import BinaryIO
 
 from stream_pegasos.mail_text.mime import KNOWN_FIELD, end_of_headers, first_field
 from stream_pegasos.streams.encoding import Encoding
-from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError
+from stream_pegasos.streams.example import Example, Parsed, StreamError, Truth
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, examples_of
+from stream_pegasos.streams.options import ReadOptions
 
 FROM = b"From "  # what an mbox begins with
 LONGEST_HEAD = 1 << 16  # bytes in which headers are looked for
@@ -200,21 +201,22 @@ def is_internal(mail: bytes) -> bool:
     return _of_uw_imap(head) is not None and b"MAILER-DAEMON" in senders.upper()
 
 
-def mail_parser(label_header: str | None, labels: LabelFormat) -> Parser:
+def mail_parser(options: ReadOptions) -> Parser:
     """Make the parser of a mail. It takes out the header with the label, so that this is not learned, and reads the
     Message-ID as the id.
     """
-    label = None if label_header is None else header(label_header)
+    label = None if options.label_field is None else header(options.label_field)
 
     def parse(mail: bytes) -> Parsed:
         if b"\n" not in mail:
             mail = mail.replace(b"\r", b"\n")
         before, mail = mail[: (begin := first_field(mail))], mail[begin:]
-        end, y = end_of_headers(mail), None
+        end = end_of_headers(mail)
+        y: Truth | ValueError | None = None
         end = len(mail) if end is None else end
         id = id_of(mail, end)
         if label is not None and (found := label.search(mail, 0, end)):
-            y = labels.of_text(value(found))
+            y = options.label(options.labels.of_text, value(found))
             mail = label.sub(b"", mail[:end]) + mail[end:]
         return (before + mail).decode("latin-1"), y, 1.0, id
 

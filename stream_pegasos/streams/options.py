@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.streams.encoding import Encoding
-from stream_pegasos.streams.example import LabelFormat, StreamError
+from stream_pegasos.streams.example import LabelFormat, RecordError, StreamError, Truth
 
 
 class Format(NamedTuple):
@@ -53,7 +53,7 @@ class ReadOptions:
         of the text; where none is named, `x` is the features of all.
     label_field
         The field with the label, named in the same way; in mail a header, such as `"X-Spam-Flag"`, which is taken
-        out of the mail.
+        out of the mail. `None` where messages need no label, and none is to be read.
     id_field
         The field with the id, a string or an integer, named in the same way. A record may lack it; columns that
         lack it are an error, unless it is `"id"`.
@@ -75,8 +75,8 @@ class ReadOptions:
         `"windows-1252"`: a line that is not UTF-8 is read as Windows-1252; `"strict"`: it is a bad line.
         With another encoding than UTF-8, a line that is not in it is always bad.
     unlabelled
-        Whether to yield examples without a label, with `y` as `None`. Otherwise these are bad lines. A live source
-        always yields them.
+        Whether to yield examples without a label, with `y` as `None`, and those whose label cannot be read, with their
+        `label_fault`. Otherwise these are bad lines. A live source always yields them.
     unreadable
         Whether to yield an example for each record that cannot be read, too: with its line, its `fault`
         and, if that could be read, its id.
@@ -101,7 +101,7 @@ class ReadOptions:
 
     format: str | None = None
     text_field: str | None = None
-    label_field: str = "label"
+    label_field: str | None = "label"
     id_field: str = "id"
     labels: LabelFormat = field(default=LabelFormat())
     delimiter: str | None = None
@@ -127,6 +127,8 @@ class ReadOptions:
         names = self.message_fields
         if format not in FORMATS:
             raise StreamError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
+        if self.label_field is None and not self.unlabelled:
+            raise StreamError("no field has the label, which each message needs")
         if self.label_field in names:
             raise StreamError(f"text and label are the same field, {self.label_field!r}")
         if self.fields and not TABLE[format].has_fields:
@@ -153,13 +155,32 @@ class ReadOptions:
     @cached_property
     def known(self) -> frozenset[str]:
         """The fields that are read, and the objects that hold them."""
-        read = (*self.fields, self.label_field, self.id_field)
+        read = (*self.fields, *filter(None, [self.label_field]), self.id_field)
         return frozenset([*read, *(name.partition(".")[0] for name in read)])
 
     @property
     def record(self) -> str:
         """What `Example.line` counts."""
         return "mail" if self.format == "mail" else "line"
+
+    def label(self, read: Callable[[Any], Truth | None], given: Any) -> Truth | ValueError | None:
+        """The label as `read` reads it, or in its place why that cannot be done: see `wrong_label`."""
+        try:
+            return read(given)
+        except ValueError as error:
+            return self.wrong_label(error)
+
+    def wrong_label(self, error: ValueError, id: Any = None) -> ValueError:
+        """The error in the place of a label, as its message can be answered all the same.
+
+        Raises
+        ------
+        RecordError
+            If messages need a label.
+        """
+        if self.unlabelled and not self.are_labels:
+            return error
+        raise RecordError(str(error), id) from None
 
     def report_unread(self, names: Iterable[str]) -> None:
         """Report the fields of a record that are not read, where a message is made of named fields."""

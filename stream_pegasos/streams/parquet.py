@@ -49,6 +49,10 @@ def _parsed(record: dict[str, Any], options: ReadOptions) -> Parsed:
     id = value_of(record, options.id_field)
     if type(id) is float and id.is_integer():  # as pandas writes integers if some are missing
         record[options.id_field] = int(id)
+    field = options.label_field
+    label = None if field is None else value_of(record, field)
+    if field is not None and type(label) is float and math.isnan(label):  # as pandas writes a missing one
+        record[field] = None
     x, y, w, id = parsed_fields(record, options)
     if options.fields:
         x = Fields({name: _as_in_json(value) for name, value in x.items()})

@@ -17,7 +17,7 @@ from stream_pegasos.streams.compression import EXTENSIONS as COMPRESSIONS
 from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.csv_tsv import read_csv
 from stream_pegasos.streams.encoding import Encoding
-from stream_pegasos.streams.example import Example, LabelFormat, Parsed, StreamError
+from stream_pegasos.streams.example import Example, Parsed, StreamError
 from stream_pegasos.streams.json_lines import json_parser, read_json
 from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser, text_parser
 from stream_pegasos.streams.lines import Parser, examples_of, numbered_lines
@@ -125,10 +125,7 @@ def _read(source: PathOrFile, options: ReadOptions, on_bad_line: OnBadLine | Non
     name = "standard input" if path == "-" else path
     is_folder = options.format == "mail" and isinstance(source, str | os.PathLike) and os.path.isdir(source)
     with nullcontext() if is_folder else opened(source) as file:
-        if file is None:
-            examples = _mails_at([(path, None)], options.label_field, options.labels)
-        else:
-            examples = _examples(file, name, options)
+        examples = _mails_at([(path, None)], options) if file is None else _examples(file, name, options)
         no_label = None if options.unlabelled else TABLE[str(options.format)].no_label.format(options.label_field)
         yield from _readable(examples, f"{name}: {options.record}", no_label, options.unreadable, on_bad_line)
 
@@ -180,16 +177,16 @@ def read_mail(
     for label, paths in folders.items():
         each = [paths] if isinstance(paths, str | os.PathLike) else paths
         sources += [(os.fspath(path), label) for path in each]
-    return _readable(_mails_at(sources, None, LabelFormat()), "mail", None, unreadable, on_bad_line)
+    return _readable(
+        _mails_at(sources, ReadOptions(label_field=None, unlabelled=True)), "mail", None, unreadable, on_bad_line
+    )
 
 
-def _mails_at(
-    sources: Sequence[tuple[str, Label | None]], label_header: str | None, labels: LabelFormat
-) -> Iterator[Example]:
+def _mails_at(sources: Sequence[tuple[str, Label | None]], options: ReadOptions) -> Iterator[Example]:
     from stream_pegasos.streams.mail import mail_parser
     from stream_pegasos.streams.mail_folders import read_mail_folders
 
-    return read_mail_folders(sources, mail_parser(label_header, labels))
+    return read_mail_folders(sources, mail_parser(options))
 
 
 def _readable(
@@ -222,7 +219,7 @@ def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Examp
         from stream_pegasos.streams.mail import mail_parser, read_mails
 
         path = name if os.path.isfile(name) else None
-        return read_mails(buffered(chunks), mail_parser(options.label_field, options.labels), path)
+        return read_mails(buffered(chunks), mail_parser(options), path)
     encoding, chunks = options.decoder.with_lines(chunks, name, brackets=options.format == "jsonl")
     if options.format == "jsonl" and options.on_lines_of_text is not None and not options.fields:
         begin = _stripped(chunks.look(lambda head: not _stripped(head)))

@@ -145,9 +145,9 @@ class RedisSource(LiveSource):
     def _parsed(self, fields: dict[bytes, bytes]) -> Parsed:
         """Read the fields as those of a JSON object; only those that are read need be text."""
         options = self._options
-        names = (options.id_field, options.label_field, *(() if options.are_labels else options.message_fields))
+        names = {options.id_field, options.label_field, *(() if options.are_labels else options.message_fields)}
         record: dict[str, Any] = {name.decode(errors="replace"): value for name, value in fields.items()}
-        decode_fields(record, {*names} & record.keys(), options)
+        decode_fields(record, record.keys() & names, options)
         return parsed_fields(record, options)
 
 

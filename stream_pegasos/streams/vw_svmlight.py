@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, label_of
-from stream_pegasos.streams.example import Parsed
+from stream_pegasos.streams.example import Parsed, Truth
 from stream_pegasos.streams.lines import Parser
 from stream_pegasos.streams.options import ReadOptions
 
@@ -26,6 +26,8 @@ def vw_parser(options: ReadOptions) -> Parser:
         message = _fields(namespaces, options)
         return message if options.fields else message[options.message_fields[0]]
 
+    label_of_token = _label_parser(options)
+
     def parse(line: bytes) -> Parsed:
         head, bar, namespaces = line.decode().partition("|")
         if not bar:
@@ -37,11 +39,11 @@ def vw_parser(options: ReadOptions) -> Parser:
             tag = tokens.pop().removeprefix("'")
         if len(tokens) > 2:
             raise ValueError("more than a label, a weight and a tag before the first |")
-        y = _number_label(tokens[0]) if tokens else None
+        y = options.label(label_of_token, tokens[0]) if tokens else None
         w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
         if w < 0:
             raise ValueError(f"weight {tokens[1]} is negative")
-        return message_of(namespaces), options.labels.of_label(y), w, tag
+        return message_of(namespaces), y, w, tag
 
     return parse
 
@@ -96,13 +98,15 @@ def _namespaces(text: str) -> Iterator[tuple[str, float, list[str]]]:
 
 
 def svmlight_parser(options: ReadOptions) -> Parser:
+    label_of_token = _label_parser(options)
+
     def parse(line: bytes) -> Parsed | None:
         tokens = line.partition(b"#")[0].split()
         if not tokens:
             return None
         y = None
         if b":" not in tokens[0]:
-            y = _number_label(tokens.pop(0).decode())
+            y = options.label(label_of_token, tokens.pop(0).decode())
         if tokens and tokens[0].startswith(b"qid:"):
             del tokens[0]
         try:
@@ -112,7 +116,7 @@ def svmlight_parser(options: ReadOptions) -> Parser:
             well_formed = False
         if not well_formed or min(x, default=0) < 0 or b"_" in line:
             x = _careful_svmlight(tokens)
-        return x, options.labels.of_label(y), 1.0, None
+        return x, y, 1.0, None
 
     return parse
 
@@ -139,6 +143,10 @@ def _number(text: str, what: str) -> float:
     if not math.isfinite(number) or "_" in text:
         raise ValueError(f"{what} is {text!r}, not a finite number")
     return number
+
+
+def _label_parser(options: ReadOptions) -> Callable[[str], Truth | None]:
+    return lambda text: options.labels.of_label(_number_label(text))
 
 
 def _number_label(text: str) -> Label | None:

@@ -1,5 +1,6 @@
 """Lines that are passed over, counted and told of."""
 
+import json
 import os
 import pty
 from pathlib import Path
@@ -82,6 +83,26 @@ def test_a_list_where_one_label_is_expected(main):
             "stream-pegasos: line 2 skipped: its label is a list, [gas, tea], and the model takes one label; "
             "for several see --multi-label"
         )
+
+
+@pytest.mark.parametrize(
+    "label", [1.5, {"a": 1}, [[]], "x" * 201, pytest.param(["ham"], id="a list where the model takes one label")]
+)
+def test_a_wrong_label_costs_no_answer(main, ok, here, label):
+    """Where labels are not used, not a word; run says that the message is not learned."""
+    reference_of(stream[:50]).save("m")
+    write_jsonl("wrong.jsonl", [*stream[50:60], ("win a prize", label), *stream[60:70]])
+    write_jsonl("right.jsonl", [*stream[50:60], ("win a prize", ""), *stream[60:70]])
+    for command in ("predict m {}", "explain m {}"):
+        assert main(command.format("wrong.jsonl")) == main(command.format("right.jsonl"))
+    run = "run {} --load m --no-follow --output-format jsonl --save {}"
+    code, out, err = main(run.format("wrong.jsonl", "wrong"))
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and err.count("skipped") == 1 and err.startswith("stream-pegasos: line 11 skipped: ")
+    assert answers[10].pop("error") in err
+    others = [json.loads(line) for line in ok(run.format("right.jsonl", "right")).splitlines()]
+    del others[10]["error"]
+    assert answers == others and load("wrong").weights == load("right").weights
 
 
 def test_another_format_is_suggested(ok, fails, here):

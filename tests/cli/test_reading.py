@@ -18,7 +18,7 @@ from stream_pegasos.streams import Example, LabelFormat, ReadOptions
 
 class Row(NamedTuple):
     """Bytes and what is in them: examples as x, y, line, id and w; bad lines with the beginning of the reason and, if
-    it can be read, the id; blank lines.
+    it can be read, the id; blank lines; x, line, id and the beginning of the reason where the label alone is wrong.
     """
 
     format: str
@@ -28,6 +28,7 @@ class Row(NamedTuple):
     options: dict[str, Any] = {}  # noqa: RUF012
     blank: int = 0
     has_lines: bool = True  # whether a record is a line, so that the stream can be followed
+    wrong: list[tuple[Any, ...]] = []  # noqa: RUF012
 
     @property
     def examples(self):
@@ -46,15 +47,19 @@ BAD_JSON = {
     b'{"label": 1}': "no field 'text'; its fields: label",
     b'{"text": null, "label": 1}': "field 'text' is null, not a string",
     b'{"text": 5, "label": 1}': "field 'text' is a number, not a string",
-    b'{"text": "a", "label": 0.5}': "label 0.5 is not an integer",
-    b'{"text": "a", "label": 1e300}': "label 1e+300 is not an integer",
-    b'{"text": "a", "label": ["x", ""]}': "field 'label' is a list with an empty label",
-    b'{"text": "a", "label": [null]}': "field 'label' is a list with an empty label",
-    b'{"text": "a", "label": [["x"]]}': "field 'label' is a list, not a label",
-    b'{"text": "a", "label": ["x", 0.5]}': "label 0.5 is not an integer",
-    b'{"text": "a", "label": {}}': "field 'label' is an object, not a label",
-    b'{"text": "a", "label": 9007199254740994.0}': "label 9007199254740994.0 is not an integer",
 }
+WRONG_LABELS = {
+    "0.5": "label 0.5 is not an integer",
+    "1e300": "label 1e+300 is not an integer",
+    '["x", ""]': "field 'label' is a list with an empty label",
+    "[null]": "field 'label' is a list with an empty label",
+    '[["x"]]': "field 'label' is a list, not a label",
+    '["x", 0.5]': "label 0.5 is not an integer",
+    "{}": "field 'label' is an object, not a label",
+    "9007199254740994.0": "label 9007199254740994.0 is not an integer",
+    f'"{"x" * 201}"': "a label of 201 characters",
+}
+WRONG_JSON = {f'{{"text": "good", "label": {label}}}': reason for label, reason in WRONG_LABELS.items()}
 BAD_VW = {
     "1": "no |",
     "1 |a x:nan": "value of feature 'x' is 'nan'",
@@ -68,7 +73,6 @@ BAD_VW = {
     "1 |a:b x": "weight of namespace 'a' is 'b'",
     "1 -1 | x": "weight -1 is negative",
     "1 nan | x": "weight is 'nan'",
-    "nan | x": "label is 'nan'",
     "1 1 0.5 | x": "more than",
 }
 BAD_SVMLIGHT = {
@@ -81,7 +85,6 @@ BAD_SVMLIGHT = {
     "1 1:-inf": "value of feature 1 is '-inf'",
     "1 1:1 1:2": "feature 1 occurs twice",
     "1 1:": "value of feature 1 is ''",
-    "inf 1:1": "label is 'inf'",
     "1 1:\xff": "value of feature 1 is '\xff'",
 }
 
@@ -95,10 +98,12 @@ def lines(*given):
     return b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in given)
 
 
-def bad_ones(format, good, x, faults):
-    """Each bad line by itself costs no other."""
-    ends = [good, *faults, good]
-    return Row(format, lines(*ends), [(x, 1, 1, None), (x, 1, len(ends), None)], [*enumerate(faults.values(), 2)])
+def bad_ones(format, good, x, faults, wrong):
+    """Each bad line by itself costs no other, and a wrong label not even its message."""
+    ends = [good, *wrong, *faults, good]
+    labels = [(x, line, None, reason) for line, reason in enumerate(wrong.values(), 2)]
+    bad = [*enumerate(faults.values(), 2 + len(wrong))]
+    return Row(format, lines(*ends), [(x, 1, 1, None), (x, 1, len(ends), None)], bad, wrong=labels)
 
 
 ROWS = {
@@ -114,12 +119,13 @@ ROWS = {
         [(8, "not JSON")],
         blank=2,
     ),
-    "bad lines of jsonl": bad_ones("jsonl", '{"text": "good", "label": 1}', "good", BAD_JSON),
+    "bad lines of jsonl": bad_ones("jsonl", '{"text": "good", "label": 1}', "good", BAD_JSON, WRONG_JSON),
     "an id of a bad line": Row(
         "jsonl",
         b'{"text": "a"}\n{"id": 7}\n{"text": "b", "label": [[]], "id": "x"}\n',
         [("a", None, 1, None)],
-        [(2, "no field 'text'; its fields: id", 7), (3, "field 'label' is a list, not a label", "x")],
+        [(2, "no field 'text'; its fields: id", 7)],
+        wrong=[("b", 3, "x", "field 'label' is a list, not a label")],
     ),
     "other names": Row(
         "jsonl",
@@ -269,7 +275,7 @@ ROWS = {
             ({"x^0": 0.5, "x^a": 1.0, "x^1": 2.0}, None, 13, None),
         ],
     ),
-    "bad lines of vw": bad_ones("vw", "1 | x", {"x": 1.0}, BAD_VW),
+    "bad lines of vw": bad_ones("vw", "1 | x", {"x": 1.0}, BAD_VW, {"nan | x": "label is 'nan'"}),
     "a namespace of vw": Row(
         "vw",
         b"1 'tag |subject win a prize |n:2 amount:3.5 |subject now\n0 |other x:1\n",
@@ -297,7 +303,7 @@ ROWS = {
         ],
         blank=2,
     ),
-    "bad lines of svmlight": bad_ones("svmlight", "1 1:1", {1: 1.0}, BAD_SVMLIGHT),
+    "bad lines of svmlight": bad_ones("svmlight", "1 1:1", {1: 1.0}, BAD_SVMLIGHT, {"inf 1:1": "label is 'inf'"}),
     "Windows-1252": Row(
         "jsonl", '{"text": "£5"}\n{"text": "five"}\n'.encode("cp1252"), [("£5", None, 1, None), ("five", None, 2, None)]
     ),
@@ -346,7 +352,11 @@ def row(request):
 
 
 def check(row, found, bad):
-    assert [*map(repr, found)] == [*map(repr, row.examples)]  # which tells 1, 1.0 and True apart
+    wrong = [each for each in found if each.label_fault is not None]
+    for each, (*expected, reason) in zip(wrong, row.wrong, strict=True):
+        assert [each.x, each.line, each.id] == expected and each.y is None and each.label_fault.startswith(reason)
+    good = [each for each in found if each.label_fault is None]
+    assert [*map(repr, good)] == [*map(repr, row.examples)]  # which tells 1, 1.0 and True apart
     assert [line for line, _ in bad] == [line for line, *_ in row.bad]
     for (_, reason), (_, expected, *_) in zip(bad, row.bad, strict=True):
         assert reason.startswith(expected) and "\n" not in reason
@@ -365,12 +375,12 @@ def test_read(row):
 
 
 def test_read_what_is_labelled(row):
-    """A message without a label is a bad line then."""
+    """A message without a label, or with a wrong one, is a bad line then."""
     labelled = [each for each in row.examples if each.y is not None]
     if labelled:
         found, bad = examples(row.data, row.format, **row.options)
         assert found == labelled
-        others = [each.line for each in row.examples if each.y is None]
+        others = [each.line for each in row.examples if each.y is None] + [line for _, line, *_ in row.wrong]
         assert sorted(line for line, _ in bad) == sorted([line for line, *_ in row.bad] + others)
 
 
@@ -415,6 +425,7 @@ def test_the_command(row, main, here):
     code, out, err = main(f"predict m mail.log --format {row.format} --output-format jsonl", *words)
     answers = [json.loads(line) for line in out.splitlines()]
     records = [(each.line, None, each.id) for each in row.examples] + [(*bad, None)[:3] for bad in row.bad]
+    records += [(line, None, id) for _, line, id, _ in row.wrong]
     assert code == 0 and len(answers) == len(records)
     for answer, (_, fault, id) in zip(answers, sorted(records, key=lambda record: record[0]), strict=True):
         assert (answer["error"] or "").startswith(fault or "") and (answer["error"] is None) == (fault is None)
@@ -422,24 +433,3 @@ def test_the_command(row, main, here):
     lines, it = ("line was", "it") if row.blank == 1 else ("lines were", "them")
     assert (f"{row.blank} {lines} blank, and there is no answer for {it}\n" if row.blank else "") in err
     assert ("blank" in err) == (row.blank > 0)
-
-
-NO_LABEL = [
-    ("jsonl", b'{"text": "a"}', "no field 'label'; its fields: text"),
-    ("jsonl", b'{"text": "a", "label": null}', "no label in the field 'label'"),
-    ("jsonl", b'{"text": "a", "label": ""}', "no label in the field 'label'"),
-    ("csv", b"label,text\n,a", "no label in the field 'label'"),
-    ("csv", b"text,label\na", "no field 'label'"),
-    ("labelled-text", b"a", "no label and tab before the text"),
-    ("labelled-text", b"__label__x a", "no label and tab before the text, but __label__; see --format fasttext"),
-    ("fasttext", b"a", "no __label__ before the text"),
-    ("vw", b"null | a", "no label"),
-    ("svmlight", b"1:1", "no label"),
-]
-
-
-@pytest.mark.parametrize(("format", "data", "reason"), NO_LABEL)
-def test_a_label_that_is_missing(format, data, reason):
-    assert [why for _, why in examples(data, format)[1]] == [reason]
-    [example], bad = examples(data, format, unlabelled=True)
-    assert example.y is None and bad == []

@@ -62,8 +62,8 @@ def test_examples(mail):
     mail.write_text(line("a", label="spam", id=7) + "\n" + line("b"))
     [batch], bad, events = rest(mail)
     assert [tuple(example) for example in batch.examples] == [
-        ("a", "spam", 1.0, 1, 7, None),
-        ("b", None, 1.0, 3, None, None),
+        ("a", "spam", 1.0, 1, 7, None, None),
+        ("b", None, 1.0, 3, None, None, None),
     ]
     assert batch.position["offset"] == mail.stat().st_size and batch.position["line"] == 3
     assert bad == events == []

@@ -66,9 +66,9 @@ def test_examples(topic):
     topic.put(b'{"text": "later"}', key=b"\xff")
     batches, bad, events = rest(topic.address)
     assert [tuple(example) for batch in batches for example in batch.examples] == [
-        ("win", "spam", 1.0, 0, 7, None),
-        ("see you", None, 1.0, 0, "m8", None),
-        ("later", None, 1.0, 0, None, None),
+        ("win", "spam", 1.0, 0, 7, None, None),
+        ("see you", None, 1.0, 0, "m8", None, None),
+        ("later", None, 1.0, 0, None, None, None),
     ]
     assert batches[-1].position == {"server": "cluster test", "offsets": {"0": 3}}
     assert bad == events == []

@@ -66,6 +66,14 @@ def test_values_are_those_that_json_has_at_any_depth():
     ]
 
 
+def test_labels_some_of_which_are_missing():
+    """pandas writes them as floats, and a missing one as NaN."""
+    columns = {"text": ["a", "b"], "label": [7.0, math.nan], "o": [{"y": math.nan}, {"y": 8.0}]}
+    assert pairs(written(columns), "parquet", unlabelled=True) == [("a", 7), ("b", None)]
+    assert pairs(written(columns), "parquet", unlabelled=True, label_field="o.y") == [("a", None), ("b", 8)]
+    assert examples(written(columns), "parquet")[1] == [(2, "no label in the field 'label'")]
+
+
 def test_ids_some_of_which_are_missing():
     """pandas writes them as floats."""
     found, _ = examples(written({"text": ["a", "b", "c"], "id": [7.0, None, 1.5]}), "parquet", unlabelled=True)

@@ -3,7 +3,9 @@ import io
 import json
 import math
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 from reading import ONE, bad_lines, examples, pairs
 from sklearn.datasets import load_svmlight_file
 
@@ -130,3 +132,65 @@ def test_real_svmlight(data_folder):
 def test_an_id_that_is_blank_is_none(format, data):
     for written, id in ((b"m1", "m1"), (b"", None), (b" " * (format != "vw"), None)):
         assert [example.id for example in read(io.BytesIO(data % written), format=format)] == [id]
+
+
+NO_LABEL = [
+    ("jsonl", b'{"text": "a"}', "no field 'label'; its fields: text"),
+    ("jsonl", b'{"text": "a", "label": null}', "no label in the field 'label'"),
+    ("jsonl", b'{"text": "a", "label": ""}', "no label in the field 'label'"),
+    ("csv", b"label,text\n,a", "no label in the field 'label'"),
+    ("csv", b"text,label\na", "no field 'label'"),
+    ("labelled-text", b"a", "no label and tab before the text"),
+    ("labelled-text", b"__label__x a", "no label and tab before the text, but __label__; see --format fasttext"),
+    ("fasttext", b"a", "no __label__ before the text"),
+    ("vw", b"null | a", "no label"),
+    ("svmlight", b"1:1", "no label"),
+]
+
+
+@pytest.mark.parametrize(("format", "data", "reason"), NO_LABEL)
+def test_a_label_that_is_missing(format, data, reason):
+    assert [why for _, why in examples(data, format)[1]] == [reason]
+    [example], bad = examples(data, format, unlabelled=True)
+    assert example.y is None and bad == []
+
+
+LONG = "x" * 201
+TOO_LONG = {
+    "jsonl": json.dumps({"text": "a", "label": LONG, "id": "7"}),
+    "csv": f"text,label,id\na,{LONG},7\n",
+    "tsv": f"id\ttext\tlabel\tmore\n7\ta\t{LONG}\n",
+    "labelled-text": f"{LONG}\ta",
+    "fasttext": f"__label__ok __label__{LONG} a",
+    "vw": f"{LONG} '7 |text a",
+    "svmlight": f"{LONG} 1:1",
+    "mail": f"Message-ID: 7\nlabel: {LONG}\n\na\n",
+}
+
+
+@pytest.mark.parametrize("format", TOO_LONG)
+def test_a_label_that_cannot_be_read_costs_its_message_only_where_that_needs_one(format):
+    data, id = TOO_LONG[format].encode(), "7" if "7" in TOO_LONG[format] else None
+    reason = "a label of 201 characters; it may have 200"
+    found, bad = examples(data, format)
+    assert found == [] and [why for _, why in bad] == [reason]
+    [good], bad = examples(data.replace(LONG.encode(), b"ok"), format)
+    [example], none = examples(data, format, unlabelled=True)
+    assert example == good._replace(y=None, label_fault=reason) and example.id == id and bad == none == []
+
+
+def test_where_no_labels_are_read_their_field_is_one_like_any_other():
+    record = {"text": "a", "label": "b"}
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist([record]), file)
+    for format, data in (
+        ("jsonl", json.dumps(record).encode()),
+        ("csv", b"text,label\na,b"),
+        ("parquet", file.getvalue()),
+        ("mail", b"label: b\n\na"),
+    ):
+        given = {"text_field": "label"} if format != "mail" else {}
+        [(x, y)] = pairs(data, format, label_field=None, unlabelled=True, **given)
+        assert (x, y) == ("b" if given else "label: b\n\na", None)
+        with pytest.raises(StreamError, match="no field has the label"):
+            pairs(data, format, label_field=None)

@@ -22,8 +22,8 @@ def test_examples(address, redis_client):
     [second] = add(redis_client, "see you", id="m7")
     batches, bad, events = rest(address)
     assert [tuple(example) for batch in batches for example in batch.examples] == [
-        ("win", "spam", 1.0, 0, first, None),
-        ("see you", None, 1.0, 0, "m7", None),
+        ("win", "spam", 1.0, 0, first, None, None),
+        ("see you", None, 1.0, 0, "m7", None, None),
     ]
     assert batches[-1].position == {"server": f"{address.split('/')[2]}/0", "id": second}
     assert bad == events == []
