@@ -84,7 +84,7 @@ def explain(given: ExplainOptions) -> None:
 
 
 def _explain_weights(given: ExplainOptions) -> None:
-    asked = Stream(given.stream_file, given.stream) if given.stream_file else None
+    asked = Stream(given.stream_file, given.stream, reads_labels=False) if given.stream_file else None
     learner = load_model(given.model, asked, given.vectors)
     source = Input(asked, learner, unlabelled=True) if asked else None
     if "weights" not in learner.capabilities:

@@ -73,7 +73,7 @@ class Input:
         self._ahead: Iterator[Example] | None = None  # all examples, once the first was looked at
         self._n_looked_at = self._n_mails = 0  # the first messages, and how many look like whole mails
         self._is_open = False  # whether the first message decides if messages may have several labels
-        options, field_names = stream.options, model.field_names
+        options = stream.options
         # People who type into a terminal type no JSON.
         may_be_text = stream.address == "-" and options.format is None and unlabelled and takes_lines(model)
         reads_features = stream.format == "vw" and not takes_text(model)
@@ -83,7 +83,7 @@ class Input:
             | stream.written
             | {
                 "text_field": None if reads_features else stream.text_fields_for(model)[0],
-                "label_field": options.label_field or field_names.get("label_field", "label"),
+                "label_field": self._label_field(),
                 "labels": LabelFormat(stream.separator, self.several, self._meant),
                 "fields": self.fields,
                 "unlabelled": unlabelled,
@@ -96,6 +96,12 @@ class Input:
         )
         names = {each.name for each in fields(ReadOptions)}
         self._options = ReadOptions(**{name: value for name, value in given.items() if name in names})
+
+    def _label_field(self) -> str | None:
+        """The field with the label; `None` where none is read. A mail's header is taken out all the same."""
+        if not (self.stream.reads_labels or self.stream.is_mail):
+            return None
+        return self.stream.options.label_field or self.model.field_names.get("label_field", "label")
 
     # Examples
 

@@ -24,7 +24,7 @@ class Stream:
     mails
         Paths of mails by their label, which are read in place of the address.
     reads_labels
-        Whether a field has the label, which cannot be that of the text.
+        Whether labels are read, of a field that cannot be that of the text.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Stream:
         from stream_pegasos.streams import FORMATS, format_of
 
         check_choice(options.format, FORMATS, "--format")
-        self.address, self.options = address, options
+        self.address, self.options, self.reads_labels = address, options, reads_labels
         self.mails = {} if mails is None else mails.given
         self.text_fields = tuple(field_names(options.text_field or ""))  # none where no option names any
         if options.text_field is not None and not self.text_fields:

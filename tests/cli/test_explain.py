@@ -131,3 +131,9 @@ def test_labels_that_read_alike_are_not_mixed_up(fails, here):
     model.save(here / "m")
     for line in ("explain m --text a --label 7", "forget-class m 7 --save n"):
         assert "'7' may be any of 7, '7'" in fails(line, code=2)
+
+
+def test_the_words_of_a_stream_may_be_in_a_field_called_label(ok):
+    ok("train mail.jsonl --save m")
+    write_jsonl("named.jsonl", [("", text) for text, _ in stream])
+    assert ok("explain m named.jsonl --text-field label") == ok("explain m mail.jsonl")

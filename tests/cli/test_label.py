@@ -56,6 +56,12 @@ def records(path):
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
+def test_the_text_may_be_in_a_field_called_label(label, here):
+    """As labels in the file are not read."""
+    run = label("mail.jsonl", "--text-field", "label")
+    assert {message["text"] for message in run.asked(limit=100)["messages"]} == {"ham", "spam"}
+
+
 def test_what_would_not_be_written_down_is_refused(label, here):
     run = label("mail.txt")
     said = "labels are for the messages of the file here: give them by POST /teach"
