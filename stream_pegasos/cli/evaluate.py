@@ -14,7 +14,15 @@ from stream_pegasos.cli.console import Failure, check_outputs, check_plot, print
 from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import load_model, new_model, save_model, tell_of_labels
+from stream_pegasos.cli.models import (
+    load_model,
+    message_fields,
+    new_model,
+    save_model,
+    takes_several,
+    takes_text,
+    tell_of_labels,
+)
 from stream_pegasos.cli.stream import Stream, labelled_stream
 
 if TYPE_CHECKING:
@@ -107,6 +115,8 @@ def evaluate(given: EvaluateOptions) -> None:
     source = Input(asked, learner, unreadable=bool(given.results.predictions), known=known)
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, given.model, source, interrupt.wait)
+        for path, other in others.items():
+            _check_alike(learner, other, path)
         given.descriptions.learn(learner, asked.listed, known)
         models = {"this model": learner, **others}
         report(
@@ -121,6 +131,24 @@ def evaluate(given: EvaluateOptions) -> None:
         )
     tell_of_labels(learner, (), source.labels_met, given.model.pos_label)
     exit_with_code(source, interrupt)
+
+
+def _check_alike(learner: Any, other: Any, path: str) -> None:
+    """Raise a Failure if a compared model does not take the messages and labels that the new one takes."""
+    if takes_several(other) != takes_several(learner):
+        several, one = (path, "the new model") if takes_several(other) else ("the new model", path)
+        way_out = "see --multi-label" if takes_several(other) else "compare models of several labels"
+        raise Failure(f"{several} takes several labels a message, and {one} one label; {way_out}")
+    ours, its = message_fields(learner), message_fields(other)
+    if takes_text(other) != takes_text(learner) or bool(its) != bool(ours) or not {*its} <= {*ours}:
+        raise Failure(
+            f"{path} reads {_read_by(other)}, and the new model {_read_by(learner)}; see --text-field, --fields"
+        )
+
+
+def _read_by(model: Any) -> str:
+    fields = message_fields(model)
+    return f"the fields {', '.join(fields)}" if fields else "a text" if takes_text(model) else "features"
 
 
 def _known_labels(others: dict[str, Any]) -> "list[Label]":

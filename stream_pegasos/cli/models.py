@@ -153,24 +153,24 @@ def new_model(
         raise click.BadParameter(str(error)) from None
 
 
-def _keep_field_names(stream: Stream | None, model: Any) -> None:
+def _keep_field_names(stream: Stream | None, model: Any, name: str = "the model") -> None:
     """Note in the model the fields from which it learns; raise a Failure if it does not read them."""
     if stream is None:
         return
     text_field = stream.text_fields[0] if len(stream.text_fields) == 1 else None
     named = {"text_field": text_field, "label_field": stream.options.label_field}
-    model.field_names = {**model.field_names, **{name: field for name, field in named.items() if field is not None}}
+    model.field_names = {**model.field_names, **{each: field for each, field in named.items() if field is not None}}
     if not takes_text(model):
         return
     names = stream.text_fields_for(model)
     if fields := message_fields(model):
         if stream.is_mail:
-            raise Failure(f"the model reads the fields {', '.join(fields)}, but a mail of {stream.name} has none")
-        other = [name for name in names if name not in fields]
+            raise Failure(f"{name} reads the fields {', '.join(fields)}, but a mail of {stream.name} has none")
+        other = [each for each in names if each not in fields]
         if other and names != ("text",):
-            raise Failure(f"the model reads the fields {', '.join(fields)}, but --text-field names {', '.join(other)}")
+            raise Failure(f"{name} reads the fields {', '.join(fields)}, but --text-field names {', '.join(other)}")
     elif len(names) > 1:
-        raise Failure(f"the model reads one text, but --text-field names {', '.join(names)}")
+        raise Failure(f"{name} reads one text, but --text-field names {', '.join(names)}")
 
 
 def _new_classifier(
@@ -303,7 +303,7 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
         return
     if stream.separator is not None and not takes_several(model):
         raise Failure(f"{path} is a model of one label a message, but --label-separator gives several")
-    _keep_field_names(stream, model)
+    _keep_field_names(stream, model, str(path))
     if stream.text_fields and stream.has_features and not takes_text(model):
         raise Failure(f"{path} is a model of features, not of the text of {', '.join(stream.text_fields)}")
     is_namespace = stream.format == "vw" and (stream.text_fields or "text_field" in model.field_names)

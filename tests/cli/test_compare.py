@@ -1,9 +1,12 @@
 """`evaluate --compare`: a saved model and a new one on the same stream."""
 
+import json
+from pathlib import Path
+
 import pytest
 from commands import reference_of, stream, write_jsonl
 
-from stream_pegasos import TextClassifier, load, prequential
+from stream_pegasos import Category, MultiLabelClassifier, TextClassifier, TextFeatures, load, prequential
 
 
 def test_a_saved_model_beside_a_new_one(ok, here):
@@ -56,3 +59,30 @@ def test_models_that_write_labels_differently_are_not_compared(ok, fails):
             else:
                 same = f"the label {labels[0]!r} of one is {others[0]!r} of the other"
                 assert f"m{i} and m{j} cannot be compared: {same}" in fails(command)
+
+
+KINDS = {
+    "text": (lambda: TextClassifier(), ""),
+    "several": (lambda: TextClassifier(classifier=MultiLabelClassifier()), "--multi-label"),
+    "a": (lambda: TextClassifier(TextFeatures(on="a") + Category(on="b")), "--text-field a --fields b:category"),
+    "b": (lambda: TextClassifier(TextFeatures(on="a") + TextFeatures(on="c")), "--text-field a,c"),
+}
+
+
+def test_a_model_that_does_not_take_the_messages_is_refused(main, fails):
+    """Before the work begins, with its name and the way out."""
+    records = [{"text": text, "label": label, "a": text, "b": "x", "c": "y"} for text, label in stream[:50]]
+    Path("mail.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    for name, (kind, _) in KINDS.items():
+        kind().save(name)
+        for other, (_, options) in KINDS.items():
+            command = f"evaluate mail.jsonl {options} --compare {name}"
+            if other == name:
+                code, out, err = main(command)
+                assert code == 0 and "skipped" not in err and f"\n{name} " in out
+            else:
+                err = fails(command)
+                assert name in err.split() and ("--" in err or "; compare " in err) and "skipped" not in err
+    assert "several takes several labels a message, and the new model one label; see --multi-label" in fails(
+        "evaluate mail.jsonl --compare several"
+    )

@@ -87,7 +87,7 @@ def test_wrong_usage(main, fails, here, mails):
     assert "which predict and train read to its end" in fails("run 'spam box'")
     assert "given for both labels" in fails("train --spam ham.mbox --ham ./ham.mbox --save m", code=2)
     TextClassifier(TextFeatures(on="a") + TextFeatures(on="b")).save(here / "fields")
-    assert "the model reads the fields a, b, but a mail of" in fails(f"train {mails} --load fields --save m")
+    assert "fields reads the fields a, b, but a mail of" in fails(f"train {mails} --load fields --save m")
     first, *_, end = fails("evaluate all.mbox").splitlines()
     assert first == "stream-pegasos: mail 1 skipped: no label in a header 'label'" and "--label-field" in end
 
