@@ -7,6 +7,7 @@ from typing import Any
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import ABSENT, Fields, Message, check_depth, value_of
+from stream_pegasos.learners.label_meaning import MOST_EXACT
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Parsed, RecordError, Truth, together
 from stream_pegasos.streams.options import ReadOptions
@@ -46,12 +47,14 @@ def _message(record: dict[str, Any], options: ReadOptions) -> Message:
 
 
 def _id(record: Any, field: str) -> Any:
-    """The id if it is a string or an integer. A checkpoint may change other values; and an integer beyond 64 bits has
-    become a float, the same one as its neighbours.
+    """The id if it is a string or an integer, also one written as 17.0. A checkpoint may change other values; and an
+    integer beyond 64 bits has become a float, the same one as its neighbours.
     """
     if type(record) is not dict:
         raise ValueError(f"not a JSON object but {_kind(record)}")
     id = record[field] if field in record else value_of(record, field) if "." in field else None
+    if type(id) is float and id.is_integer() and abs(id) <= MOST_EXACT:  # as pandas writes it if some are missing
+        return int(id)
     return id if type(id) is str or type(id) is int else None
 
 

@@ -46,9 +46,6 @@ def read_parquet(file: BinaryIO | None, chunks: Chunks, name: str, options: Read
 
 def _parsed(record: dict[str, Any], options: ReadOptions) -> Parsed:
     decode_fields(record, record, options)
-    id = value_of(record, options.id_field)
-    if type(id) is float and id.is_integer():  # as pandas writes integers if some are missing
-        record[options.id_field] = int(id)
     field = options.label_field
     label = None if field is None else value_of(record, field)
     if field is not None and type(label) is float and math.isnan(label):  # as pandas writes a missing one

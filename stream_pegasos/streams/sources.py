@@ -204,7 +204,7 @@ class LiveSource(Source, ABC):
         """The example that a record holds. A bad one is reported, and is an example only where the options say so."""
         example = example_of(record, parse, line, id)
         if example is not None and example.fault is None and self._options.are_labels and example.id is None:
-            example = unreadable(ValueError(f"no field {self._options.id_field!r}"), line)
+            example = unreadable(ValueError(f"no id in the field {self._options.id_field!r}"), line)
         if example is None or example.fault is None:
             return example
         self.bad(where, example.fault)

@@ -133,7 +133,7 @@ def test_labels(live):
     batches, bad, _ = rest(live.address, labels=True)
     found = [(example.x, example.y, example.id) for batch in batches for example in batch.examples]
     assert found == [("", "spam", "m7"), ("", "ham", "m9")]
-    assert [reason for _, reason in bad] == ["no field 'id'", "no field 'label'"]
+    assert [reason for _, reason in bad] == ["no id in the field 'id'", "no field 'label'"]
 
 
 def test_messages_of_fields(any_live):
