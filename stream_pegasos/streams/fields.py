@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from stream_pegasos.common.display import one_line
-from stream_pegasos.features.message import ABSENT, Fields, Message, check_depth, value_of
+from stream_pegasos.features.message import ABSENT, PLAIN, Fields, Message, check_depth, value_of
 from stream_pegasos.learners.label_meaning import MOST_EXACT
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Parsed, RecordError, Truth, together
@@ -88,8 +88,9 @@ def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
     message = Fields({name: value for name, value in values.items() if value is not ABSENT})
     if not message:
         raise ValueError(_no_field(record, *names))
-    for value in message.values():
-        check_depth(value)
+    if not PLAIN.issuperset(map(type, message.values())):
+        for value in message.values():
+            check_depth(value)
     return message
 
 

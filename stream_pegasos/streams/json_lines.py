@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import orjson
 
+from stream_pegasos.features.message import Fields
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, Parsed, unreadable
 from stream_pegasos.streams.fields import parsed_fields
@@ -26,6 +28,8 @@ _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _mark = re.compile(rb'\{(?:[^"{}\[\]]++|%b)*+\}|%b|["\[\]{},]' % (_STRING, _STRING), re.DOTALL).search
 _in_string = re.compile(rb'["\\]').search
 
+_BEYOND = 2.0**63
+
 
 def json_parser(options: ReadOptions) -> Parser:
     """Make the parser of a JSON object."""
@@ -35,9 +39,26 @@ def json_parser(options: ReadOptions) -> Parser:
             record = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             record = _lenient_json(line, error)
-        return parsed_fields(record, options)
+        parsed = parsed_fields(record, options)
+        x = parsed[0]
+        if type(x) is Fields and _may_be_rounded(x.values()):
+            with suppress(RecursionError):  # where other fields are nested deeper than Python's parser goes
+                return parsed_fields(json.loads(line), options)[0], *parsed[1:]
+        return parsed
 
     return parse
+
+
+def _may_be_rounded(values: Iterable[Any]) -> bool:
+    """Whether there may be an integer beyond 64 bits, of which orjson makes a float, in values that are not deep."""
+    for value in values:
+        kind = type(value)
+        if kind is float:
+            if not -_BEYOND < value < _BEYOND:
+                return True
+        elif (kind is dict and _may_be_rounded(value.values())) or (kind is list and _may_be_rounded(value)):
+            return True
+    return False
 
 
 def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:

@@ -4,11 +4,11 @@ import json
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reading import bad_lines, examples, pairs
 
-from stream_pegasos.streams import chunks, json_lines, read
+from stream_pegasos.streams import Example, chunks, json_lines, read
 
 
 def test_what_is_not_utf8():
@@ -44,6 +44,27 @@ def test_ids_are_strings_and_integers(id, read_as):
     [example] = read(io.BytesIO(data), format="jsonl", unlabelled=True)
     assert example.id == read_as
     assert type(example.id) is type(read_as)
+
+
+numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3)
+nested = st.recursive(numbers, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5)
+
+
+@given(nested)
+@example(2**70 + 1)
+@example(-(2**64) - 1)
+@example([0.5, {"y": [1e300, 2**64]}])
+def test_fields_have_the_numbers_that_were_written(value):
+    """Integers of any size, too, as over HTTP."""
+    line = json.dumps({"x": value, "id": 1, "label": "a"}).encode()
+    for data in (line, b"[" + line + b"]"):
+        [found], _ = examples(data, "jsonl", fields=["x"])
+        assert repr(found) == repr(Example({"x": value}, "a", 1.0, 1, 1))
+
+
+def test_a_number_is_rounded_beside_what_python_cannot_read():
+    line = f'{{"x": {2**70 + 1}, "other": {"[" * 1_000 + "]" * 1_000}, "label": 1}}'
+    assert pairs(line.encode(), "jsonl", fields=["x"]) == [({"x": 2.0**70}, 1)]
 
 
 def test_a_list_is_labels_that_hold_together():
