@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def explain(given: ExplainOptions) -> None:
     if given.label is not None and "ordered" in learner.capabilities:
         raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
     chosen = None if given.label is None else chosen_label(learner, given.label, "--label")
-    message = _mail(learner, given.mail, given.model) if given.text is None else _message(learner, given.text)
+    message = _mail(learner, str(given.mail), given.model) if given.text is None else _message(learner, given.text)
     _explain_message(learner, message, given.model, given.top, chosen)
 
 
@@ -164,14 +165,18 @@ def _message(learner: Any, text: str) -> Any:
         raise click.BadParameter(wanted, param_hint="--text") from None
 
 
-def _mail(learner: Any, file: Path | None, path: Path) -> Any:
-    """The mail in a file, as a message of the model."""
+def _mail(learner: Any, file: str, path: Path) -> Any:
+    """The mail in a file, read as by predict, as a message of the model."""
     from stream_pegasos.features.message import Fields
+    from stream_pegasos.streams import read
 
     if not takes_text(learner) or learner.features.mail_field is None:
         raise Failure(f"{path} is not a model of mails")
-    mail = (sys.stdin.buffer.read() if file in (None, Path("-")) else file.read_bytes()).decode("latin-1")
-    return mail if learner.features.takes_text else Fields({learner.features.mail_field: mail})
+    label_header = learner.field_names.get("label_field", "label")
+    mails = [*islice(read(file, format="mail", label_field=label_header, unlabelled=True), 2)]
+    if len(mails) != 1:
+        raise Failure(f"{file} has {'several mails' if mails else 'no mail'}, and one is explained")
+    return mails[0].x if learner.features.takes_text else Fields({learner.features.mail_field: mails[0].x})
 
 
 def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: Any) -> None:

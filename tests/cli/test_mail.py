@@ -79,6 +79,26 @@ def test_a_model_of_mails(ok, fails, here, mails):
     assert "texts is not a model of mails" in fails(f"explain texts --mail '{mail}'")
 
 
+def test_the_mail_that_is_explained_is_read_as_by_predict(ok, fails, here, mails):
+    ok(f"train {mails} --save m")
+    mail = b"Message-ID: <1@x>\nSubject: win\n\nHi\nFrom me to you: a prize\n"
+    minute = b"From a@x Thu Jan  2 08:00:00 2020\n"
+    mbox = minute + mail.replace(b"\nFrom", b"\n>From") + b"\n"
+    explained = set()
+    for data in (mail, gzip.compress(mail), mbox, gzip.compress(mbox), b"\xef\xbb\xbf" + mbox):
+        (here / "one").write_bytes(data)
+        label, probability = ok("predict m one --format mail").split()
+        for said in (ok("explain m --mail one"), ok("explain m --mail -", input=data)):
+            assert said.startswith(f"{label}, probability {float(probability):.4f}")
+            explained.add(said)
+    assert len(explained) == 1
+    (here / "two").write_bytes(mbox + mbox)
+    assert "two has several mails" in fails("explain m --mail two")
+    for data in (b"", b"\n\n", gzip.compress(b"")):
+        (here / "none").write_bytes(data)
+        assert fails("explain m --mail none") == fails("predict m none --format mail")
+
+
 def test_wrong_usage(main, fails, here, mails):
     assert main("tune")[0] == 2
     for command in ("train --save m", "tune"):
