@@ -16,7 +16,14 @@ from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, naming, note, print_lines
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code
-from stream_pegasos.cli.models import check_takes_text, chosen_label, load_model, takes_several, takes_text
+from stream_pegasos.cli.models import (
+    check_takes_text,
+    chosen_label,
+    load_model,
+    message_fields,
+    takes_several,
+    takes_text,
+)
 from stream_pegasos.cli.options import StreamOptions, model_argument, result_field, vectors_field
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
@@ -149,20 +156,21 @@ def _block(heading: str, rows: list[tuple[float, str]]) -> list[str]:
 
 
 def _message(learner: Any, text: str) -> Any:
-    """The message to explain: the text, or the fields of the JSON object that it is."""
-    if not takes_text(learner) or learner.features.takes_text:
+    """The message to explain: the text, or the fields of the JSON object that it is, read as by predict."""
+    fields = message_fields(learner)
+    if not fields:
         return text
-    import orjson
+    from stream_pegasos.streams import ReadOptions
+    from stream_pegasos.streams.json_lines import json_parser
+    from stream_pegasos.streams.lines import example_of
 
-    from stream_pegasos.streams.fields import message_of_fields
-
-    fields = learner.features.fields
-    try:
-        record = orjson.loads(text)
-        return message_of_fields(record if isinstance(record, dict) else {}, fields)
-    except ValueError:
+    read = json_parser(ReadOptions(fields=fields, label_field=None, unlabelled=True))
+    example = example_of(text.encode("utf-8", "surrogateescape"), read)
+    assert example is not None
+    if example.fault is not None:
         wanted = f"a message of this model is a JSON object with {', '.join(fields)}"
-        raise click.BadParameter(wanted, param_hint="--text") from None
+        raise click.BadParameter(f"{wanted}: {example.fault}", param_hint="--text")
+    return example.x
 
 
 def _mail(learner: Any, file: str, path: Path) -> Any:

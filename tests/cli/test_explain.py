@@ -1,5 +1,7 @@
 """The command `explain`."""
 
+import json
+
 import pytest
 from commands import stream, write_jsonl
 
@@ -137,3 +139,20 @@ def test_the_words_of_a_stream_may_be_in_a_field_called_label(ok):
     ok("train mail.jsonl --save m")
     write_jsonl("named.jsonl", [("", text) for text, _ in stream])
     assert ok("explain m named.jsonl --text-field label") == ok("explain m mail.jsonl")
+
+
+def test_the_fields_of_a_text_are_read_as_by_predict(ok, fails, here):
+    """Whatever stands in them; an error says what is wrong."""
+    records = [{"a": text, "size": len(text), "label": label} for text, label in stream[:50]]
+    (here / "f.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    ok("train f.jsonl --text-field a --fields size:category --save m")
+    for text in ('{"a": "win \\ud83d", "size": 1}', f'{{"a": "win", "size": {2**70 + 1}}}', '{"size": 7, "label": {}}'):
+        (here / "one.jsonl").write_text(text)
+        label, probability = ok("predict m one.jsonl").split()
+        assert ok("explain m --text", text).startswith(f"{label}, probability {float(probability):.4f}")
+    for text, fault in (
+        ("[1]", "not a JSON object but a list"),
+        ('{"b": 1}', "no field 'a' or 'size'"),
+        ("{", "not JSON ("),
+    ):
+        assert f"a JSON object with a, size: {fault}" in fails("explain m --text", text, code=2)
