@@ -1,6 +1,5 @@
 """The options of what labels mean, which a model learns before its messages."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ import click
 
 from stream_pegasos.cli.console import Failure, naming, note
 from stream_pegasos.cli.models import takes_text
-from stream_pegasos.cli.options import model_field
+from stream_pegasos.cli.options import model_field, read_json
 from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def read_descriptions(path: Path, meant: "LabelsMeant") -> dict[Any, Any]:
     content = written.decode(marked_encoding(written) or "utf-8-sig")
     descriptions: dict[Any, Any] = {}
     if content.lstrip().startswith("{"):
-        for name, texts in json.loads(content, object_pairs_hook=list):  # pairs, as a name may stand there twice
+        for name, texts in read_json(content, as_pairs=True):
             label = _label(name, meant)
             if label is None:
                 raise ValueError(f"{name!r} is no label")

@@ -188,19 +188,34 @@ def field_names(text: str) -> list[str]:
     return [name for part in text.split(",") if (name := part.strip())]
 
 
+def read_json(text: str, as_pairs: bool = False) -> Any:
+    """What a text of JSON says; objects as lists of pairs where a name may stand there twice.
+
+    Raises
+    ------
+    ValueError
+        If it is no JSON, or is nested too deep.
+    """
+    import json
+
+    try:
+        return json.loads(text, object_pairs_hook=list if as_pairs else None)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+
+
 def json_of_features(given: str) -> dict[str, Any]:
     """The object that is given as JSON, or by the name of a file."""
-    import json
 
     def wrong(what: str) -> click.BadParameter:
         return click.BadParameter(what, param_hint="--features")
 
     try:
-        found = json.loads(given if given.lstrip().startswith("{") else Path(given).read_text("utf-8"))
+        found = read_json(given if given.lstrip().startswith("{") else Path(given).read_text("utf-8"))
     except OSError as error:
         raise wrong(f"{given}: {error.strerror}; it is neither a JSON object nor a file of one") from None
-    except (ValueError, RecursionError) as error:
-        raise wrong(f"it is no JSON: {error}") from None
+    except ValueError as error:
+        raise wrong(str(error)) from None
     if not isinstance(found, dict):
         raise wrong("it must be a JSON object, of parameters and their values")
     return found

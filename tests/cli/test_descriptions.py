@@ -62,7 +62,7 @@ def test_an_evaluation_begins_with_it(stream):
         ("a\tb", ["--describe", "names"], "name them by --labels"),
         ("\tno label", [], "line 1 has no label"),
         ('{"a": 3}', [], "'a' is 3"),
-        ('{"a": ', [], "labels"),
+        ('{"a": ', [], "labels: it is no JSON: Expecting value"),
         ("a\t b", ["--ordered"], "label 'a'"),
         ("a\tb", ["--format", "vw"], "learns from features"),
         (
@@ -83,6 +83,13 @@ def test_what_is_refused(content, options, match, stream, tmp_path):
     (tmp_path / "labels").write_text(content)
     done = process("train", stream, "--describe", tmp_path / "labels", *options, "--save", tmp_path / "model")
     assert done.returncode and match in done.stderr.decode() and not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("deep", [10, 900, 100_000])
+def test_lists_within_lists_are_refused(deep, stream, tmp_path):
+    (tmp_path / "labels").write_text('{"a": ' + "[" * deep + "]" * deep + "}")
+    done = process("train", stream, "--describe", tmp_path / "labels", "--save", tmp_path / "model")
+    assert done.returncode == 1 and done.stderr.startswith(b"stream-pegasos: error: ") and b"labels: " in done.stderr
 
 
 def test_a_lone_surrogate_is_text(stream, tmp_path):
