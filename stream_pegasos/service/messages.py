@@ -188,15 +188,16 @@ class MessagesAsked(Sent):
 
 
 def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
-    """What the body of a request says."""
+    """What the body of a request says. Descriptions are pairs, as a label may stand there twice."""
     try:
         try:
-            return decoder.decode(body)
+            sent = decoder.decode(body)
         except ValidationError:
             raise
         except DecodeError:
             # Only Python's parser takes a lone surrogate, as a text may have, and NaN in a field that nobody reads.
-            return msgspec.convert(json.loads(body.decode()), decoder.type)
+            sent = msgspec.convert(json.loads(body.decode()), decoder.type)
+        return json.loads(body.decode(), object_pairs_hook=list) if decoder.type is Descriptions else sent
     except ValidationError as error:
         raise HTTPException(422, _fault(error, decoder.type)) from None
     except json.JSONDecodeError as error:
@@ -309,24 +310,24 @@ def _check_text(x: Any, where: str, limits: Allowed) -> None:
         raise HTTPException(413, f"{where}: a text of {size:,} characters; it may have {limits.text:,}")
 
 
-def descriptions_of(sent: Mapping[str, Any], meant: LabelsMeant, limits: Allowed) -> dict[Label, Any]:
+def descriptions_of(sent: Sequence[tuple[str, Any]], meant: LabelsMeant, limits: Allowed) -> dict[Label, Any]:
     """What labels mean, by the labels that are meant.
 
     Raises
     ------
     HTTPException
-        If a label or a text is beyond a limit, or there are too many.
+        If a label or a text is beyond a limit, or there are too many, or a label stands there twice.
     """
-    texts = {name: given if isinstance(given, list) else [given] for name, given in sent.items()}
-    _check_number(sum(map(len, texts.values())), "texts", limits)
+    texts = [given if isinstance(given, list) else [given] for _, given in sent]
+    _check_number(sum(map(len, texts)), "texts", limits)
     descriptions: dict[Label, Any] = {}
-    for i, (name, each) in enumerate(texts.items()):
+    for i, ((name, given), each) in enumerate(zip(sent, texts, strict=True)):
         label = _learnable(name, f"label {i}", meant, limits)
         if label in descriptions:
-            raise HTTPException(422, f"label {i}: it is the same as one before it")
+            raise HTTPException(422, f"label {i}: it stands there twice")
         for text in filter(None, each):
             _check_text(text, f"label {i}", limits)
-        descriptions[label] = sent[name]
+        descriptions[label] = given
     return descriptions
 
 

@@ -71,6 +71,15 @@ def test_a_request_that_fails_learns_nothing():
     assert bits(service.model) != before
 
 
+@pytest.mark.parametrize("again", ["a", "\\u0061", " a "])
+@pytest.mark.parametrize("text", ["win", "\\ud800"])
+def test_a_label_that_is_described_twice_is_refused(client, again, text):
+    body = f'{{"b": null, "a": "{text}", "{again}": ["lunch"]}}'
+    headers = {"content-type": "application/json"}
+    refused(client.post("/describe", content=body, headers=headers), 422, "label 2: it stands there twice")
+    assert ok(client.post("/describe", content=body.replace(f'"{again}": [', '"c": ['), headers=headers))["n_learned"]
+
+
 def test_two_third_labels_of_a_model_for_two_that_knows_none_yet():
     service = LiveLearner(TextClassifier(classifier=KernelPegasosClassifier()))
     before = bits(service.model)
