@@ -213,7 +213,7 @@ class Input:
         """What is wrong with a label, if anything."""
         if isinstance(label, tuple) and not self.several:
             some = ", ".join(map(printable, label))
-            return f"its label is a list, [{some}], and the model takes one label; for several see --multi-label"
+            return f"its label is a list, [{some}], and the model takes one label; for several see train --multi-label"
         if label is None or self.stream.listed is None:
             return None
         for each in label if isinstance(label, tuple) else (label,):

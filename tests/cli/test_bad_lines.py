@@ -81,8 +81,9 @@ def test_a_list_where_one_label_is_expected(main):
         assert code == 0 and "line 4 skipped: its label is a list, []" in second
         assert first == (
             "stream-pegasos: line 2 skipped: its label is a list, [gas, tea], and the model takes one label; "
-            "for several see --multi-label"
+            "for several see train --multi-label"
         )
+    assert "--multi-label" in main("train --help")[1]  # which run has not
 
 
 @pytest.mark.parametrize(
