@@ -19,6 +19,7 @@ def rings(n: int, seed: int):
         yield {"x": radius * x / length, "y": radius * y / length}, inside
 
 
+N = 1_000
 models = {
     "linear": PegasosClassifier(l2=1e-3),
     "River's RBFSampler | linear": feature_extraction.RBFSampler(gamma=1.0, n_components=100, seed=1)
@@ -32,9 +33,9 @@ models = {
 }
 for name, model in models.items():
     accuracy, start = metrics.Accuracy(), perf_counter()
-    for x, y in rings(2_000, seed=7):
+    for x, y in rings(N, seed=7):
         accuracy.update(y, model.predict_one(x))
         model.learn_one(x, y)
     seconds = perf_counter() - start
     kept = f"{len(model.support_vectors)} support vectors" if isinstance(model, KernelPegasosClassifier) else ""
-    print(f"{name:<28} {accuracy}  {2_000 / seconds:>9,.0f} examples/s  {kept}")
+    print(f"{name:<28} {accuracy}  {N / seconds:>9,.0f} examples/s  {kept}")

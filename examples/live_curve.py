@@ -15,9 +15,9 @@ models = {
     "TextClassifier": TextClassifier(),
     "River's naive Bayes": feature_extraction.BagOfWords() | naive_bayes.MultinomialNB(),
 }
-stream = ((each.x, each.y) for each in read(sys.argv[1])) if len(sys.argv) > 1 else synthetic(8_000)
+stream = ((each.x, each.y) for each in read(sys.argv[1])) if len(sys.argv) > 1 else synthetic(4_000)
 _, axes = pyplot.subplots()
-for compared in iter_prequential(stream, models, every=1_000):
+for compared in iter_prequential(stream, models, every=500):
     axes.clear()
     compared.plot(axes)
     pyplot.pause(0.01)

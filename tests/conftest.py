@@ -12,7 +12,7 @@ from hypothesis import settings
 from stream_pegasos import engine
 
 # How long an example takes depends on what else the machine does; tests/fuzz.py tries more of them.
-settings.register_profile("few", max_examples=25, deadline=None, derandomize=True)
+settings.register_profile("few", max_examples=15, deadline=None, derandomize=True)
 settings.load_profile("few")
 
 # Each process that a test starts would otherwise compile all its modules anew, which takes longer than most of them.
@@ -144,8 +144,12 @@ def data_folder():
     return folder
 
 
+def pytest_xdist_auto_num_workers():
+    """One more than there are processors: some tests wait for servers."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(autouse=True, scope="module")
 def what_is_there_is_no_garbage():
     """The thousands of tests, and what they imported, stay: to look at them each time took a third of the time."""
-    gc.collect()
     gc.freeze()

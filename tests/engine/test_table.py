@@ -320,12 +320,12 @@ def test_where_memory_ends_no_step_is_left_half_taken(make, rows_of_a_call, labe
         from scipy import sparse
         from stream_pegasos import *
 
-        n, width, at_a_time = 30, 8_000, {rows_of_a_call}  # features that are new in each row
+        n, width, at_a_time = 22, 8_000, {rows_of_a_call}  # features that are new in each row
         X = sparse.csr_matrix((np.ones(n * width), np.arange(n * width), np.arange(0, n * width + 1, width)))
         y = [{label} for i in range(n)]
         (model, other), (_, hard) = ({make}, {make}), resource.getrlimit(resource.RLIMIT_AS)
         failures, alike = set(), []
-        for more in range(0, 40, 4):
+        for more in range(0, 50, 5):
             calls = [(X[i : i + at_a_time], y[i : i + at_a_time]) for i in range(model.n_learned, n, at_a_time)]
             with open("/proc/self/statm") as file:
                 used = int(file.read().split()[0]) * resource.getpagesize()

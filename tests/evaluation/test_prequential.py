@@ -83,7 +83,7 @@ streams = {
         lambda: TextClassifier(classifier=PegasosClassifier(pos_label="ham")),
         list(synthetic(n=300)),
     ),
-    "weights": (TextClassifier, [(x, y, [0.5, 1.0, 3.0][len(x) % 3]) for x, y in synthetic(n=1_000)]),
+    "weights": (TextClassifier, [(x, y, [0.5, 1.0, 3.0][len(x) % 3]) for x, y in synthetic(n=600)]),
     "mini-batches": (lambda: TextClassifier(classifier=PegasosClassifier(batch_size=7)), list(synthetic(n=300))),
     "a third class": (TextClassifier, by_length(["b", "a", 3, "3"])),
     "nothing": (TextClassifier, []),
