@@ -28,20 +28,25 @@ class DescriptionOptions:
         "of the labels of the loaded model.",
     )
 
-    def learn(self, model: Any, allowed: "tuple[Label, ...] | None", known: "Iterable[Label]" = ()) -> None:
-        """Have a model learn what labels mean, if the option is given; `known` are labels beside its own."""
+    def read(
+        self, model: Any, allowed: "tuple[Label, ...] | None", known: "Iterable[Label]" = ()
+    ) -> "dict[Label, Any]":
+        """What labels mean, by label, if the option is given; `known` are labels beside those of the model."""
         from stream_pegasos.learners.label_meaning import LabelsMeant
 
         if self.describe is None:
-            return
+            return {}
         meant = LabelsMeant([*model.classes, *known], allowed)
-        if self.describe == NAMES:
-            descriptions = dict.fromkeys(model.classes if allowed is None else map(meant, allowed))
-            if not descriptions:
-                raise click.BadParameter("the labels are not known: name them by --labels", param_hint="--describe")
-        else:
+        if self.describe != NAMES:
             with naming(self.describe):
-                descriptions = read_descriptions(Path(self.describe), meant)
+                return read_descriptions(Path(self.describe), meant)
+        named: dict[Any, Any] = dict.fromkeys(model.classes if allowed is None else map(meant, allowed))
+        if not named:
+            raise click.BadParameter("the labels are not known: name them by --labels", param_hint="--describe")
+        return named
+
+    def learn(self, model: Any, descriptions: "dict[Label, Any]") -> None:
+        """Have a model learn what labels mean."""
         if not descriptions:
             return
         if not takes_text(model):

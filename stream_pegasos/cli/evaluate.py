@@ -112,12 +112,13 @@ def evaluate(given: EvaluateOptions) -> None:
     learner = new_model(given.model, asked)
     others = {path: load_model(Path(path), asked) for path in given.compare}
     known = _known_labels(others)
-    source = Input(asked, learner, unreadable=bool(given.results.predictions), known=known)
+    descriptions = given.descriptions.read(learner, asked.listed, known)
+    source = Input(asked, learner, unreadable=bool(given.results.predictions), known=[*known, *descriptions])
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, given.model, source, interrupt.wait)
         for path, other in others.items():
             _check_alike(learner, other, path)
-        given.descriptions.learn(learner, asked.listed, known)
+        given.descriptions.learn(learner, descriptions)
         models = {"this model": learner, **others}
         report(
             models if given.compare else learner,

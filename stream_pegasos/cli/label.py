@@ -65,7 +65,7 @@ def label(given: LabelOptions) -> None:
     token = given.hosting.token()
     hosts = given.hosting.hosts(token)
     learner = model_to_continue(asked, given.load, given.vectors)
-    given.descriptions.learn(learner, asked.listed)
+    given.descriptions.learn(learner, given.descriptions.read(learner, asked.listed))
     allowed = labels_for(learner, asked.listed)
     written = options.StreamOptions(format="jsonl", text_field="text", label_field="label", labels=given.stream.labels)
     source, before = Input(asked, learner, unlabelled=True), Input(Stream(str(output), written), learner)

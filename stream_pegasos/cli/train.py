@@ -60,7 +60,8 @@ def train(given: TrainOptions) -> None:
         return
     asked = labelled_stream(given.file, given.mails, given.stream)
     learner, progress = model_for(asked, given.load, given.model)
-    source = Input(asked, learner)
+    descriptions = given.descriptions.read(learner, asked.listed)
+    source = Input(asked, learner, known=descriptions)
     known = learner.classes
     n, start = 0, perf_counter()
     with Interrupt() as interrupt, closing(source):
@@ -68,7 +69,7 @@ def train(given: TrainOptions) -> None:
             learner = model_for_first_message(learner, given.model, source, interrupt.wait)
         if given.names:
             keep_names(learner)
-        given.descriptions.learn(learner, asked.listed)
+        given.descriptions.learn(learner, descriptions)
         with progress_bar(source) as show, suppress(KeyboardInterrupt):
             for chunk in encoded_ahead([learner], chunks(interrupt.until_signal(source))):
                 n += learn(learner, chunk, source.refuse, options.n_threads())
@@ -90,6 +91,6 @@ def _save_untaught(given: TrainOptions) -> None:
     learner, progress = model_for(asked, given.load, given.model)
     if given.names:
         keep_names(learner)
-    given.descriptions.learn(learner, asked.listed)
+    given.descriptions.learn(learner, given.descriptions.read(learner, asked.listed))
     save_model(learner, given.save, progress)
     print_lines(f"saved {given.save}, a model that has learned {learner.n_learned:,} messages")

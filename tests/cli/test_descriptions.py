@@ -96,3 +96,15 @@ def test_a_lone_surrogate_is_text(stream, tmp_path):
     (tmp_path / "labels").write_text('{"lost_card": "card \\ud800 gone"}')
     done = process("train", stream, "--describe", tmp_path / "labels", "--save", tmp_path / "model")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("written", ["true", "True", "1"])
+def test_labels_of_the_stream_are_those_described(written, tmp_path):
+    """However each is written: else a model would have four classes."""
+    other = {"true": "false", "True": "False", "1": "0"}[written]
+    (tmp_path / "d.tsv").write_text(f"{written}\twin a prize\n{other}\tlunch at noon\n")
+    lines = [json.dumps({"text": f"word {i}", "label": i % 2 == 0}) + "\n" for i in range(8)]
+    (tmp_path / "x.jsonl").write_text("".join(lines))
+    done = process("train", tmp_path / "x.jsonl", "--describe", tmp_path / "d.tsv", "--save", tmp_path / "m.st")
+    assert done.returncode == 0, done.stderr
+    assert len(load(tmp_path / "m.st").classes) == 2
