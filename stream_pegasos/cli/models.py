@@ -3,7 +3,7 @@
 import inspect
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -262,7 +262,22 @@ def load_with_progress(path: Path, stream: Stream | None, vectors: str | None = 
         text = str(error)
         raise Failure(text if str(path) in text else f"{path}: {text}") from None
     _check_reads(model, path, stream)
+    _tell_of_journal(path, progress)
     return model, progress
+
+
+def _tell_of_journal(path: Path, progress: Any) -> None:
+    """Say how many messages the journal of a checkpoint has that the model in it has not learned."""
+    position = progress.get("journal") if isinstance(progress, dict) else None
+    if position is None:
+        return
+    from threading import Lock
+
+    from stream_pegasos.operation.journal import Journal
+
+    with suppress(OSError, ValueError):
+        if n := sum(map(len, Journal(path, Lock(), reads_only=True).entries(position))):
+            note(f"{path}: its journal has {n:,} messages that came after it; the next start learns them")
 
 
 def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, vectors: str | None = None) -> Any:

@@ -253,6 +253,18 @@ def test_a_journal_that_fails_is_told(tmp_path, monkeypatch, sync, owner, name):
         assert health(client) == "ok"
 
 
+def test_whoever_reads_a_checkpoint_is_told_what_its_journal_has(tmp_path):
+    service = killed(tmp_path / "model")
+    with serving(service) as client:
+        learn(client, KNOWN[0])
+        checkpoint(service)
+        told = [subprocess.run([*COMMAND[:-3], "explain", tmp_path / "model"], capture_output=True, text=True).stderr]
+        for message in KNOWN[1:3]:
+            learn(client, message)
+        told += [subprocess.run([*COMMAND[:-3], "explain", tmp_path / "model"], capture_output=True, text=True).stderr]
+    assert "journal" not in told[0] and "its journal has 2 messages that came after it" in told[1]
+
+
 def test_without_a_checkpoint_the_model_is_asked_for_with_which_it_began(serve, tmp_path):
     model, path = tmp_path / "fields.st", tmp_path / "model"
     TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body")).save(model)
