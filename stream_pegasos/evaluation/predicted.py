@@ -19,7 +19,7 @@ from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.streams import Answer as Record
 
-__all__ = ["Answer", "AnyOutcomes", "Labelled", "PredictedBlock"]
+__all__ = ["MOST_PROBABLE", "Answer", "AnyOutcomes", "Labelled", "PredictedBlock"]
 
 # (x, y), (x, y, w) or a longer tuple that begins so.
 Labelled = Sequence[Any]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_share
 from stream_pegasos.evaluation.chunks import predict_block
-from stream_pegasos.evaluation.predicted import Answer
+from stream_pegasos.evaluation.predicted import MOST_PROBABLE, Answer
 from stream_pegasos.features.message import Fields, Message
 from stream_pegasos.learners.explanations import INTERCEPT, phrases
 from stream_pegasos.mail_text.features import OF_SOURCE, Mail
@@ -169,11 +169,14 @@ class Verdicts:
         return Verdict(outcome, probability, score, tuple(words)[:N_WORDS], reason)
 
     def probability(self, answer: Answer) -> float | None:
-        """The probability of spam in an answer; `None` if there is none."""
+        """The probability of spam in an answer, or the most that it may be; `None` if there is none."""
         if answer.label is None:
             return None
         if answer.probabilities is not None:
-            return float(dict(answer.probabilities).get(SPAM, 0.0))
+            listed = dict(answer.probabilities)
+            # Of many labels the most probable are listed; no other is more probable than the last of them.
+            most = min(listed.values()) if len(listed) == MOST_PROBABLE else 0.0
+            return float(listed.get(SPAM, most))
         return float(answer.probability if answer.label == SPAM else 1.0 - answer.probability)
 
 

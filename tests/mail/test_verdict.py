@@ -55,6 +55,16 @@ def test_one_label_alone_decides_nothing():
     assert Verdicts().on(model, SPAM_MAIL).outcome == "unsure"
 
 
+def test_spam_is_ham_only_where_its_own_probability_says_so():
+    """Also where many labels are more probable, so that an answer does not list it."""
+    others = [f"topic{i}" for i in range(12)]
+    model = TextClassifier(MailFeatures())
+    model.learn_many([b"Subject: x\n\nword"] * 300, [*others, "ham", "spam"] * 21 + others[:6])
+    probability = model.predict_proba_one(b"Subject: x\n\nword")["spam"]
+    verdict = Verdicts(0.9, probability / 2).on(model, b"Subject: x\n\nword")
+    assert verdict.outcome == "unsure" and verdict.probability >= probability
+
+
 def test_never_beyond_the_limit_of_false_positives():
     """The model withholds the label, whatever the probability."""
     model = TextClassifier(MailFeatures(), AdaptiveClassifier(pos_label="spam", max_false_positive_rate=1e-4))
