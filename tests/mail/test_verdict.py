@@ -59,7 +59,7 @@ def test_spam_is_ham_only_where_its_own_probability_says_so():
     """Also where many labels are more probable, so that an answer does not list it."""
     others = [f"topic{i}" for i in range(12)]
     model = TextClassifier(MailFeatures())
-    model.learn_many([b"Subject: x\n\nword"] * 300, [*others, "ham", "spam"] * 21 + others[:6])
+    model.learn_many([b"Subject: x\n\nword"] * 310, [*others, *others, "ham", *others, "spam"] * 8 + others[:6])
     probability = model.predict_proba_one(b"Subject: x\n\nword")["spam"]
     verdict = Verdicts(0.9, probability / 2).on(model, b"Subject: x\n\nword")
     assert verdict.outcome == "unsure" and verdict.probability >= probability
