@@ -214,14 +214,22 @@ def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[
 
 def _n_of_known(model: Any, chunk: list[Labelled]) -> int:
     """How many of the first examples have known labels."""
-    known = [(type(label), label) for label in model.classes]
-    return sum(1 for _ in itertools.takewhile(lambda example: (type(example[1]), example[1]) in known, chunk))
+    return sum(1 for _ in itertools.takewhile(lambda example: _is_one_of(model.classes, example[1]), chunk))
+
+
+def _is_one_of(known: Sequence[Any], y: Any) -> bool:
+    """Whether a label, which may be NumPy's or a whole float, is one of these."""
+    try:
+        label = check_label(y)
+    except REFUSALS:
+        return False
+    return (type(label), label) in [(type(each), each) for each in known]
 
 
 def _n_of_only(model: Any, chunk: list[Labelled]) -> int:
     """How many of the first examples have the only label that is known."""
     known = model.classes
-    others = (i for i, (_, y, *_) in enumerate(chunk) if len(known) != 1 or (type(y), y) != (type(known[0]), known[0]))
+    others = (i for i, (_, y, *_) in enumerate(chunk) if len(known) != 1 or not _is_one_of(known, y))
     return next(others, len(chunk))
 
 

@@ -260,8 +260,10 @@ def as_written(number: float) -> str:
 
 
 def _written_time(text: str) -> dt.date:
-    if re.fullmatch(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?", text, re.IGNORECASE) and not re.fullmatch("[0-9]{8}", text):
-        return dt.datetime.fromtimestamp(float(text), dt.UTC)
+    if re.fullmatch(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?", text, re.IGNORECASE):
+        text = as_written(float(text))
+        if not re.fullmatch("[0-9]{8}", text):
+            return dt.datetime.fromtimestamp(float(text), dt.UTC)
     for read in (dt.date.fromisoformat, dt.datetime.fromisoformat):
         with contextlib.suppress(ValueError):
             return read(text)

@@ -325,9 +325,10 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         self.threshold, self.max_false_positive_rate = parameters["threshold"], parameters["max_false_positive_rate"]
 
     def drop_class(self, label: Label) -> None:
+        key = None if None in self.decisions.of_label and label == self._positive_label else label
         super().drop_class(label)
-        if label in self.decisions.of_label:  # what its limit knows is of the class that went
-            self.decisions.of_label = {**self.decisions.of_label, label: self.decisions.of_label[label].renewed()}
+        if key in self.decisions.of_label:  # what its limit knows is of the class that went
+            self.decisions.of_label = {**self.decisions.of_label, key: self.decisions.of_label[key].renewed()}
 
     def _with_decision(self, labels: Labels, threshold: Any, rate: Any, named: Label | None) -> dict[Any, Decision]:
         """The decision for the positive one of these labels, which is the one that is `named`."""

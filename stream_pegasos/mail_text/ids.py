@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from contextlib import suppress
 from hashlib import blake2b
@@ -52,7 +53,7 @@ def in_utf8(mail: bytes) -> bytes:
         return mail
     if not mail.isascii():
         with suppress(UnicodeDecodeError):
-            mail.decode()
+            codecs.getincrementaldecoder("utf-8")().decode(mail)  # whose last letter may be cut
             return mail
     found = CHARSET.search(mail)
     return decode_bytes(mail, found[1].decode("ascii") if found else "").encode("utf-8", "replace")

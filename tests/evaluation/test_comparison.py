@@ -173,8 +173,10 @@ def test_models_that_predicted_no_message_in_common_differ_by_nothing():
     assert (pair.n_first, pair.n_second, pair.p_value) == (0, 0, 1.0) and "a" in compared.report()
 
 
-def test_rows_from_before_a_third_class_are_those_of_two_whatever_the_batch():
+@pytest.mark.parametrize("as_given", [str, np.str_])
+def test_rows_from_before_a_third_class_are_those_of_two_whatever_the_batch(as_given):
     stream = [*synthetic(n=610), *[("third", "c"), ("class", "ham")] * 20]
+    stream = [(x, as_given(y)) for x, y in stream]
     curves = [prequential(stream, TextClassifier(), batch=batch).curve for batch in (1, 64, 512)]
     for row, *others in zip(*curves, strict=True):
         for other in others:

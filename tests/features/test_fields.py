@@ -126,7 +126,15 @@ def test_what_times_are():
         "1795463698.5",
     ):
         assert time.read_value(value) == "hour=19 Monday", value
-    for value in ("2026-11-23", dt.date(2026, 11, 23), np.datetime64("2026-11-23"), 20261123, 20261123.0, "20261123"):
+    for value in (
+        "2026-11-23",
+        dt.date(2026, 11, 23),
+        np.datetime64("2026-11-23"),
+        20261123,
+        20261123.0,
+        "20261123",
+        "20261123.0",
+    ):
         assert time.read_value(value) == "Monday", value
     for wrong in ("x", "2026-13-01", 1e300, "9" * 400):
         with pytest.raises(ValueError, match="which is no time"):

@@ -353,6 +353,14 @@ def test_a_change_for_one_label_leaves_those_of_labels_to_come(made_with, tmp_pa
         assert found == {**of_all, "B": (0.6, of_all["B"][1])}
 
 
+def test_a_positive_class_that_was_forgotten_has_a_limit_that_knows_nothing():
+    model = AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.1)
+    model.learn_many([{"a": 1.0}, {"b": 1.0}, {"c": 1.0}] * 30, ["ham", "spam", "work"] * 30)
+    assert model.decisions.of_label[None].limit.knows_enough
+    model.forget_class("spam")
+    assert model.decisions.of_label[None].limit.negatives.n == 0.0
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_a_class_that_was_forgotten_has_a_limit_that_knows_nothing_when_it_comes_again(several, tmp_path):
     model, labels_of = AdaptiveClassifier(max_false_positive_rate={"spam": 0.1}), str

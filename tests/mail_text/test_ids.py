@@ -2,6 +2,7 @@
 
 import pytest
 
+from stream_pegasos.mail_text.features import bytes_of
 from stream_pegasos.mail_text.ids import mail_id
 
 MAIL = (
@@ -36,6 +37,15 @@ def test_what_is_hardly_a_mail_is_told_apart():
     odd = [b"", b"no header", b"\0\xff", b"A: b\n\nc", b"A: b\n\nd"]
     odd += [b"Subject: c", b"\nc", b"Subject: c\nFrom: c"]
     assert len({mail_id(mail) for mail in odd}) == len(odd)
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "gb2312", "shift_jis", "koi8-r"])
+def test_a_large_mail_is_the_same_as_bytes_and_as_a_text(charset):
+    """Wherever it is cut."""
+    letter = {"koi8-r": "п"}.get(charset, "大")
+    for more in range(3):
+        mail = f"Subject: a\nContent-Type: text/plain; charset={charset}\n\n{'x' * more}{letter * 400_000}"
+        assert mail_id(mail.encode(charset)) == mail_id(bytes_of(mail))
 
 
 def test_of_a_large_mail_imap_need_not_fetch_all():
