@@ -319,8 +319,7 @@ include "cython/adaptive.pxi"
 
 for declared, size in (
     (records.PAIR, sizeof(sp_feature)), (records.SEVERAL, sizeof(sp_columns)), (records.PROBLEM, sizeof(BinaryProblem)),
-    (records.TAUGHT_COLUMN, sizeof(TaughtColumn)), (records.WEIGHTS_COLUMN, sizeof(Column)),
-    (records.STEPS, sizeof(Steps)), (records.BUFFERED, sizeof(Buffered)),
+    (records.WEIGHTS_COLUMN, sizeof(Column)), (records.STEPS, sizeof(Steps)), (records.BUFFERED, sizeof(Buffered)),
 ):
     if declared.itemsize != size:
         raise ImportError("the engine was compiled for other records")

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.engine.pure.adaptive_state import OF_COLUMN, OF_FEATURE, OF_PROBLEM
+from stream_pegasos.engine.pure.adaptive_state import OF_FEATURE, OF_PROBLEM
 
 SINGLE, DOUBLE, COUNT, POSITION = np.float32, np.float64, np.int64, np.uint32
 
-# Adaptive: a feature of two classes; one of several, whose columns stand apart; one of these columns, as it is read and
-# written; what is known of a problem. The age tells in which unit the evidence is.
+# Adaptive: a feature of two classes; one of several, whose columns stand apart, array behind array; what is known of a
+# problem. The age tells in which unit the evidence is.
 PAIR = np.dtype([("hash", np.uint64), *((name, SINGLE) for name in OF_FEATURE), ("age", np.uint32)])
 OF_SEVERAL = ("log_ratios", "counts")
 SEVERAL = np.dtype(
@@ -25,7 +25,6 @@ SEVERAL = np.dtype(
         *((name, np.uint32) for name in ("age", "n", "layout")),
     ]
 )
-TAUGHT_COLUMN = np.dtype([("taught_columns", COUNT), *((name, DOUBLE) for name in OF_COLUMN)])
 PROBLEM = np.dtype([(name, DOUBLE) for name in OF_PROBLEM])
 
 # Pegasos: what is known of a column, its steps, and what waits for one of them.
@@ -53,8 +52,8 @@ def as_singles(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
 def numbers_of(records: Any, age: int, year: int) -> dict[str, NDArray[np.float64]]:
     """What is known of adaptive features, with the evidence in the unit of this age; a year takes so many bits."""
     found = {name: records[name].astype(DOUBLE) for name in (*OF_FEATURE, *OF_SEVERAL) if name in records.dtype.names}
-    years = np.minimum(age - records["age"], 16)
-    if years.any():
+    if (records["age"] != age).any():
+        years = np.minimum(age - records["age"], 16)
         factors = np.where(years < 16, np.ldexp(1.0, -year * years.astype(np.int32)), 0.0)
         for name in found.keys() - {"values", "log_ratios"}:
             found[name] = as_singles(found[name] * factors).astype(DOUBLE)

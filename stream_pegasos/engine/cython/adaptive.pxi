@@ -121,13 +121,13 @@ cdef class AdaptiveLearner(PairLearner):
             feature.log_ratio = sp_single(min(above, LARGEST_LOG_RATIO))
 
     def get_state(self):
-        cdef Py_ssize_t i
         wait_for(self._guard, self._guard)
         if not self.several:
             return {**self._state_of_pair(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations}
         n_taught, taught = taught_of(&self._columns, self._features(), self._table.n, self._age)
         state = {
-            **self._state_of_features(records.SEVERAL), "n_taught": n_taught, **copied(taught, records.TAUGHT_COLUMN.names),
+            **self._state_of_features(records.SEVERAL), "n_taught": n_taught,
+            **dict(zip(adaptive_state.OF_TAUGHT, taught)),
             **copied(view_of(self._problems, self._n_problems, records.PROBLEM), adaptive_state.OF_PROBLEM),
             "class_counts": view_of(self._class_counts, self._n_classes, records.DOUBLE).copy(),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,
@@ -149,10 +149,12 @@ cdef class AdaptiveLearner(PairLearner):
             self._set_dense(state)
             return
         self._set_features(records.SEVERAL, records.OF_SEVERAL, state)
-        taught = np.empty(len(state["taught_columns"]), records.TAUGHT_COLUMN)
-        for name in taught.dtype.names:
-            taught[name] = state[name]
-        fill_taught(&self._columns, self._features(), np.ascontiguousarray(state["n_taught"]), taught, len(state["class_counts"]))
+        n_taught, numbers, weights, squares, counts = [
+            np.ascontiguousarray(state[name]) for name in ("n_taught", *adaptive_state.OF_TAUGHT)
+        ]
+        fill_taught(
+            &self._columns, self._features(), n_taught, numbers, weights, squares, counts, len(state["class_counts"])
+        )
         self._n_classes, self._n_problems = len(state["class_counts"]), len(state["intercepts"])
         if self._make_room(self._n_classes) < 0:
             raise MemoryError

@@ -169,22 +169,16 @@ cdef int lay_out(Columns* columns, sp_columns* feature, Py_ssize_t n_more, Py_ss
     return 0
 
 
-cdef struct TaughtColumn:
-    int64_t number
-    double weight, squares, count
-
-
 cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_features, uint32_t age):
-    """How many columns of each feature were taught, and what is known of all of these, in order."""
-    cdef Py_ssize_t i, j, n = 0, begin, place
+    """How many columns of each feature were taught, and of all of these, in order, the numbers, weights, squares and counts."""
+    cdef Py_ssize_t i, j, n = 0, begin, place, number
     cdef const sp_columns* feature
-    cdef double factor
-    cdef TaughtColumn column
+    cdef double factor, weight, square, count
     for i in range(n_features):
         n += features[i + 1].n
-    counts, taught = np.empty(n_features, np.int64), np.empty(n, records.TAUGHT_COLUMN)
-    cdef int64_t[::1] out_counts = counts
-    cdef TaughtColumn[::1] out = taught
+    n_taught, found = np.empty(n_features, np.int64), (np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n))
+    cdef int64_t[::1] out = n_taught, numbers = found[0]
+    cdef double[::1] weights = found[1], squares = found[2], counts = found[3]
     with nogil:
         n = 0
         for i in range(n_features):
@@ -192,36 +186,38 @@ cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_
             factor = sp_factor_of_age(age - feature.age)
             begin = n
             for j in range(feature.n):
-                column.weight = sp_weights(columns.numbers, feature)[j]
-                column.squares = sp_single(sp_squares(columns.numbers, feature)[j] * factor)
-                column.count = sp_single(sp_counts(columns.numbers, feature)[j] * factor)
-                if column.weight == 0.0 and column.squares == 0.0 and column.count == 0.0:
+                weight = sp_weights(columns.numbers, feature)[j]
+                square = sp_single(sp_squares(columns.numbers, feature)[j] * factor)
+                count = sp_single(sp_counts(columns.numbers, feature)[j] * factor)
+                if weight == 0.0 and square == 0.0 and count == 0.0:
                     continue
-                place, column.number = n, column_at(columns, feature, j)
-                while place > begin and out[place - 1].number > column.number:
-                    out[place] = out[place - 1]
+                place, number = n, column_at(columns, feature, j)
+                while place > begin and numbers[place - 1] > number:
+                    numbers[place], weights[place] = numbers[place - 1], weights[place - 1]
+                    squares[place], counts[place] = squares[place - 1], counts[place - 1]
                     place -= 1
-                out[place] = column
+                numbers[place], weights[place], squares[place], counts[place] = number, weight, square, count
                 n += 1
-            out_counts[i] = n - begin
-    return counts, taught[:n]
+            out[i] = n - begin
+    return n_taught, [each[:n] for each in found]
 
 
 cdef int fill_taught(
-    Columns* columns, sp_columns* features, const int64_t[::1] counts, const TaughtColumn[::1] taught, Py_ssize_t n_columns
+    Columns* columns, sp_columns* features, const int64_t[::1] n_taught, const int64_t[::1] numbers,
+    const double[::1] weights, const double[::1] squares, const double[::1] counts, Py_ssize_t n_columns,
 ) except -1:
     """Make these the only columns of new features, as `taught_of` gives them, of so many that there are."""
     cdef Py_ssize_t i, j, place, n = 0
     cdef sp_columns* feature
     make_no_columns(columns)
-    for i in range(counts.shape[0]):
+    for i in range(n_taught.shape[0]):
         feature = &features[i + 1]
-        if counts[i] and lay_out(columns, feature, counts[i], n_columns) < 0:
+        if n_taught[i] and lay_out(columns, feature, n_taught[i], n_columns) < 0:
             raise MemoryError
-        for j in range(n, n + counts[i]):
-            place = add_column(columns, feature, taught[j].number)
-            sp_weights(columns.numbers, feature)[place] = sp_single(taught[j].weight)
-            sp_squares(columns.numbers, feature)[place] = sp_single(taught[j].squares)
-            sp_counts(columns.numbers, feature)[place] = sp_single(taught[j].count)
-        n += counts[i]
+        for j in range(n, n + n_taught[i]):
+            place = add_column(columns, feature, numbers[j])
+            sp_weights(columns.numbers, feature)[place] = sp_single(weights[j])
+            sp_squares(columns.numbers, feature)[place] = sp_single(squares[j])
+            sp_counts(columns.numbers, feature)[place] = sp_single(counts[j])
+        n += n_taught[i]
     return 0

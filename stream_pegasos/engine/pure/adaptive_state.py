@@ -80,6 +80,7 @@ LEAST_SPREAD, LARGEST_VECTOR_WEIGHT = 1e-6, 1e30
 OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
 OF_DENSE = ("vector_mean", "vector_covariance", "vector_weights", "joint_weights", "joint_information")
 OF_COLUMN = ("values", "gradient_squares", "taught_counts")
+OF_TAUGHT = ("taught_columns", *OF_COLUMN)
 
 
 def numbers_of(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
