@@ -214,22 +214,23 @@ def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[
 
 def _n_of_known(model: Any, chunk: list[Labelled]) -> int:
     """How many of the first examples have known labels."""
-    return sum(1 for _ in itertools.takewhile(lambda example: _is_one_of(model.classes, example[1]), chunk))
+    known = [*map(_typed, model.classes)]
+    return sum(1 for _ in itertools.takewhile(lambda example: _typed(example[1]) in known, chunk))
 
 
-def _is_one_of(known: Sequence[Any], y: Any) -> bool:
-    """Whether a label, which may be NumPy's or a whole float, is one of these."""
+def _typed(y: Any) -> tuple[type, Any] | None:
+    """A label with its type, which tells 1 from True, whether it is NumPy's or a whole float; `None` if it is none."""
     try:
         label = check_label(y)
     except REFUSALS:
-        return False
-    return (type(label), label) in [(type(each), each) for each in known]
+        return None
+    return type(label), label
 
 
 def _n_of_only(model: Any, chunk: list[Labelled]) -> int:
     """How many of the first examples have the only label that is known."""
-    known = model.classes
-    others = (i for i, (_, y, *_) in enumerate(chunk) if len(known) != 1 or not _is_one_of(known, y))
+    known = [*map(_typed, model.classes)]
+    others = (i for i, (_, y, *_) in enumerate(chunk) if len(known) != 1 or _typed(y) not in known)
     return next(others, len(chunk))
 
 

@@ -43,8 +43,10 @@ def with_only(found: Floats, margins: Floats, n_learned: Any) -> Floats:
     """The probabilities, with those of `of_only` where one class alone was known; the others, yet to come, share what
     is left.
     """
+    if margins.shape[1] < 2 or np.isfinite(margins[:1]).sum() > 1:  # classes come and do not go
+        return found
     is_known = np.isfinite(margins)
-    rows = np.flatnonzero(is_known.sum(axis=1) == 1) if margins.shape[1] > 1 else ()
+    rows = np.flatnonzero(is_known.sum(axis=1) == 1)
     if len(rows):
         probability = of_only(True, np.broadcast_to(n_learned, len(found))[rows, np.newaxis])[True]
         found[rows] = np.where(is_known[rows], probability, (1.0 - probability) / (margins.shape[1] - 1))

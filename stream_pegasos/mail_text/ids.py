@@ -49,9 +49,10 @@ def mail_id(mail: bytes) -> str:
 
 def in_utf8(mail: bytes) -> bytes:
     """A mail whose raw letters, if it has any, are in UTF-8, as those of its text are."""
-    if mail.isascii() and b"\x1b$" not in mail:
-        return mail
-    if not mail.isascii():
+    if mail.isascii():
+        if b"\x1b$" not in mail:
+            return mail
+    else:
         with suppress(UnicodeDecodeError):
             codecs.getincrementaldecoder("utf-8")().decode(mail)  # whose last letter may be cut
             return mail
