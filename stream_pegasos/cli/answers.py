@@ -17,14 +17,12 @@ import click
 
 from stream_pegasos.cli.console import check_choice, note, writing
 from stream_pegasos.cli.options import result_field
-from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.predicted import PredictedBlock
     from stream_pegasos.streams import Answer, Example
 
 FORMATS = ("tsv", "csv", "jsonl")
-COLUMNS = ("id", "label", "probability", "probabilities", "margin", "error")
 TRUTH = "truth"
 # JSON with all characters as they are; lone surrogates are escaped when the text is encoded.
 to_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -62,22 +60,20 @@ class AnswerFormat:
     @property
     def head(self) -> str:
         """The line before the first answer, or nothing."""
-        return "" if self.name in (None, "jsonl") else self._rows([self._columns])
+        from stream_pegasos.streams.answer import COLUMNS
+
+        return "" if self.name in (None, "jsonl") else self._rows([(*COLUMNS, TRUTH) if self.has_truth else COLUMNS])
 
     def lines(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> str:
         """Write a line for each answer; in tsv and csv, a line break inside quotes does not end it."""
         if self.name is None:
-            return "".join(f"{answer_line(answer, self.separator)}\n" for answer in answers)
-        records: Iterable[tuple[Any, ...]] = (answer.for_json() for answer in answers)
+            return "".join(f"{answer.line(self.separator)}\n" for answer in answers)
+        records: Iterable[dict[str, Any]] = (answer.record() for answer in answers)
         if self.has_truth:
-            records = ((*record, truth) for record, truth in zip(records, truths, strict=True))
+            records = ({**record, TRUTH: truth} for record, truth in zip(records, truths, strict=True))
         if self.name == "jsonl":
-            return "".join(f"{to_json(dict(zip(self._columns, record, strict=True)))}\n" for record in records)
-        return self._rows(map(_cell, record) for record in records)
-
-    @property
-    def _columns(self) -> tuple[str, ...]:
-        return (*COLUMNS, TRUTH) if self.has_truth else COLUMNS
+            return "".join(f"{to_json(record)}\n" for record in records)
+        return self._rows(map(_cell, record.values()) for record in records)
 
     def _rows(self, rows: Iterable[Iterable[str]]) -> str:
         lines: list[str] = []
@@ -94,16 +90,6 @@ def _cell(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return to_json(value)
-
-
-def answer_line(answer: "Answer", separator: str = ",") -> str:
-    """The label or labels, a tab and the probability of each; both are empty if there is an error instead."""
-    label, probability = answer.label, answer.probability
-    if isinstance(label, (tuple, list)) and isinstance(probability, (tuple, list)):
-        return f"{separator.join(map(printable, label))}\t{separator.join(f'{p:.6f}' for p in probability)}"
-    if label is None or probability is None:
-        return "\t" if answer.error is not None else "\t0.500000"
-    return f"{printable(label)}\t{probability:.6f}"
 
 
 def chosen_format(
@@ -276,8 +262,8 @@ class EvaluatedAnswers:
     def predicted(self, block: "PredictedBlock") -> None:
         """Take the answers to a block, and write what can be written."""
         examples: Any = block.examples
-        for example, answer in zip(examples, block.records([each.id for each in examples]), strict=True):
-            self._answers[id(example)] = answer
+        answers = block.answers([each.id for each in examples], block.by_label())
+        self._answers |= {id(example): answer for example, answer in zip(examples, answers, strict=True)}
         self.write()
 
     def write(self) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from stream_pegasos.evaluation.scores import Outcomes, kind_of
 from stream_pegasos.evaluation.tallies import Floats
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
-from stream_pegasos.streams import Answer as Record
+from stream_pegasos.streams import Answer
 
-__all__ = ["MOST_PROBABLE", "Answer", "AnyOutcomes", "Labelled", "PredictedBlock"]
+__all__ = ["MOST_PROBABLE", "NOTHING", "AnyOutcomes", "Labelled", "PredictedBlock"]
 
 # (x, y), (x, y, w) or a longer tuple that begins so.
 Labelled = Sequence[Any]
@@ -28,62 +28,7 @@ Said = tuple[Any, Any, Any]
 
 FEW_COLUMNS = 16
 MOST_PROBABLE = 10
-
-
-class Answer(NamedTuple):
-    """What a model says of an example, and what became of the example.
-
-    Parameters
-    ----------
-    label
-        The predicted label, `None` while the model knows too little; a tuple if an example may have several.
-    probability
-        The probability of that label; a tuple if there may be several.
-    margin
-        With two classes, the margin of the positive one. With more, how far the margin of the predicted label is above
-        the next best one; below 0 if a threshold decided for a label that is not the best. If an example may have
-        several labels, the margin of each that is predicted. Of ordered classes, how far the logarithm of the
-        probability is above that of the most probable other label. `None` if there is none.
-    probabilities
-        The most probable labels, each with its probability; `None` if nobody asked for them.
-    withheld
-        The labels that a limit of false positives withheld.
-    correction
-        "taught anew" or "taken back", if the example was learned before with another label.
-    learned
-        Whether the example was learned; `None` if it was only predicted.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.evaluation.predicted import Answer
-    >>> Answer("spam", 0.75, 1.5, learned=True).as_json()
-    {'label': 'spam', 'probability': 0.75, 'margin': 1.5, 'learned': True}
-
-    """
-
-    label: Any
-    probability: Any
-    margin: Any
-    probabilities: Sequence[tuple[Any, float]] | None = None
-    withheld: Sequence[Any] = ()
-    correction: str | None = None
-    learned: bool | None = None
-
-    def as_json(self, id: Any = None) -> dict[str, Any]:
-        """The answer as an object for JSON, which has nothing of what is not known."""
-        found = {"label": self.label, "probability": self.probability, "margin": self.margin}
-        if self.probabilities is not None:
-            found["probabilities"] = self.probabilities
-        if self.withheld:
-            found["withheld"] = self.withheld
-        if self.correction is not None:
-            found["correction"] = self.correction
-        if self.learned is not None:
-            found["learned"] = self.learned
-        if id is not None:
-            found["id"] = id
-        return found
+NOTHING = itertools.repeat(None)  # no id, or no probabilities, for any example
 
 
 @dataclass(slots=True)
@@ -105,25 +50,21 @@ class PredictedBlock:
         said = self.predictions
         return said.scores.ndim == 2 and said.scores.shape[1] == len(said.classes)
 
-    def answers(self, in_full: bool = False) -> list[Answer]:
-        """The answer to each example. Unless two classes share one margin, or if `in_full`, it has the most probable
-        labels.
+    def answers(
+        self,
+        ids: Iterable[Any] = NOTHING,
+        probabilities: Iterable[Mapping[Label, float] | None] | None = None,
+        begin: int = 0,
+    ) -> list[Answer]:
+        """The answer to each example from `begin` on, with its id and with probabilities as `by_label` or
+        `most_probable` has them; by default with the most probable ones, unless two classes share one margin.
         """
-        said = self.predictions
-        best: list[Any] = [None] * len(said)
-        if in_full or said.scores.ndim > 1:
-            best = self.most_probable()
-        rows = zip(self.each(), best, said.withheld, strict=True)
-        return [Answer(*each, probabilities, withheld) for each, probabilities, withheld in rows]
-
-    def records(self, ids: Iterable[Any], in_full: bool = True) -> list[Record]:
-        """The answer to each example as a line, a row or a record of a stream; `in_full` with the margin and the
-        probability of every label.
-        """
-        if not in_full:
-            return [Record(id, label, p) for id, (label, p, _) in zip(ids, self.each(), strict=True)]
-        rows = zip(ids, self.each(), self.by_label(), strict=True)
-        return [Record(id, label, p, by_label, margin) for id, (label, p, margin), by_label in rows]
+        if probabilities is None:
+            probabilities = NOTHING if self.predictions.scores.ndim == 1 else self.most_probable(begin=begin)
+        rows = zip(ids, self.each()[begin:], probabilities, self.predictions.withheld[begin:], strict=False)
+        return [
+            Answer(id, label, p, listed, margin, None, withheld) for id, (label, p, margin), listed, withheld in rows
+        ]
 
     def each(self) -> list[Said]:
         """The label, its probability and its margin for each example, as those of an `Answer`."""
@@ -174,7 +115,7 @@ class PredictedBlock:
             for row, is_there in zip(said.probabilities.tolist(), there.tolist(), strict=True)
         ]
 
-    def most_probable(self, limit: int = MOST_PROBABLE, begin: int = 0) -> list[list[tuple[Label, float]]]:
+    def most_probable(self, limit: int = MOST_PROBABLE, begin: int = 0) -> list[dict[Label, float]]:
         """The most probable known labels of each example from `begin` on and their probabilities, the largest first."""
         known, probabilities = set(self.classes), self.predictions.probabilities[begin:]
         classes = [label if label in known else None for label in self.predictions.classes]
@@ -188,7 +129,7 @@ class PredictedBlock:
             named = ((classes[at], p) for at, p in zip(places, row, strict=True) if p > 0.0)
             pairs = [(label, p) for label, p in named if label is not None]
             pairs.sort(key=itemgetter(1), reverse=True)  # equally probable labels keep their order
-            found.append(pairs)
+            found.append(dict(pairs))
         return found
 
     def outcomes(self, model: Any) -> AnyOutcomes:

@@ -7,7 +7,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stream_pegasos.evaluation.predicted import Answer
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.mail.imap_memory import Event, Memory, with_ids
 from stream_pegasos.mail.verdict import SPAM, Verdicts, message_of
@@ -15,6 +14,7 @@ from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry
 from stream_pegasos.operation.learning import Learning, noted
+from stream_pegasos.streams import Answer
 
 __all__ = ["LabelledMail", "Ledger"]
 

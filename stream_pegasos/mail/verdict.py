@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_share
 from stream_pegasos.evaluation.chunks import predict_block
-from stream_pegasos.evaluation.predicted import MOST_PROBABLE, Answer
+from stream_pegasos.evaluation.predicted import MOST_PROBABLE
 from stream_pegasos.features.message import Fields, Message
 from stream_pegasos.learners.explanations import INTERCEPT, phrases
 from stream_pegasos.mail_text.features import OF_SOURCE, Mail
+from stream_pegasos.streams import Answer
 
 __all__ = ["HAM", "LEAST_LEARNED", "REQUIRED", "SPAM", "UNSURE", "MailModelError", "Verdict", "Verdicts", "message_of"]
 
@@ -82,8 +83,8 @@ class Verdicts:
     --------
 
     >>> from stream_pegasos import MailFeatures, TextClassifier
-    >>> from stream_pegasos.evaluation.predicted import Answer
     >>> from stream_pegasos.mail.verdict import Verdicts
+    >>> from stream_pegasos.streams import Answer
 
     >>> model = TextClassifier(MailFeatures())
     >>> for i in range(60):
@@ -92,7 +93,7 @@ class Verdicts:
     >>> verdicts = Verdicts(spam_threshold=0.9, ham_threshold=0.2)
     >>> verdicts.on(model, b"Subject: Prize").outcome
     'spam'
-    >>> verdicts.of(model, Answer("spam", 0.6, None)).outcome
+    >>> verdicts.of(model, Answer(None, "spam", 0.6)).outcome
     'unsure'
 
     """
@@ -173,11 +174,12 @@ class Verdicts:
         if answer.label is None:
             return None
         if answer.probabilities is not None:
-            listed = dict(answer.probabilities)
+            listed: dict[Any, float] = {**answer.probabilities}
             # Of many labels the most probable are listed; no other is more probable than the last of them.
             most = min(listed.values()) if len(listed) == MOST_PROBABLE else 0.0
             return float(listed.get(SPAM, most))
-        return float(answer.probability if answer.label == SPAM else 1.0 - answer.probability)
+        probability: Any = answer.probability
+        return float(probability if answer.label == SPAM else 1.0 - probability)
 
 
 def log_odds(probability: float) -> float:

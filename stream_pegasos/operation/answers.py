@@ -8,6 +8,7 @@ from typing import Any
 from stream_pegasos.common.display import shortened
 from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.chunks import REFUSALS, predict_block
+from stream_pegasos.evaluation.predicted import NOTHING
 from stream_pegasos.learners.label_meaning import known_label
 from stream_pegasos.streams import Answer, Example
 
@@ -35,14 +36,14 @@ def answer(
     on_refused
         Called with each example that the model refuses, and the reason.
     in_full
-        Whether answers have the probability of every label, and margins.
+        Whether answers have the probability of every label.
     threads
         How many threads the model may use.
     """
 
     def answered(examples: Sequence[Example]) -> list[Answer]:
         block = predict_block(model, [example.x for example in examples], [], threads=threads)
-        return block.records([example.id for example in examples], in_full)
+        return block.answers([example.id for example in examples], block.by_label() if in_full else NOTHING)
 
     readable, answers = [example for example in examples if example.fault is None], list[Answer]()
     for some, found in together_or_alone(readable, answered, REFUSALS) if readable else ():

@@ -28,7 +28,7 @@ def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dic
         If the model cannot explain its predictions.
     """
     kind, block = kind_of(model), predict_block(model, [x], [])
-    answer = block.answers(in_full=True)[0].as_json()
+    answer = block.answers(probabilities=block.most_probable())[0].as_json()
     named = None if label is None else label_named(model.classes, label)
     if label is not None and named is None:
         raise LookupError(f"label: the model does not know {shown(label)!r}")

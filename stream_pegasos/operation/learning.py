@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from stream_pegasos.evaluation.chunks import n_teaching, predict_block, predict_learn
-from stream_pegasos.evaluation.predicted import Answer, Labelled
+from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.checkpoints import Checkpoints
@@ -19,6 +19,7 @@ from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.learned_ids import CORRECTED, KNOWN, Id, LearnedIds
 from stream_pegasos.operation.micro_batching import slices
 from stream_pegasos.operation.monitor import Monitor
+from stream_pegasos.streams import Answer
 
 __all__ = ["ONE_STEP", "TAUGHT_ANEW", "UNKNOWN", "Learning", "Notes", "noted"]
 

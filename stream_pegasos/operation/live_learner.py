@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from stream_pegasos.evaluation.chunks import encode_ahead, predict_block
-from stream_pegasos.evaluation.predicted import Answer, Labelled
+from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import Message, message_of, size_of
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
@@ -30,6 +30,7 @@ from stream_pegasos.operation.limits import Limits
 from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, MicroBatching, give_way, slices
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
+from stream_pegasos.streams import Answer
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from itertools import starmap, zip_longest
+from itertools import zip_longest
 from time import monotonic
 from typing import Any
 
@@ -17,12 +17,13 @@ from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.metrics import CLASSES, LABELS, ORDERED, on_page, over_time
-from stream_pegasos.evaluation.predicted import Answer, Labelled, PredictedBlock
+from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.evaluation.scores import new_score, score_of_state
 from stream_pegasos.evaluation.tallies import ClassRow
 from stream_pegasos.features.message import Message, shown_message
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.operation.answers import label_named, shown
+from stream_pegasos.streams import Answer
 
 __all__ = ["Monitor"]
 
@@ -247,21 +248,16 @@ class Monitor:
         """Remember the last messages of a block, the last of which has this `number`."""
         n = len(messages)
         describe, begin = _shown_labels if self.kind == LABELS else _shown_label, len(block) - n
-        rows = zip(
-            starmap(Answer, block.each()[begin:]),
-            block.most_probable(2, begin),
-            block.predictions.withheld[begin:],
-            strict=True,
-        )
+        answers = block.answers(probabilities=block.most_probable(2, begin), begin=begin)
         shown = self.model.features.shown if "texts" in self.model.capabilities else shown_message
-        for i, ((x, label), (prediction, best, withheld)) in enumerate(zip(messages, rows, strict=True)):
+        for i, ((x, label), answer) in enumerate(zip(messages, answers, strict=True)):
             text = shown(x)
             self._newest.append(
                 {
                     "number": None if number is None else number - n + 1 + i,
                     "text": shortened(text, LONGEST_TEXT),
-                    **describe(label, prediction, best),
-                    **({"withheld": _some(withheld)} if withheld else {}),
+                    **describe(label, answer),
+                    **({"withheld": _some(answer.withheld)} if answer.withheld else {}),
                 }
             )
 
@@ -347,28 +343,28 @@ def _rates(row: Any, n: int) -> dict[str, Any]:
     }
 
 
-def _shown_label(label: Any, predicted: Answer, best: list[tuple[Any, float]]) -> dict[str, Any]:
+def _shown_label(label: Any, answer: Answer) -> dict[str, Any]:
     """The true label of a message, the predicted one, and the most probable other one."""
-    others = [pair for pair in best if pair[0] != predicted.label]
-    second, of_second = others[0] if others else (None, None)
+    best: Mapping[Any, float] = answer.probabilities or {}
+    second, of_second = next((pair for pair in best.items() if pair[0] != answer.label), (None, None))
     return {
         "label": shown(label),
-        "predicted": shown(predicted.label),
-        "probability": predicted.probability,
-        "right": None if label is None else predicted.label == label,
+        "predicted": shown(answer.label),
+        "probability": answer.probability,
+        "right": None if label is None else answer.label == label,
         "second": shown(second),
         "second_probability": of_second,
     }
 
 
-def _shown_labels(y: Any, predicted: Answer, best: list[tuple[Any, float]]) -> dict[str, Any]:
+def _shown_labels(y: Any, answer: Any) -> dict[str, Any]:
     """The true and the predicted labels of a message that may have several; the first ten, and how many more."""
     truth = None if y is None else labels_that_hold(y)
     return {
         "label": None if truth is None else _some(truth),
-        "predicted": _some(predicted.label),
-        "probability": [*predicted.probability[:MOST_LABELS]],
-        "right": None if truth is None else set(truth) == set(predicted.label),
+        "predicted": _some(answer.label),
+        "probability": [*answer.probability[:MOST_LABELS]],
+        "right": None if truth is None else set(truth) == set(answer.label),
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.evaluation.chunks import encode_ahead, encode_early, n_teaching, predict_learn
+from stream_pegasos.evaluation.predicted import NOTHING
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answer
@@ -343,7 +344,8 @@ class StreamRunner:
                 continue
             for block in predict_learn(self.model, list(group), refuse):
                 self.n_learned += n_teaching(block.examples)
-                answers += block.records([cast(Example, example).id for example in block.examples], self._in_full)
+                ids = [cast(Example, example).id for example in block.examples]
+                answers += block.answers(ids, block.by_label() if self._in_full else NOTHING)
         return answers
 
     def _deliver(self) -> None:

@@ -57,7 +57,7 @@ class Labelling:
         messages = active_learning.queue(limit, first, also)
         with learner.monitor.lock:
             block = predict_block(learner.model, [message.x for message in messages], [])
-            answers = block.answers(in_full=True) if messages else []
+            answers = block.answers(probabilities=block.most_probable())
             classes = list(learner.model.classes)
         given = active_learning.given()
         taken = learner.given_labels()

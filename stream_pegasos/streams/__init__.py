@@ -12,12 +12,13 @@
 """
 
 from stream_pegasos.learners.label_meaning import label_of
+from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, LabelFormat, StreamError, Truth
 from stream_pegasos.streams.join import LabelJoin
 from stream_pegasos.streams.opening import open_sink, open_source
 from stream_pegasos.streams.options import FORMATS, ReadOptions
 from stream_pegasos.streams.readers import format_of, read, read_mail
-from stream_pegasos.streams.sources import Answer, Batch, Sink, Source, of_any_server
+from stream_pegasos.streams.sources import Batch, Sink, Source, of_any_server
 from stream_pegasos.streams.synthetic import synthetic
 
 __all__ = [

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.addresses import Address
+from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, Parsed, StreamError
-from stream_pegasos.streams.sources import LARGEST_BATCH, Answer, Asked, LiveSource, check_server, place_at_server
+from stream_pegasos.streams.sources import LARGEST_BATCH, Asked, LiveSource, check_server, place_at_server
 
 try:
     from confluent_kafka import (
@@ -283,7 +284,7 @@ class KafkaSink:
 
         for answer in answers:
             key = None if answer.id is None else str(answer.id).encode(errors="surrogatepass")
-            value = json.dumps(answer.for_json()._asdict()).encode()
+            value = json.dumps(answer.record()).encode()
             while True:
                 try:
                     self._producer.produce(self._topic, value, key, on_delivery=delivered)

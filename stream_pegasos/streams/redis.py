@@ -12,9 +12,10 @@ from urllib.parse import urlencode
 
 from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.addresses import Address
+from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, Parsed, StreamError
 from stream_pegasos.streams.fields import decode_fields, parsed_fields
-from stream_pegasos.streams.sources import LARGEST_BATCH, Answer, Asked, LiveSource, check_server, place_at_server
+from stream_pegasos.streams.sources import LARGEST_BATCH, Asked, LiveSource, check_server, place_at_server
 
 try:
     import redis
@@ -202,7 +203,7 @@ def _checked(position: Any) -> tuple[str | None, str | None]:
 
 
 def _fields(answer: Answer) -> dict[str, bytes]:
-    return {name: _text(value).encode(errors="surrogatepass") for name, value in answer.for_json()._asdict().items()}
+    return {name: _text(value).encode(errors="surrogatepass") for name, value in answer.record().items()}
 
 
 def _text(value: Any) -> str:

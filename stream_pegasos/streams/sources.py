@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from stream_pegasos.features.message import grouped, size_of
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.streams.example import Example, StreamError, Truth, unreadable
+from stream_pegasos.streams.answer import Answer
+from stream_pegasos.streams.example import Example, StreamError, unreadable
 from stream_pegasos.streams.lines import Parser, example_of
 from stream_pegasos.streams.options import TABLE, ReadOptions
 from stream_pegasos.streams.readers import line_parser
@@ -70,62 +69,6 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Let `batches` end, within about half a second. From any thread and from signal handlers."""
-
-
-class Answer(NamedTuple):
-    """What a model says about one message.
-
-    Parameters
-    ----------
-    id
-        The message's id, `None` where it has none.
-    label
-        The predicted label, `None` while nothing is learned; a tuple if a message may have several.
-    probability
-        The probability of that label, from 0 to 1; a tuple if there may be several.
-    probabilities
-        The probability of every known label, by label; `None` if nobody asked for it.
-    margin
-        With two classes, the margin of the positive one. With more, how far the margin of the predicted label is above
-        the next best one; below 0 if a threshold decided for a label that is not the best. If a message may have
-        several labels, the margin of each. `None` if there is none, or nobody asked for it.
-    error
-        Why the message could not be read, predicted or learned; `None` if all went well. A message that was predicted
-        but could not be learned has both a prediction and an error.
-
-    """
-
-    id: Any
-    label: Truth | None
-    probability: float | tuple[float, ...] | None
-    probabilities: Mapping[Label, float] | None = None
-    margin: float | tuple[float, ...] | None = None
-    error: str | None = None
-
-    def for_json(self) -> Answer:
-        """The answer with keys of probabilities that are different texts in JSON: a label that is a text and reads like
-        one of another type, as `"true"` beside `True`, is in quotes.
-
-        >>> from stream_pegasos.streams import Answer
-        >>> Answer(7, True, 0.75, {True: 0.75, "true": 0.25}).for_json().probabilities
-        {'true': 0.75, '"true"': 0.25}
-
-        """
-        return self if self.probabilities is None else self._replace(probabilities=_by_name(self.probabilities))
-
-
-def _by_name(probabilities: Mapping[Any, float]) -> Mapping[Any, float]:
-    if len({type(label) is str for label in probabilities}) < 2:
-        return probabilities  # JSON spells labels of one type differently
-    names: dict[str, Any] = {json.dumps(label): label for label in probabilities if type(label) is not str}
-    for label in probabilities:
-        if type(label) is str:
-            name = label
-            while name in names:
-                name = json.dumps(name)
-            names[name] = label
-    spelled = {label: name for name, label in names.items()}
-    return {spelled[label]: probability for label, probability in probabilities.items()}
 
 
 class Sink(Protocol):

@@ -335,7 +335,7 @@ def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
             columns = (told.truths, told.predicted, told.of_truth, told.of_predicted, told.margins)
             outcomes += zip(*columns, strict=True)
     for i, ((text, label), prediction, outcome) in enumerate(zip(stream, predictions, outcomes, strict=True)):
-        assert prediction[:3] == predictions_of(alone, [text])[0]
+        assert (prediction.label, prediction.probability, prediction.margin) == predictions_of(alone, [text])[0]
         alone.learn_one(text, label)
         assert outcome[:2] == (label, prediction.label)
         if i > 10:

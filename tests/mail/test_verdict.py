@@ -5,9 +5,9 @@ import math
 import pytest
 
 from stream_pegasos import AdaptiveClassifier, MailFeatures, TextClassifier
-from stream_pegasos.evaluation.predicted import Answer
 from stream_pegasos.learners.explanations import phrases
 from stream_pegasos.mail.verdict import LEAST_LEARNED, MailModelError, Verdicts
+from stream_pegasos.streams import Answer
 
 SPAM_MAIL, HAM_MAIL = b"Subject: prize\n\nClaim your free prize now", b"Subject: lunch\n\nShall we have lunch at noon?"
 
@@ -15,9 +15,9 @@ SPAM_MAIL, HAM_MAIL = b"Subject: prize\n\nClaim your free prize now", b"Subject:
 @pytest.mark.parametrize("probability", [0.0, 0.01, 0.0999999, 0.1, 0.5, 0.8999999, 0.9, 0.99, 1.0])
 def test_thresholds_and_scores(mail_model, probability):
     """A score of 5 and more is spam, as for SpamAssassin; one more is e times the odds."""
-    answer = Answer("ham", 1.0 - probability, None)
+    answer = Answer(None, "ham", 1.0 - probability)
     if probability > 0.5:
-        answer = Answer("spam", probability, None)
+        answer = Answer(None, "spam", probability)
     verdict = Verdicts(0.9, 0.1).of(mail_model, answer)
     p = 1.0 - answer.probability if answer.label == "ham" else probability
     assert verdict.outcome == ("spam" if p >= 0.9 else "ham" if p < 0.1 else "unsure")

@@ -85,7 +85,7 @@ def test_what_cannot_be_read_is_answered_in_its_place():
         assert readable == expected.answers
         assert bits(run.model) == bits(expected.model) and run.runner.n_read == expected.runner.n_read
         assert [answer.id for answer in run.answers] == [each.id for each in examples][: len(run.answers)]
-        assert {answer[1:] for answer in run.answers if answer.error} == {(None, None, None, None, "no JSON")}
+        assert {answer[1:6] for answer in run.answers if answer.error} == {(None, None, None, None, "no JSON")}
         assert not run.bad  # it was told when it was read
     assert len(run.answers) == 5
 

@@ -6,6 +6,7 @@ from reading import rest, texts
 from stream_pegasos import TextClassifier, cli
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.streams import Answer, StreamError, of_any_server, open_sink, open_source
+from stream_pegasos.streams.answer import COLUMNS
 
 
 @pytest.fixture
@@ -216,7 +217,7 @@ def test_sink(address, redis_client):
     sink.send([])
     fields = [fields for _, fields in redis_client.xrange("mail")]
     probabilities = b'{"ham": 0.25, "spam": 0.75}'
-    names = [name.encode() for name in Answer._fields]
+    names = [name.encode() for name in COLUMNS]
     assert fields[0] == dict(zip(names, [b"7", b"spam", b"0.75", probabilities, b"1.5", b""], strict=True))
     assert fields[1] == dict(zip(names, [b"", b"", b"", b"", b"", b"no field 'text'"], strict=True))
     assert fields[2][b"id"] == b"\xed\xb2\x80"
