@@ -176,46 +176,51 @@ def predict_learn(
     ExampleError
         If the model refuses an example; all examples before it are learned, and their predictions were yielded.
     """
-    done = 0
-    while done < len(chunk):
-        try:
-            for block in _predict_learn(model, chunk[done:], threads):
-                done += len(block)
-                yield block
-        except ExampleError as error:
-            pass_over(error, on_refused)
-            done += 1
 
+    def together(examples: list[Labelled]) -> PredictedBlock:
+        X, y, w = columns_of(examples)
+        return PredictedBlock(model.predict_learn_many(X, y, w, threads=threads), model.classes, y, examples)
 
-def pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
-    """Report a refused example; raise the error if `pos_label` is missing, for which all others would be refused."""
-    if on_refused is None or isinstance(error.__cause__, PositiveLabelError):
-        raise error
-    on_refused(error.example, str(error))
+    def alone(examples: list[Labelled]) -> PredictedBlock:
+        predicted = predict_one(model, examples[0])
+        learn_one(model, examples[0])
+        return predicted
 
-
-def _predict_learn(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
     rest = chunk
-    # While one class alone is known, each example counts for its probability; a shared margin tells nothing, either.
-    while rest and (None in model.pair or (kind_of(model) != LABELS and len(model.classes) < 2)):
-        n = _n_of_only(model, rest)
-        if n:
-            yield from _predict_learn_together(model, rest[:n], threads)
-        else:
-            yield _predict_learn_one(model, rest[0])
-        rest = rest[max(n, 1) :]
-    n = _n_of_known(model, rest) if model.pair else 0
-    if n:  # those from the third class on have no score of two
-        yield from _predict_learn_together(model, rest[:n], threads)
-        rest = rest[n:]
-    if rest:
-        yield from _predict_learn_together(model, rest, threads)
+    while rest:
+        n = _n_together(model, rest)
+        some, rest = rest[: n or 1], rest[n or 1 :]
+        try:
+            work: Iterator[Any] = (
+                together_or_alone(some, together, REFUSALS, alone) if n else together_or_alone(some, alone, REFUSALS)
+            )
+            for _, found in work:
+                if isinstance(found, ExampleError):
+                    pass_over(found, on_refused)
+                else:
+                    yield found
+        except PartlyLearnedError as error:
+            assert error.predictions is not None
+            n = error.n_learned
+            yield PredictedBlock(error.predictions, model.classes, [y for _, y, *_ in some[:n]], some[:n])
+            if not isinstance(error.__cause__, REFUSALS):
+                raise
+            pass_over(ExampleError(str(error.__cause__), some[n]), on_refused)
+            rest = [*some[n + 1 :], *rest]
 
 
-def _n_of_known(model: Any, chunk: list[Labelled]) -> int:
-    """How many of the first examples have known labels."""
+def _n_together(model: Any, chunk: list[Labelled]) -> int:
+    """How many of the first examples are predicted and learned together; 0 if the first one goes alone.
+
+    While one class alone is known, each example counts for its probability, and a shared margin tells nothing, either.
+    From the third class on there is no score of two.
+    """
+    begins = None in model.pair or (kind_of(model) != LABELS and len(model.classes) < 2)
+    if not begins and not model.pair:
+        return len(chunk)
     known = [*map(_typed, model.classes)]
-    return sum(1 for _ in itertools.takewhile(lambda example: _typed(example[1]) in known, chunk))
+    n = sum(1 for _ in itertools.takewhile(lambda example: _typed(example[1]) in known, chunk))
+    return n if begins else n or len(chunk)
 
 
 def _typed(y: Any) -> tuple[type, Any] | None:
@@ -227,35 +232,11 @@ def _typed(y: Any) -> tuple[type, Any] | None:
     return type(label), label
 
 
-def _n_of_only(model: Any, chunk: list[Labelled]) -> int:
-    """How many of the first examples have the only label that is known."""
-    known = [*map(_typed, model.classes)]
-    others = (i for i, (_, y, *_) in enumerate(chunk) if len(known) != 1 or _typed(y) not in known)
-    return next(others, len(chunk))
-
-
-def _predict_learn_together(model: Any, chunk: list[Labelled], threads: int) -> Iterator[PredictedBlock]:
-    X, y, w = columns_of(chunk)
-    try:
-        predictions = model.predict_learn_many(X, y, w, threads=threads)
-        yield PredictedBlock(predictions, model.classes, y, chunk)
-    except PartlyLearnedError as error:
-        assert error.predictions is not None
-        n = error.n_learned
-        yield PredictedBlock(error.predictions, model.classes, y[:n], chunk[:n])
-        if not isinstance(error.__cause__, REFUSALS):
-            raise
-        raise ExampleError(str(error.__cause__), chunk[n]) from error
-    except REFUSALS:
-        # Nothing was learned: one by one, the refused example is found.
-        for example in chunk:
-            yield _predict_learn_one(model, example)
-
-
-def _predict_learn_one(model: Any, example: Labelled) -> PredictedBlock:
-    predicted = predict_one(model, example)
-    learn_one(model, example)
-    return predicted
+def pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
+    """Report a refused example; raise the error if `pos_label` is missing, for which all others would be refused."""
+    if on_refused is None or isinstance(error.__cause__, PositiveLabelError):
+        raise error
+    on_refused(error.example, str(error))
 
 
 def predict_one(model: Any, example: Labelled) -> PredictedBlock:

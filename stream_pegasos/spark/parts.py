@@ -157,20 +157,19 @@ def unread_messages(model: Any, messages: Sequence[Any]) -> list[str | None]:
 
 def refused_labels(model: Any, labels: Iterable[Any]) -> dict[Any, str]:
     """Why labels cannot be learned, by label; each is checked together with the accepted ones before it."""
-    there = [label for label in dict.fromkeys(labels) if label is not None]
     accepted: list[Any] = []
+
+    def check(labels: list[Any]) -> None:
+        model.check_labels([*accepted, *labels])
+        accepted.extend(labels)
+
     reasons = {}
-    try:
-        model.check_labels(there)
-    except PositiveLabelError:
-        raise
-    except REFUSALS:
-        for label in there:
-            try:
-                model.check_labels([*accepted, label])
-                accepted.append(label)
-            except REFUSALS as error:
-                reasons[label] = str(error)
+    there = [label for label in dict.fromkeys(labels) if label is not None]
+    for some, error in together_or_alone(there, check, REFUSALS):
+        if isinstance(error, PositiveLabelError):
+            raise error
+        if error is not None:
+            reasons[some[0]] = str(error)
     return reasons
 
 
