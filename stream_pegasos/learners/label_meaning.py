@@ -13,7 +13,7 @@ LONGEST_LABEL = 200  # characters of a new one that a stream or the service may 
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 _is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
 _is_whole_float = re.compile(r"([+-]?(?:0|[1-9][0-9]{0,15}))\.0+").fullmatch  # 1.0, as pandas writes 1 beside a gap
-MOST_EXACT = 2**53  # of floats that tell which integer was written
+MOST_EXACT = 2**53 - 1  # of floats that tell which integer was written: 2**53 is also what its neighbour becomes
 
 
 def label_of(text: str) -> Label | None:
@@ -57,7 +57,7 @@ as above |
     Raises
     ------
     ValueError
-        If it is a float that is no integer of up to 2**53, or no label at all.
+        If it is a float that is no integer below 2**53, or no label at all.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class LabelsMeant:
             return label_of(given)
         if isinstance(given, float):
             if not given.is_integer() or abs(given) > MOST_EXACT:
-                raise ValueError(f"label {given} is not an integer of up to 2**53")
+                raise ValueError(f"label {given} is not an integer below 2**53")
             given = int(given)
         if given is None:
             return None

@@ -33,7 +33,7 @@ def test_jsonl_takes_every_text(text, label):
     [
         *[('"a"', "a"), ("7", 7), ("1.5", None), ("true", None), ("null", None), ("[1]", None), ("1e400", None)],
         # As pandas writes an integer where others are missing.
-        *[("17.0", 17), ("-0.0", 0), (f"{2**53}.0", 2**53), (f"{2**53 + 2}.0", None), ('"17.0"', "17.0")],
+        *[("17.0", 17), ("-0.0", 0), (f"{2**53 - 1}.0", 2**53 - 1), (f"{2**53 + 1}.0", None), ('"17.0"', "17.0")],
         # Neighbours would be one and the same float.
         *[(str(2**64 - 1), 2**64 - 1), (str(2**70), None), (str(2**70 + 1), None)],
     ],
