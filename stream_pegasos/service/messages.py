@@ -20,7 +20,7 @@ from stream_pegasos.mail_text.features import Mail, bytes_of
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.limits import LONGEST_ID, Allowed
 from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.streams.example import is_no_id
+from stream_pegasos.streams.example import id_meant, is_no_id
 
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
 
@@ -44,7 +44,7 @@ class Sent(Struct, kw_only=True, forbid_unknown_fields=True):
 class Message(Sent, kw_only=True):
     """A message, which may be one that is to be learned: its label and its weight are not looked at."""
 
-    id: Id | UnsetType = UNSET
+    id: Id | float | UnsetType = UNSET  # see `id_meant`
     label: Any = UNSET
     weight: Any = UNSET
 
@@ -266,7 +266,7 @@ def batch_of(sent: Any, learner: LiveLearner, limits: Allowed) -> Batch:
     is_list = isinstance(sent, list)
     messages = sent if isinstance(sent, list) else [sent]
     _check_number(len(messages), "messages", limits)
-    ids = [None if message.id is UNSET or is_no_id(message.id) else message.id for message in messages]
+    ids = [_id_of(message.id, f"{i}.id" if is_list else "id") for i, message in enumerate(messages)]
     X = _contents(messages, ids, learner, is_list)
     mail_field, fields = learner.mail_field, learner.fields
     if mail_field is not None:
@@ -282,6 +282,15 @@ def batch_of(sent: Any, learner: LiveLearner, limits: Allowed) -> Batch:
             except (TypeError, ValueError) as error:
                 raise HTTPException(422, f"message {i}: {error}") from None
     return Batch(messages, X, ids, is_list)
+
+
+def _id_of(sent: Any, where: str) -> Id | None:
+    if sent is UNSET or is_no_id(sent):
+        return None
+    id = id_meant(sent)
+    if id is None:
+        raise HTTPException(422, f"{where}: {FAULTS['id']}")
+    return id
 
 
 def _contents(messages: Sequence[Any], ids: list[Id | None], learner: LiveLearner, is_list: bool) -> list[Any]:

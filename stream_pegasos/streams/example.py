@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.features.message import Message
-from stream_pegasos.learners.label_meaning import ALONE, Label, LabelsMeant
+from stream_pegasos.learners.label_meaning import ALONE, MOST_EXACT, Label, LabelsMeant
 
 # A label, or several of them.
 Truth = Label | tuple[Label, ...]
@@ -123,6 +123,16 @@ class LabelFormat(NamedTuple):
 def together(labels: Iterable[Label]) -> tuple[Label, ...]:
     """The labels of one example, each once."""
     return tuple(dict.fromkeys(labels))
+
+
+def id_meant(given: Any) -> int | str | None:
+    """The id that is a string or an integer, also one written as 17.0, as pandas does where some are missing; else
+    `None`. A checkpoint may change other values, and an integer beyond 64 bits may have become a float, the same one as
+    its neighbours.
+    """
+    if type(given) is float and given.is_integer() and abs(given) <= MOST_EXACT:
+        return int(given)
+    return given if type(given) is str or type(given) is int else None
 
 
 def is_no_id(id: Any) -> bool:

@@ -7,9 +7,8 @@ from typing import Any
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import ABSENT, PLAIN, Fields, Message, check_depth, value_of
-from stream_pegasos.learners.label_meaning import MOST_EXACT
 from stream_pegasos.streams.encoding import Encoding
-from stream_pegasos.streams.example import Parsed, RecordError, Truth, together
+from stream_pegasos.streams.example import Parsed, RecordError, Truth, id_meant, together
 from stream_pegasos.streams.options import ReadOptions
 
 _NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
@@ -47,15 +46,9 @@ def _message(record: dict[str, Any], options: ReadOptions) -> Message:
 
 
 def _id(record: Any, field: str) -> Any:
-    """The id if it is a string or an integer, also one written as 17.0. A checkpoint may change other values; and an
-    integer beyond 64 bits has become a float, the same one as its neighbours.
-    """
     if type(record) is not dict:
         raise ValueError(f"not a JSON object but {_kind(record)}")
-    id = record[field] if field in record else value_of(record, field) if "." in field else None
-    if type(id) is float and id.is_integer() and abs(id) <= MOST_EXACT:  # as pandas writes it if some are missing
-        return int(id)
-    return id if type(id) is str or type(id) is int else None
+    return id_meant(record[field] if field in record else value_of(record, field) if "." in field else None)
 
 
 def decode_fields(record: dict[str, Any], names: Iterable[str], options: ReadOptions) -> None:

@@ -37,7 +37,7 @@ def test_a_message_is_learned_once():
 
 
 def test_which_ids_are_the_same(client):
-    ids = [1, "1", None, "a", 1, "", None, "", " ", " ", 2**63 - 1, 2**63 - 1, "\ud800", "\ud800", -(2**63)]
+    ids = [1, "1", None, "a", 1.0, "", None, "", " ", " ", 2**63 - 1, 2**63 - 1, "\ud800", "\ud800", -(2**63)]
     answers = learn(client, [{**GOOD, **({} if id is None else {"id": id})} for id in ids])
     blank = (None, "", " ")  # which is the id of no message
     assert [answer["learned"] for answer in answers] == [id in blank or id not in ids[:i] for i, id in enumerate(ids)]
@@ -53,7 +53,7 @@ def test_an_id_that_comes_twice_in_a_request_is_known_beyond_the_window():
 
 @pytest.mark.parametrize("path", ["/predict", "/learn"])
 def test_what_is_no_id_is_refused(client, path):
-    for id in ("x" * 201, "\ud800" * 201, True, 1.0, None, 2**63, -(2**63) - 1, [1]):
+    for id in ("x" * 201, "\ud800" * 201, True, 1.5, 2.0**53, None, 2**63, -(2**63) - 1, [1]):
         for sent in ({**GOOD, "id": id}, [GOOD, {**GOOD, "id": id}]):
             message = "id: it must be a string of up to 200 characters or an int of 64 bits"
             refused(send(client, path, sent), 422, message)
