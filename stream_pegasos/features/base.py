@@ -59,6 +59,11 @@ class Features(base.MiniBatchTransformer):
         return tuple(part.on for part in self.each if part.on is not None)
 
     @property
+    def space(self) -> str:
+        """The namespace of what is found: that of the field unless it is named."""
+        return str(self.on if self.namespace is None else self.namespace)
+
+    @property
     def takes_text(self) -> bool:
         """Whether a message may be a text."""
         return False
@@ -431,19 +436,15 @@ def scanner_of(each: Sequence[Features]) -> Scanner:
         If they do not go together.
     """
     of_texts = [part for part in each if part.takes_text] or each
-    columns = {name: getattr(of_texts[0].specification, name) for name in OF_COLUMNS}
+    of_columns = "n_features", "alternate_sign", "binary", "norm"
+    columns = {name: getattr(of_texts[0].specification, name) for name in of_columns}
     for part in of_texts:
         for name, ours in columns.items():
             its = getattr(part.specification, name)
             if its != ours:
                 raise ValueError(f"{name} is {ours!r} of {of_texts[0].on!r}, but {its!r} of {part.on!r}")
     first, *others = [dataclasses.replace(part.specification, **columns) for part in each]
-    spaces = [str(part.on if part.namespace is None else part.namespace) for part in each]
-    fields = [
-        ("" if space == spaces[0] else space or "\0", scanner.arguments)  # that of the first field has no name
-        for space, scanner in zip(spaces[1:], others, strict=True)
-    ]
-    return Scanner(*dataclasses.replace(first, fields=tuple(fields)).arguments)
-
-
-OF_COLUMNS = "n_features", "alternate_sign", "binary", "norm"
+    # That of the first field has no name.
+    names = ["" if part.space == each[0].space else part.space or "\0" for part in each[1:]]
+    fields = tuple((name, scanner.arguments) for name, scanner in zip(names, others, strict=True))
+    return Scanner(*dataclasses.replace(first, fields=fields).arguments)

@@ -273,7 +273,7 @@ def checksum(arrays: Arrays, rest: Any) -> str:
 def packed_features(features: Features) -> dict[str, Any]:
     """What a file says of the features."""
     if isinstance(features, FeatureUnion):
-        return {"parts": [packed_features(part) for part in features.parts]}
+        return {"parts": [packed_features(part) for part in features.parts], "empty_space": "apart"}
     described = {name: pack(value) for name, value in features.described().items()}
     return {"features": described, "features_kind": type(features).__name__}
 
@@ -281,7 +281,13 @@ def packed_features(features: Features) -> dict[str, Any]:
 def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) -> Features:
     """What `packed_features` packed, with the vectors that are found for what names them."""
     if "parts" in values:
-        return FeatureUnion([unpacked_features(part, find_vectors) for part in values["parts"]])
+        packed, *others = values["parts"]
+        first = unpacked_features(packed, find_vectors)
+        if "empty_space" not in values:  # of 0.2, where the namespace "" was that of the first field
+            for its in (part["features"] for part in others):
+                if "namespace" in its and "" in (its["namespace"], its["on"] if its["namespace"] is None else None):
+                    its["namespace"] = pack(first.each[0].space)
+        return FeatureUnion([first, *(unpacked_features(part, find_vectors) for part in others)])
     look_up(kind := values["features_kind"])
     of_earlier: dict[str, Any] = {"mask_digits": True} if kind in ("TextFeatures", "MailFeatures") else {}
     parameters = of_earlier | unpack_parameters(values["features"])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextClassifier, TextFeatures, Time, load
 from stream_pegasos.engine.pure.scanner import murmur3_32, words_32
+from stream_pegasos.learners.files import packed_features, unpacked_features
 
 ALL = TextFeatures(on="subject") + Category(on="sender") + Number(on="size") + Time(on="date")
 MESSAGES = [
@@ -213,6 +214,19 @@ def test_fields_of_one_namespace_share_words():
     assert {*apart.transform_one({"a": "w"})} == {column(token, "n") for token in TextFeatures().tokens("w")}
     unnamed = TextFeatures(on="body") + TextFeatures(on="subject", namespace="")
     assert unnamed.transform_one({"body": "a"}).keys().isdisjoint(unnamed.transform_one({"subject": "a"}))
+
+
+@pytest.mark.parametrize("first", [TextFeatures(on="body"), TextFeatures(on="body", namespace="n")])
+def test_a_space_without_a_name_is_in_a_file_of_0_2_that_of_the_first_field(first):
+    features, find_vectors = first + TextFeatures(on="subject", namespace="") + TextFeatures(on=""), None
+    x, y = {"body": "a b"}, {"subject": "a b"}
+    packed = packed_features(features)
+    assert unpacked_features(packed, find_vectors).transform_one(y) == features.transform_one(y)
+    del packed["empty_space"]
+    of_then = unpacked_features(packed, find_vectors)
+    assert of_then.transform_one(y) == of_then.transform_one({"": "a b"}) == of_then.transform_one(x)
+    assert of_then.transform_one(x) == features.transform_one(x)
+    assert unpacked_features(packed_features(of_then), find_vectors).transform_one(y) == of_then.transform_one(y)
 
 
 def test_what_is_missing_in_a_frame_counts_nothing():
