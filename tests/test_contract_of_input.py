@@ -237,7 +237,11 @@ def test_bad_labels_weights_and_lengths_leave_everything_as_it_was(case, unchang
             for single in ("spam", b"spam", {"spam": 1}, {"spam", "ham", "x"}, frozenset(["spam"]), 1.0, None):
                 with pytest.raises(TypeError, match="y must be a sequence of labels, not a single"):
                     model.learn_many(X, single)
-            for single in ({"text": "a"}, "text", b"text"):
+                with pytest.raises(TypeError, match="y must be a sequence of labels, not a single"):
+                    model.check_labels(single)
+            for single in ({1.0, 2.0, 3.0}, frozenset([1.0]), {1.0: 1}, "123"):
+                refused(model, X, [known, another, known], single, match="w must be a sequence of weights")
+            for single in ({"text": "a"}, "text", b"text", {"text", "b"}, frozenset(["text"])):
                 for call in (model.predict_many, model.predict_proba_many, model.decision_function_many):
                     with pytest.raises(TypeError, match="sequence of"):
                         call(single)
@@ -301,6 +305,6 @@ def test_any_dict_and_any_number_is_taken(case):
             other = collections.OrderedDict(x) if case.of == "fields" else np.str_(x)
         plain.learn_one(x, y, 2.0)
         label = [np.array([of])[0] for of in y] if case.classes == SETS else np.array([y])[0]
-        strange.learn_one(other, label, [2, np.float32(2), np.int64(2)][i % 3])
+        strange.learn_one(other, label, [np.array(2.0), 2, np.float32(2), np.int64(2)][i % 4])
         assert strange.decision_function_one(other) == plain.decision_function_one(x)
     assert seen(strange) == seen(plain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,12 @@ def step_arguments(
     check_bool("fit_intercept", fit_intercept)
     check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
     return float(l2), int(batch_size), float(t0), bool(project), float(intercept_scaling) if fit_intercept else 0.0
+
+
+def check_sequence(name: str, given: Any, of: str) -> None:
+    """Raise a TypeError for a single one, and for a set, in whose order X, y and w would not belong together."""
+    if isinstance(given, (str, bytes, Mapping, set, frozenset)):
+        raise TypeError(f"{name} must be a sequence of {of}, not a single {type(given).__name__}; pass a list")
 
 
 def check_lengths(what: str, n: int, n_examples: int) -> None:

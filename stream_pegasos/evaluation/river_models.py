@@ -12,7 +12,7 @@ from river import base
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.tallies import Floats
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label
+from stream_pegasos.learners.labels import Labels, check_label, label_list
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, settled
 
 __all__ = ["RiverModel"]
@@ -47,7 +47,7 @@ class RiverModel:
         return self._labels.pair
 
     def check_labels(self, y: Iterable[Any]) -> None:
-        self._labels.with_labels(y)
+        self._labels.with_labels(label_list(y))
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         labels = self._labels.with_labels([y])

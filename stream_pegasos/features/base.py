@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
+from stream_pegasos.common.checks import check_sequence
 from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
@@ -152,8 +153,7 @@ class Features(base.MiniBatchTransformer):
 
     def messages(self, X: Any) -> Any:
         """Several messages, of a data frame those with the columns that are read."""
-        if isinstance(X, (str, bytes, dict)):
-            raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
+        check_sequence("X", X, "texts")
         if is_frame(X):
             if not self.fields:
                 raise TypeError("X is a data frame: on='NAME' says which of its columns holds the text")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import check_sequence
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
 
 NOT_TAKEN = {"polars.LazyFrame": "collect()", "pyarrow.Table": "to_pandas()", "pyarrow.RecordBatch": "to_pandas()"}
@@ -33,12 +34,11 @@ def list_of_examples(X: Any) -> list[Any]:
     Raises
     ------
     TypeError
-        If there is only a single example, or a dense array.
+        If there is only a single example, a set of them, or a dense array.
     """
     if is_frame(X):
         return frame_to_dicts(X)
-    if isinstance(X, (dict, str, bytes)):
-        raise TypeError(f"X must be a sequence of examples, not a single {type(X).__name__}")
+    check_sequence("X", X, "examples")
     if isinstance(X, np.ndarray) and X.dtype != object:
         raise TypeError("X is a dense array; pass scipy.sparse.csr_array(X), a sparse matrix")
     return X if isinstance(X, list) else list(X)

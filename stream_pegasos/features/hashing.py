@@ -15,7 +15,6 @@ from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure.scanner import BOTH, checked_text, masked_digits, ngrams_and_numbers
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
 from stream_pegasos.features.base import Features
-from stream_pegasos.features.frames import is_frame
 from stream_pegasos.features.message import ABSENT, check_field, is_nothing, value_of
 
 __all__ = ["HashedBagOfWords"]
@@ -313,8 +312,9 @@ class HashedBagOfWords(Features):
         return prepared if self.encoder is None else (prepared, text)
 
     def prepare_many(self, X: Any, threads: int = 1) -> list[Any]:
-        if not self._as_it_is or isinstance(X, (str, bytes, dict)) or is_frame(X):
+        if not self._as_it_is:
             return super().prepare_many(X, threads)
+        X = self.messages(X)
         return X if isinstance(X, list) else list(X)
 
 

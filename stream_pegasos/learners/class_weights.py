@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number
+from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number, check_sequence
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
 
-__all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "each_weight", "without_idle"]
+__all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "each_weight", "weights_given", "without_idle"]
 
 ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
 BALANCED = "balanced"
@@ -108,9 +108,20 @@ class ClassWeights:
         self.counts = counts
 
 
+def weights_given(w: Any) -> Any:
+    """The weights as a list; one for all, also an array without axes, as a number."""
+    if getattr(w, "ndim", None) == 0:
+        return w.item()
+    if not isinstance(w, Iterable):
+        return w
+    check_sequence("w", w, "weights")
+    return w if isinstance(w, list) else list(w)
+
+
 def each_weight(w: Any, n: int) -> list[Any]:
     """The weight of each of `n` examples, as given: one for all, or as many."""
-    each = list(w) if isinstance(w, Iterable) else [w] * n
+    given = weights_given(w)
+    each = given if isinstance(given, list) else [given] * n
     check_lengths("weights", len(each), n)
     return each
 

@@ -21,7 +21,7 @@ from stream_pegasos.learners.earlier import as_now
 from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
 from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, Margins
+from stream_pegasos.learners.labels import Labels, Margins, label_list
 from stream_pegasos.learners.learning import Learning
 from stream_pegasos.learners.predictions import Predictions, RawScores
 from stream_pegasos.learners.probabilities import Floats
@@ -125,7 +125,7 @@ class Classifier(Learning):
             self.forget_least()
 
     def check_labels(self, y: Iterable[Any]) -> None:
-        self.labels.with_labels(y)
+        self.labels.with_labels(label_list(y))
 
     def _check_has(self, name: str) -> None:
         if "weights" not in self.capabilities:

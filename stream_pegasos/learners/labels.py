@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import check_sequence
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, targets_of
 from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, truth_of, written_like
@@ -320,7 +321,8 @@ def label_list(y: Any) -> list[Any]:
         If they are not several.
     """
     given = y.tolist() if hasattr(y, "tolist") else y
-    if isinstance(given, (str, bytes, Mapping, set, frozenset)) or not isinstance(given, Iterable):
+    check_sequence("y", given, "labels")
+    if not isinstance(given, Iterable):
         raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}")
     return list(given)
 

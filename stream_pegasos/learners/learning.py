@@ -11,7 +11,7 @@ from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_nu
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Encoder, Learner, Vocabulary
 from stream_pegasos.features.frames import n_rows, some_rows
-from stream_pegasos.learners.class_weights import ClassWeights, plain_weight, without_idle
+from stream_pegasos.learners.class_weights import ClassWeights, plain_weight, weights_given, without_idle
 from stream_pegasos.learners.forgetting import most_important, selected, with_names_forgotten, without_column
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, distinct, label_list, targets_many, told_of_labels, unknown_label
@@ -120,7 +120,7 @@ class Learning(Model):
     def learn_rows(self, encoder: Encoder, rows: Any, y: Any, w: float | Iterable[float]) -> RawScores:
         """Learn examples, and return the scores that each had before it was learned."""
         y = self._label_list(y)
-        w = list(w) if isinstance(w, Iterable) else w
+        w = weights_given(w)
         check_lengths("labels", len(y), n_rows(rows))
         teaches = self.class_weights.teaching(y, w)
         if teaches is not None:
@@ -250,12 +250,12 @@ class Learning(Model):
 
 def _checked_weights(rows: Any, y: Any, w: float | Iterable[float]) -> float | list[float]:
     """The weights of rows that are learned in parts: one for all, or a list."""
-    each = list(w) if isinstance(w, Iterable) else None  # one for all is checked, and read, much faster
+    w = weights_given(w)
     check_lengths("labels", len(y), n_rows(rows))
-    check_lengths("weights", len(y) if each is None else len(each), len(y))
-    for weight in [w] if each is None else each:
+    check_lengths("weights", len(w) if isinstance(w, list) else len(y), len(y))
+    for weight in w if isinstance(w, list) else [w]:  # one for all is checked, and read, much faster
         plain_weight(weight)
-    return w if each is None else each  # type: ignore[return-value]
+    return w
 
 
 def _some_weights(w: float | list[float], begin: int, end: int) -> float | list[float]:

@@ -19,6 +19,7 @@ from stream_pegasos.common.locks import Lock as PureLock
 from stream_pegasos.engine import Encoder, Lock, OneByOne
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, series_like
 from stream_pegasos.features.vectors import VectorSource, WordVectors
+from stream_pegasos.learners.class_weights import weights_given
 from stream_pegasos.learners.decisions import none_if_empty
 from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, read_model
 from stream_pegasos.learners.label_meaning import Label
@@ -28,8 +29,7 @@ from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Model"]
 
-# No machine has more processors.
-MOST_THREADS = 1 << 20
+MOST_THREADS = 1 << 20  # no machine has more processors
 
 
 class Model(OneByOne, base.Estimator):
@@ -149,7 +149,7 @@ class Model(OneByOne, base.Estimator):
             If a drift detector raises after some examples. It says how many were learned.
         """
         encoder, rows = self._encode_many(X, threads)
-        y, w = list(y) if isinstance(y, Iterator) else y, list(w) if isinstance(w, Iterable) else w
+        y, w = list(y) if isinstance(y, Iterator) else y, weights_given(w)
         with self.lock:
             self._core.learn_all(encoder, rows, y, w)
             self._name_features(rows, y, w)
@@ -167,7 +167,7 @@ class Model(OneByOne, base.Estimator):
             As for `learn_many`, and raising as it does.
         """
         encoder, rows = self._encode_many(X, threads)
-        y, w = list(y) if isinstance(y, Iterator) else y, list(w) if isinstance(w, Iterable) else w
+        y, w = list(y) if isinstance(y, Iterator) else y, weights_given(w)
         with self.lock:
             core, n_before = self._core, self._core.n_learned
             try:

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_lengths
+from stream_pegasos.common.checks import check_lengths, check_sequence
 from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
-from stream_pegasos.learners.class_weights import each_weight
+from stream_pegasos.learners.class_weights import each_weight, weights_given
 from stream_pegasos.learners.decisions import (
     Decision,
     PerLabel,
@@ -213,6 +213,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         sets = [whether_each_holds(labels) for labels in sets_of(y)]
         check_lengths("labels", len(sets), n_rows(rows))
+        w = weights_given(w)
         each = each_weight(w, len(sets))
         # What has no weight brings no label.
         sets = [one if weight else {} for one, weight in zip(sets, each, strict=True)]
@@ -354,7 +355,8 @@ def sets_of(y: Any) -> Iterable[Any]:
         raise TypeError("y is a matrix; y must be a sequence of labels, a set or list an example, or a data frame")
     if is_frame(y):
         return y.to_dict("records")  # type: ignore[no-any-return]
-    if isinstance(y, (str, bytes, Mapping, set, frozenset)) or not isinstance(y, Iterable):
+    check_sequence("y", y, "labels")
+    if not isinstance(y, Iterable):
         raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}; a set or list an example")
     return y
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stream_pegasos.common.checks import check_sequence
 from stream_pegasos.features.frames import is_frame
 
 __all__ = ["texts_of"]
@@ -17,12 +18,11 @@ def texts_of(X: Any) -> list[Any]:
     Raises
     ------
     TypeError
-        If X is a single text, or a sparse matrix.
+        If X is a single text, a set, or a sparse matrix.
     ValueError
         If there is more than one column.
     """
-    if isinstance(X, (str, bytes, dict)):
-        raise TypeError(f"X must be a sequence of texts, not a single {type(X).__name__}")
+    check_sequence("X", X, "texts")
     if hasattr(X, "tocsr"):
         raise TypeError("X is a sparse matrix, not texts; OnlineClassifier learns from matrices")
     if is_frame(X):

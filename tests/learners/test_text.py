@@ -237,6 +237,14 @@ def test_what_has_its_text_in_a_field_says_how_to_name_the_field(X):
         model.learn_one({"text": "a"}, "ham")
 
 
+def test_views_of_a_dict_are_in_order():
+    labels = {"a b": "ham", "b c": "spam", "c a": "ham"}
+    listed, viewed = TextClassifier(), TextClassifier()
+    listed.learn_many([*labels], [*labels.values()], [1.0, 2.0, 3.0])
+    viewed.learn_many(labels.keys(), labels.values(), {1.0: 0, 2.0: 0, 3.0: 0}.keys())
+    assert_alike(listed, viewed)
+
+
 def test_a_clone_with_attributes_keeps_what_was_learned_and_has_one_lock():
     model = TextClassifier()
     model.learn_many(["cheap pills", "lunch at noon"] * 5, ["spam", "ham"] * 5)
