@@ -19,7 +19,7 @@ from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.engine.pure.tokens import BEGIN, END
 from stream_pegasos.features.encoders import TextEncoder
-from stream_pegasos.features.frames import column_names, is_frame, values_of
+from stream_pegasos.features.frames import column_names, is_frame, rows_of
 from stream_pegasos.features.message import ABSENT, Fields, Message, fields_of, outer_name, shown_message, value_of
 from stream_pegasos.features.vectors import VectorSource, packed
 
@@ -164,8 +164,7 @@ class Features(base.MiniBatchTransformer):
                 raise ValueError(
                     f"the frame has none of the columns {self.fields}; it has {', '.join(map(str, columns))}"
                 )
-            rows = zip(*(values_of(X[name]) for name in names), strict=True)
-            return [dict(zip(names, row, strict=True)) for row in rows]
+            return rows_of(X, names)
         return X
 
     def refusals(self, X: Sequence[Any], threads: int = 1) -> list[str | None]:

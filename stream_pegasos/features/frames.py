@@ -78,6 +78,12 @@ def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
     return [dict(zip(columns[begin:end], values[begin:end], strict=True)) for begin, end in ends]
 
 
+def rows_of(X: Any, names: list[Any]) -> list[dict[Any, Any]]:
+    """These columns of a data frame as a dict for each row, with `None` for what is missing."""
+    rows = zip(*(values_of(X[name]) for name in names), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
 def values_of(column: Any) -> Any:
     """The values of a column of a data frame, with `None` for those that are missing."""
     if hasattr(column, "notna"):  # of pandas, which has NaN, NaT or NA for them

@@ -15,7 +15,7 @@ from stream_pegasos.common.checks import check_lengths, check_sequence
 from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
-from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
+from stream_pegasos.features.frames import column_names, frame_like, is_frame, is_series, n_rows, rows_of
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import each_weight, weights_given
 from stream_pegasos.learners.decisions import (
@@ -350,11 +350,13 @@ def sets_of(y: Any) -> Iterable[Any]:
     ------
     TypeError
         If they are not those of several examples.
+    ValueError
+        If two columns have the same name.
     """
     if isinstance(y, np.ndarray) and y.ndim > 1:
         raise TypeError("y is a matrix; y must be a sequence of labels, a set or list an example, or a data frame")
     if is_frame(y):
-        return y.to_dict("records")  # type: ignore[no-any-return]
+        return rows_of(y, column_names(y))
     check_sequence("y", y, "labels")
     if not isinstance(y, Iterable):
         raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}; a set or list an example")

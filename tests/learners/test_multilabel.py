@@ -65,6 +65,13 @@ def test_the_forms_of_labels_mean_the_same():
     assert frame.to_dict("records") == [many.predict_one(x) for x in X[:5]]
 
 
+def test_two_columns_of_one_name_are_refused():
+    model = MultiLabelClassifier()
+    with pytest.raises(ValueError, match="two columns with the name 'a'"):
+        model.learn_many([{"x": 1}], pd.DataFrame([[True, False]], columns=["a", "a"]))
+    assert model.classes == ()
+
+
 def test_rivers_protocol():
     """Its evaluation and its metrics for several outputs."""
     examples = [(x, {label: label in y for label in LABELS}) for x, y in stream(400)]
