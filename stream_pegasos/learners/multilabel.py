@@ -37,7 +37,7 @@ from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["MultiLabelClassifier"]
 
-Bools = NDArray[np.bool_]
+OF_DECISIONS = "threshold", "max_false_positive_rate"
 
 
 @dataclass
@@ -196,6 +196,12 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def _is_new(self, label: Label) -> bool:
         return label not in self.labels.targets
+
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
+        made = super().clone(new_params, include_attributes)
+        if all(getattr(made.classifier, name) == getattr(self.classifier, name) for name in OF_DECISIONS):
+            made.of_others = self.of_others.renewed()  # which decisions by label do not tell
+        return made
 
     def drop_class(self, label: Label) -> None:
         if label in self.decisions:  # what its limit knows is of the class that went

@@ -296,6 +296,20 @@ def test_a_model_that_has_learned_nothing():
     assert same(learned(model, stream), learned(made, stream))
 
 
+@pytest.mark.parametrize("wrapped", [lambda model: model, lambda model: TextClassifier(classifier=model)])
+def test_a_clone_decides_of_labels_to_come_as_the_model_does(wrapped):
+    model = wrapped(MultiLabelClassifier())
+    model.learn_one("a" if isinstance(model, TextClassifier) else {"a": 1}, {"x"})
+    model.set_decision(0.9, {})
+    model.set_decision(0.3, pos_label="x")
+    for made in (model.clone(), model.clone().clone(), model.clone(include_attributes=True)):
+        core = made.parts["classifier"]
+        assert core.classifier.threshold == {"x": 0.3} and core.of_others.parameters == (0.9, None)
+    other = {"classifier": {"threshold": 0.7}}
+    made = model.clone({"classifier": other} if isinstance(model, TextClassifier) else other)
+    assert made.parts["classifier"].of_others.parameters == (0.7, None)
+
+
 def test_a_limit_for_a_label_that_never_comes_is_told_when_others_are_two():
     model = AdaptiveClassifier(pos_label="Spam", max_false_positive_rate=0.1)
     model.learn_many([{"a": 1.0}] * 5, ["ham"] * 5)
