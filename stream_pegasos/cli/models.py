@@ -267,7 +267,7 @@ def load_with_progress(path: Path, stream: Stream | None, vectors: str | None = 
 
 
 def _tell_of_journal(path: Path, progress: Any) -> None:
-    """Say how many messages the journal of a checkpoint has that the model in it has not learned."""
+    """Say whether the journal of a checkpoint has messages that the model in it has not learned."""
     position = progress.get("journal") if isinstance(progress, dict) else None
     if position is None:
         return
@@ -275,9 +275,9 @@ def _tell_of_journal(path: Path, progress: Any) -> None:
 
     from stream_pegasos.operation.journal import Journal
 
-    with suppress(OSError, ValueError):
-        if n := sum(map(len, Journal(path, Lock(), reads_only=True).entries(position))):
-            note(f"{path}: its journal has {n:,} messages that came after it; the next start learns them")
+    with suppress(OSError, TypeError, ValueError):
+        if Journal(Path(os.path.realpath(path)), Lock(), reads_only=True).goes_on(position):
+            note(f"{path}: its journal has messages that came after it, which this model has not learned")
 
 
 def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, vectors: str | None = None) -> Any:

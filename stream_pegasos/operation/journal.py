@@ -145,6 +145,18 @@ class Journal:
                 self._number = number + 1  # a new file, as the last line of this one may be truncated
         yield held
 
+    def goes_on(self, position: Any) -> bool:
+        """Whether anything was written after a checkpoint with this position, of which nothing is read.
+
+        Raises
+        ------
+        OSError, TypeError, ValueError
+            If the files cannot be listed, or it is no position.
+        """
+        name, first = position
+        files = self._files().items()
+        return any(of == name and number >= first and path.stat().st_size for (of, number), path in files)
+
     def learn(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> None:
         """Record entries before they are learned, and the numbers of messages whose labels wait no longer.
 
