@@ -25,7 +25,7 @@ class DescriptionOptions:
         "--describe FILE",
         "What labels mean, learned before the messages: a line with a label, a tab and a text, or a JSON object of "
         "labels with a text, a list of texts, or null for their name. In place of a file, names: those in --labels, or "
-        "of the labels of the loaded model.",
+        "of the labels of the loaded model, or of those compared.",
     )
 
     def read(
@@ -40,7 +40,7 @@ class DescriptionOptions:
         if self.describe != NAMES:
             with naming(self.describe):
                 return read_descriptions(Path(self.describe), meant)
-        named: dict[Any, Any] = dict.fromkeys(model.classes if allowed is None else map(meant, allowed))
+        named: dict[Any, Any] = dict.fromkeys([*model.classes, *known] if allowed is None else map(meant, allowed))
         if not named:
             raise click.BadParameter("the labels are not known: name them by --labels", param_hint="--describe")
         return named
