@@ -53,7 +53,7 @@ class ReadOptions:
         of the text; where none is named, `x` is the features of all.
     label_field
         The field with the label, named in the same way; in mail a header, such as `"X-Spam-Flag"`, which is taken
-        out of the mail. `None` where messages need no label, and none is to be read.
+        out of the mail. `None` where messages need no label, and none is to be read, in any format.
     id_field
         The field with the id, a string or an integer, named in the same way. A record may lack it; columns that
         lack it are an error, unless it is `"id"`.
@@ -164,7 +164,11 @@ class ReadOptions:
         return "mail" if self.format == "mail" else "line"
 
     def label(self, read: Callable[[Any], Truth | None], given: Any) -> Truth | ValueError | None:
-        """The label as `read` reads it, or in its place why that cannot be done: see `wrong_label`."""
+        """The label as `read` reads it, or in its place why that cannot be done: see `wrong_label`; `None` where labels
+        are not read.
+        """
+        if self.label_field is None:
+            return None
         try:
             return read(given)
         except ValueError as error:

@@ -194,3 +194,15 @@ def test_where_no_labels_are_read_their_field_is_one_like_any_other():
         assert (x, y) == ("b" if given else "label: b\n\na", None)
         with pytest.raises(StreamError, match="no field has the label"):
             pairs(data, format, label_field=None)
+
+
+@pytest.mark.parametrize("label", ["b", "9" * 201])
+def test_where_no_labels_are_read_there_is_none_and_nothing_wrong_with_one(label):
+    for format, line, x in (
+        ("labelled-text", f"{label}\ta", "a"),
+        ("fasttext", f"__label__{label} a", "a"),
+        ("vw", f"{label} | a", {"a": 1.0}),
+        ("svmlight", f"{label} 1:2", {1: 2.0}),
+    ):
+        [example], bad = examples(line.encode(), format, label_field=None, unlabelled=True)
+        assert (example.x, example.y, example.label_fault, bad) == (x, None, None, [])
