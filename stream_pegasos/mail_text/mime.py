@@ -6,6 +6,7 @@ depth, so parts are split here. What cannot be split is one part, a text.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import re
 from collections import Counter
@@ -18,6 +19,7 @@ __all__ = [
     "KNOWN_FIELD",
     "MAX_BODY",
     "Part",
+    "begin_of",
     "end_of_headers",
     "first_field",
     "from_first_field",
@@ -42,7 +44,8 @@ KNOWN_FIELD = re.compile(
 LINE_FEED = ord("\n")
 MAX_SPACE = 100  # characters after a delimiter in its line
 # What programs for mailboxes write before a mail.
-BEFORE = re.compile(rb"(?:\xef\xbb\xbf)?(?:>?From [^\r\n]*\r?\n)*")
+BEGIN = re.compile(rb"(?:%b)?[\r\n]*" % codecs.BOM_UTF8)
+BEFORE = re.compile(rb"(?:>?From [^\r\n]*\r?\n)+")
 BLANK = re.compile(rb"[ \t\r\n]+")
 KIND = re.compile(r"[\s\"]*([\w.+-]+/[\w.+-]+)")
 WORD = re.compile(r"[\s\"]*([\w-]+)")
@@ -161,10 +164,16 @@ def from_first_field(mail: bytes) -> bytes:
     return mail[start:] if start else mail
 
 
+def begin_of(data: bytes) -> int:
+    """Where the first line begins that is not empty, behind a byte order mark."""
+    match = BEGIN.match(data)
+    return match.end() if match else 0
+
+
 def first_field(mail: bytes) -> int:
     """Where the header fields of a mail begin, behind what programs write before it."""
-    found = BEFORE.match(mail)
-    start = found.end() if found else 0
+    found = BEFORE.match(mail, begin_of(mail))
+    start = found.end() if found else len(codecs.BOM_UTF8) * mail.startswith(codecs.BOM_UTF8)
     if (blank := BLANK.match(mail, start)) and KNOWN_FIELD.match(mail, blank.end()):
         start = blank.end()
     return start

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from stream_pegasos.mail_text.mime import KNOWN_FIELD, end_of_headers, first_field
+from stream_pegasos.mail_text.mime import KNOWN_FIELD, begin_of, end_of_headers, first_field
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Example, Parsed, StreamError, Truth
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, examples_of
@@ -36,7 +35,6 @@ _separator = re.compile(
 _with_address = re.compile(rb"From [^\s@]+@[^\s@]+[ \t].*\d").match
 _field = re.compile(rb"[A-Za-z_][\w.-]{0,100}[ \t]*:(?!//)").match
 _digits = re.compile(rb"\s*(\d{1,12})\s*").fullmatch
-_before = re.compile(rb"(?:%b)?[\r\n]*" % codecs.BOM_UTF8).match
 _quoted = re.compile(rb"^>(>*From )", re.MULTILINE)
 _fold = re.compile(rb"\r?\n(?=[ \t])")
 _in_brackets = re.compile(r"<([^<>]+)>").search
@@ -47,12 +45,6 @@ def separating_date(line: bytes) -> bytes | None:
     """The date in a line that stands between two mails of an mbox; `None` where it is another line."""
     match = _separator(line) if len(line) <= _LONGEST_SEPARATOR else None
     return None if match is None else match[1]
-
-
-def begin_of(data: bytes) -> int:
-    """Where the first line begins that is not empty, behind a byte order mark."""
-    match = _before(data)
-    return match.end() if match else 0
 
 
 def begins_with_a_mail(head: bytes) -> bool:

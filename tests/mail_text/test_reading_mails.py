@@ -288,6 +288,7 @@ SUBJECTS = {  # name: (the mail, its subject)
     "a line From": (b"From ann@x.example Mon Jan 1 00:00:00 2024\nSubject: free\n\nhi", "free"),
     "a line >From": (b">From ann@x.example Mon Jan 1 00:00:00 2024\nSubject: free\n\nhi", "free"),
     "a mark and a line": (b"\xef\xbb\xbfFrom ann Mon Jan 1\n>From ann Mon Jan 1\nSubject: free\n\nhi", "free"),
+    "empty lines before a line": (b"\xef\xbb\xbf\r\n\nFrom ann Mon Jan 1\nX-A: b\nSubject: free\n\nhi", "free"),
     "a line >From among fields": (b"Received: x\n>From ann Mon Jan 1\nSubject: free\n\nhi", "free"),
     "a broken line among fields": (b"Received: x\nno field at all\nSubject: free\n\nhi", "free"),
     "empty lines before": (b"\n\r\nFrom: a@x.example\nSubject: free\n\nhi", "free"),
