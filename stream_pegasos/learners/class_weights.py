@@ -108,12 +108,12 @@ class ClassWeights:
         self.counts = counts
 
 
-def weights_given(w: Any) -> Any:
+def weights_given(w: Any) -> float | list[float]:
     """The weights as a list; one for all, also an array without axes, as a number."""
     if getattr(w, "ndim", None) == 0:
-        return w.item()
+        return w.item()  # type: ignore[no-any-return]
     if not isinstance(w, Iterable):
-        return w
+        return w  # type: ignore[no-any-return]
     check_sequence("w", w, "weights")
     return w if isinstance(w, list) else list(w)
 

@@ -250,12 +250,12 @@ class Learning(Model):
 
 def _checked_weights(rows: Any, y: Any, w: float | Iterable[float]) -> float | list[float]:
     """The weights of rows that are learned in parts: one for all, or a list."""
-    w = weights_given(w)
+    given = weights_given(w)
     check_lengths("labels", len(y), n_rows(rows))
-    check_lengths("weights", len(w) if isinstance(w, list) else len(y), len(y))
-    for weight in w if isinstance(w, list) else [w]:  # one for all is checked, and read, much faster
+    check_lengths("weights", len(given) if isinstance(given, list) else len(y), len(y))
+    for weight in given if isinstance(given, list) else [given]:  # one for all is checked, and read, much faster
         plain_weight(weight)
-    return w
+    return given
 
 
 def _some_weights(w: float | list[float], begin: int, end: int) -> float | list[float]:

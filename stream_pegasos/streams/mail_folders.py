@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from stream_pegasos.common.display import one_line
-from stream_pegasos.mail_text.mime import end_of_headers
+from stream_pegasos.mail_text.mime import begin_of, end_of_headers
 from stream_pegasos.streams.chunks import buffered, chunks_of
 from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.example import Example, StreamError, Truth
@@ -21,7 +21,6 @@ from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, example
 from stream_pegasos.streams.mail import (
     FROM,
     LONGEST_HEAD,
-    begin_of,
     begins_with_a_mail,
     header,
     is_internal,
