@@ -6,13 +6,8 @@ from __future__ import annotations
 def one_line(text: str, instead: str | None = None) -> str:
     """A text whose unprintable characters are escaped, as `\\n`, or replaced by `instead`.
 
-    Examples
-    --------
-
-    >>> from stream_pegasos.common.display import one_line
     >>> one_line("a\\nb"), one_line("a\\nb", " ")
     ('a\\\\nb', 'a b')
-
     """
     if text.isprintable():
         return text
@@ -28,15 +23,10 @@ def text_of(value: object) -> str:
 
 
 def printable(value: object, longest: int | None = None, instead: str | None = None) -> str:
-    """A label or a feature as a text on one line, of at most so many characters: see `one_line` and `shortened`.
+    """A label or a feature as a text on one line, of at most so many characters.
 
-    Examples
-    --------
-
-    >>> from stream_pegasos.common.display import printable
     >>> printable("a\\tlong label", 7), printable(True), printable(None)
     ('a\\\\tlon…', 'true', '?')
-
     """
     if value is None:
         return "?"

@@ -21,14 +21,8 @@ PATIENCE = 1.0  # seconds to wait for somebody who only writes the file
 
 
 class FileLock:
-    """Keeps other processes from writing a file, by a lock on a file beside it. Devices and pipes need none.
-
-    Parameters
-    ----------
-    path
-        The file that will be written.
-    tell
-        Called with a line of text where the file system has no locks, as some that are mounted from a network.
+    """Keeps other processes from writing a file, by a lock on a file beside it; devices and pipes need none. `tell`
+    gets a line where the file system has no locks.
     """
 
     def __init__(self, path: str | os.PathLike[str], tell: Callable[[str], None] = lambda text: None) -> None:
@@ -40,15 +34,7 @@ class FileLock:
         self._file: int | None = None
 
     def claim(self) -> None:
-        """Take the lock, until `release`; nothing happens if it is taken.
-
-        Raises
-        ------
-        BlockingIOError
-            If another process has it.
-        OSError
-            If the folder cannot be written.
-        """
+        """Take the lock, until `release`; a BlockingIOError if another process has it."""
         if fcntl is None or self._file is not None or (self.path.exists() and not self.path.is_file()):
             return
         try:
@@ -80,13 +66,7 @@ class FileLock:
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold the lock of a file while it is written once.
-
-    Raises
-    ------
-    BlockingIOError
-        If somebody else keeps it.
-    """
+    """Hold the lock of a file while it is written once."""
     lock, end = FileLock(path), time.monotonic() + PATIENCE
     while True:
         try:

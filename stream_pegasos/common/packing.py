@@ -21,13 +21,7 @@ NAMES, NAME_OFFSETS = "names", "name_offsets"
 
 
 def pack(value: Any) -> Any:
-    """A label, feature name or parameter as JSON that `unpack` turns back into the same value of the same type.
-
-    Raises
-    ------
-    ValueError
-        If the value has no form in JSON, as a function has none.
-    """
+    """A label, feature name or parameter as JSON that `unpack` turns back into the same value of the same type."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, float)):
@@ -72,13 +66,7 @@ def is_drift_detector(value: Any) -> bool:
 
 
 def drift_detector_class(name: str) -> Any:
-    """River's drift detector of that name.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """River's drift detector of that name."""
     from river import drift  # slow to import, and seldom needed
 
     kinds = (base.DriftDetector, base.BinaryDriftDetector)

@@ -24,9 +24,8 @@ Limit = float | Callable[[State], float]
 
 @dataclass(frozen=True)
 class Field:
-    """One part of a state: a number or, with dimensions, an array of numbers; a dimension has one size in all fields.
-
-    `low` and `high` bound each number or, if it is `signed`, its absolute value. A limit may depend on the whole state.
+    """A number of a state or, with dimensions, an array; a dimension has one size in all fields. `low` and `high` bound
+    it or, if `signed`, its absolute value; a limit may depend on the whole state.
     """
 
     name: str
@@ -68,8 +67,8 @@ def keys(name: str, dimension: str) -> Field:
 
 @dataclass(frozen=True)
 class Declaration:
-    """All fields of a state, and its conditions: pairs of a fault and a function that returns whether the state is free
-    of it. A state has all of the optional fields or none.
+    """The fields of a state, and pairs of a fault and a function that says whether a state is free of it. A state has
+    all optional fields or none.
     """
 
     fields: tuple[Field, ...]

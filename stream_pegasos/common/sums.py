@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 
 def sum_in_order(terms: Iterable[float]) -> float:
-    """The terms, added from the first to the last, as the compiled engine adds them. The built-in `sum` compensates for
-    rounding since Python 3.12, so a model would have other bits there.
+    """The terms added from first to last, as the compiled engine does; `sum` compensates for rounding since Python
+    3.12.
     """
     total = 0.0
     for term in terms:

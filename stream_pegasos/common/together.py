@@ -12,31 +12,8 @@ def together_or_alone(
     failures: type[Exception] | tuple[type[Exception], ...],
     alone: Callable[[Any], Any] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield all items with the result of the work on them. Where that fails, yield each by itself, as a sequence of
-    one, with its own result, or with the exception that says why there is none.
-
-    Parameters
-    ----------
-    items
-        A sequence.
-    work
-        What is done with items; where it fails, it has done nothing.
-    failures
-        The exceptions by which it fails. Any other ends the whole.
-    alone
-        What is done with a single item in place of `work`, if that is another function.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.common.together import together_or_alone
-    >>> [*together_or_alone(["1", "2"], lambda some: sum(map(int, some)), ValueError)]
-    [(['1', '2'], 3)]
-    >>> for some, found in together_or_alone(["1", "x"], lambda some: sum(map(int, some)), ValueError):
-    ...     print(some, repr(found))
-    ['1'] 1
-    ['x'] ValueError("invalid literal for int() with base 10: 'x'")
-
+    """Yield all items with the result of the work on them. Where that fails, having done nothing, yield each by itself,
+    with its result, or with the exception of `failures` that says why there is none; any other ends the whole.
     """
     try:
         result = work(items)

@@ -68,10 +68,10 @@ def mirrored(state: State) -> State:
 
 
 class Entries:
-    """All `n` entries of one dimension, given the places among them of the base's entries and of each part's.
+    """All `n` entries of one dimension, given the places among them of the base's and of each part's.
 
-    Evidence ages as if all examples had come evenly mixed: one counts half as much as one that comes `half_life`
-    examples later; with 0, none ages. In what is merged one learned now counts 1.
+    Evidence ages as if all examples had come evenly mixed; with a `half_life` of 0, none ages. One learned now counts
+    1.
     """
 
     def __init__(self, states: Sequence[State], half_life: float, places: Sequence[Places], n: int) -> None:
@@ -82,8 +82,8 @@ class Entries:
         self._mixed = mean_kept(halvings.sum(keepdims=True)) / mean_kept(halvings)
 
     def merged(self, names: Sequence[str], smoothing: float = 0.0) -> State:
-        """The entries under these names: evidence, and what rests on it. With `smoothing`, the log-ratio of two counts
-        is theirs where several parts added to them.
+        """The entries under these names. With `smoothing`, the log-ratio of two counts is theirs where several parts
+        added.
         """
         of_all = {name: self.evidence(name) for name in names if name not in RESTING}
         made: State = {name: total for name, (total, _) in of_all.items()}
@@ -151,7 +151,7 @@ def merged_adaptive(
     order: Places,
 ) -> State:
     """The merged state of `AdaptiveLearner`s, the base's first. `numbers` maps the classes of each to numbers among
-    all; `order` sorts these if the classes are ordered.
+    all.
     """
     n_classes = 1 + max(int(of.max(initial=-1)) for of in numbers)
     keys, places = union([state["keys"] for state in states])
@@ -187,7 +187,7 @@ def pairs_of(
     states: Sequence[State], places: Sequence[Places], numbers: Sequence[Places], n_classes: int, one_weight: bool
 ) -> tuple[Places, list[Places], list[Places]]:
     """All pairs of a feature and a class, as feature · n_classes + class, and the places among them of each state's
-    taught counts and of its weights. A weight that all classes share is in column 0, whichever class that is.
+    counts and weights; a weight that all classes share is in column 0.
     """
     rows = [np.repeat(at, state["n_taught"]) * n_classes for state, at in zip(states, places, strict=True)]
     columns = [state["taught_columns"] for state in states]
@@ -236,8 +236,8 @@ def merged_newest(states: Sequence[State], total: str, counts: str, most: float)
 def merged_dense(
     states: Sequence[State], reduction: str, numbers: Sequence[Places], n_classes: int, kept: Floats
 ) -> State:
-    """The merged dense block; empty if no state has one. Precisions add up, and so do weights · precisions, as of
-    normal distributions. Each part has `kept` a share of the base's evidence.
+    """The merged dense block, if any: precisions add up, and weights · precisions, as of normal distributions. Each
+    part has `kept` a share of the base's evidence.
     """
     n_dimensions = max(len(state.get("vector_mean", ())) for state in states)
     if not n_dimensions:
@@ -267,8 +267,8 @@ def merged_dense(
 
 
 def sums_of(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats, Floats, Floats, float, Floats]:
-    """What a block knows, as sums in which an example learned now counts 1: the precision without the prior's, weights
-    · precision, counts of classes, the number of vectors and their sum.
+    """What a block knows, as sums: precision without the prior's, weights · precision, counts, number and sum of
+    vectors.
     """
     sizes, axes = np.linalg.eigh(block.covariance * block.evidence)
     precision = (axes / np.clip(sizes, 1e-9, 1.0)) @ axes.T
@@ -279,9 +279,8 @@ def sums_of(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats, Fl
 
 
 def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined: bool) -> State:
-    """The merged state of `PegasosLearner`s without mini-batches, the base's first: w moves by the mean of the parts'
-    changes, weighted by their steps, and so stays in the ball that they stay in; the sums of an average add up. If
-    joined, all columns are one w.
+    """The merged state of `PegasosLearner`s, the base's first: w moves by the mean of the parts' changes, weighted by
+    their steps, and so stays in the ball; the sums of an average add up. If joined, all columns are one w.
     """
     keys, places = union([state["keys"] for state in states])
     n_columns = 1 + max(int(of.max(initial=-1)) for of in numbers)

@@ -31,10 +31,7 @@ SENTENCE = "(sentence)"  # what an explanation calls the vector of a whole messa
 
 
 class Features(base.MiniBatchTransformer):
-    """What turns messages into columns with values, by a scanner of the engine.
-
-    A kind of features says which fields of a message it reads, what its scanner takes of them, and what is found there.
-    """
+    """What turns messages into columns with values: it says which fields it reads, and what its scanner takes of them."""
 
     kinds: ClassVar[dict[str, type[Features]]] = {}  # by name
     scanner: Scanner
@@ -134,13 +131,7 @@ class Features(base.MiniBatchTransformer):
         return {self._name(part, "").removesuffix(": "): text for part, text in reversed(of_words)}
 
     def message_of(self, text: str) -> Any:
-        """A message that has this text, in the first field of text, and nothing else.
-
-        Raises
-        ------
-        TypeError
-            If there is no such field.
-        """
+        """A message that has this text alone, in the first field of text."""
         if self.on is None:
             return text
         if not self.takes_text:
@@ -183,23 +174,13 @@ class Features(base.MiniBatchTransformer):
         return reasons
 
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
-        """The columns of what is found in a message, with their values.
-
-        Parameters
-        ----------
-        x
-            A text; with `on`, a dict that has the field.
+        """The columns of what is found in a message, a text or, with `on`, a dict that has the field; with their
+        values.
         """
         return self.scanner.transform_one(self.prepare(x))
 
     def transform_many(self, X: Any) -> Any:
-        """The messages as the rows of a SciPy CSR matrix.
-
-        Parameters
-        ----------
-        X
-            Texts, in any iterable or as a series; with `on`, dicts or a data frame, too.
-        """
+        """Messages, in any iterable, a series or a data frame, as the rows of a SciPy CSR matrix."""
         from scipy import sparse
 
         indptr, indices, data = self.scanner.transform_many(self.prepare_many(X))
@@ -213,8 +194,8 @@ class Features(base.MiniBatchTransformer):
         """Nothing: there is nothing to learn."""
 
     def contents(self, prepared: Any) -> list[tuple[str, int, float]]:
-        """What is found in a message that `prepare` gave: the name of each token, its column, and what it adds there
-        before values are divided by their norm.
+        """What is found in a prepared message: the name of each token, its column, and what it adds there before the
+        norm.
         """
         are_several, binary = not self.is_one, self.specification.binary
         found = []
@@ -227,9 +208,8 @@ class Features(base.MiniBatchTransformer):
         return found
 
     def names(self, prepared: Any, columns: Collection[int]) -> dict[int, str]:
-        """What is found in a message that `prepare` gave, by its column, of these columns: the first n-gram in each.
-
-        Only the words around them are taken apart here, so it is faster than `contents` where columns are few.
+        """The first n-gram in each of these columns of a prepared message; faster than `contents` where columns are
+        few.
         """
         are_several = not self.is_one
         values = prepared if are_several else (prepared,)
@@ -269,9 +249,7 @@ class Features(base.MiniBatchTransformer):
             yield " ".join(words[start : None if is_last else start + WORDS + SHARED_WORDS]), start == 0, is_last
 
     def vector_contents(self, prepared: Any, factors: NDArray[np.float64]) -> list[tuple[str, float]]:
-        """What the vector of each word, or that of the whole text, adds to the vector of a message which `prepare`
-        gave, number by number times these factors.
-        """
+        """What each word, or the whole text, adds to a message's vector, number by number times these factors."""
         if self.vector_source is None or not np.any(factors):
             return []
         if isinstance(self.vector_source, TextEncoder):
@@ -301,26 +279,12 @@ class FeatureUnion(Features, is_kind=False):
     """Features of several fields of a message, as the sum of features makes it.
 
     What is found in one field is told from the same in another, unless their features have the same `namespace`. A
-    field that a message lacks, or that is `None`, has no features.
-
-    Parameters
-    ----------
-    parts
-        The features, each of which reads a field by its `on`. Columns and their values are as those of texts have them.
-
-    Raises
-    ------
-    ValueError
-        If there are less than two parts, a part reads no field, or one that another part reads in the same way; or if
-        those of texts differ in `n_features`, `alternate_sign`, `binary` or `norm`.
-    TypeError
-        If a part is something else than features.
+    field that a message lacks, or that is `None`, has no features. Parts of texts may not differ in `n_features`,
+    `alternate_sign`, `binary` or `norm`.
 
     Examples
     --------
-
     >>> from stream_pegasos import Category, Number, TextClassifier, TextFeatures
-
     >>> features = TextFeatures(on="subject") + TextFeatures(on="body") + Category(on="sender") + Number(on="size")
     >>> model = TextClassifier(features=features)
     >>> model.learn_one({"subject": "free", "body": "see the prize", "sender": "shop", "size": 9_000}, "spam")
@@ -336,7 +300,6 @@ class FeatureUnion(Features, is_kind=False):
     >>> features = TextFeatures(on="body") + TextFeatures(on="subject") + TextFeatures(on="subject", namespace="body")
     >>> features.transform_one({"body": "free"}).keys() < features.transform_one({"subject": "free"}).keys()
     True
-
     """
 
     is_one = False
@@ -413,13 +376,7 @@ class SentenceVector(Features, is_kind=False):
 
 
 def with_one_vector(each: Sequence[Features]) -> list[Features]:
-    """The features of several fields, with one vector of all their texts.
-
-    Raises
-    ------
-    ValueError
-        If they have several word vectors or encoders.
-    """
+    """The features of several fields, with one vector of all their texts."""
     if len({part.vector_source.digest for part in each if part.vector_source is not None}) > 1:
         raise ValueError("two parts have different word vectors or encoders; a message has one vector")
     sentences = [part for part in each if isinstance(part, SentenceVector)]
@@ -427,13 +384,7 @@ def with_one_vector(each: Sequence[Features]) -> list[Features]:
 
 
 def scanner_of(each: Sequence[Features]) -> Scanner:
-    """The scanner of the features of several fields.
-
-    Raises
-    ------
-    ValueError
-        If they do not go together.
-    """
+    """The scanner of the features of several fields."""
     of_texts = [part for part in each if part.takes_text] or each
     of_columns = "n_features", "alternate_sign", "binary", "norm"
     columns = {name: getattr(of_texts[0].specification, name) for name in of_columns}

@@ -37,26 +37,10 @@ def is_address(name: str) -> bool:
 
 
 class EmbeddingServer:
-    """Has texts encoded by a server.
+    """Called with texts, has them encoded by a server at an address with the model behind a `#`; a row each.
 
-    Called with texts, it returns an array with a row each. Vectors of more than 1,024 numbers are asked for with
-    `dimensions=1024`; of a server that does not know that, the first 1,024 numbers are taken.
-
-    Parameters
-    ----------
-    address
-        The address, and behind a `#` the name of the model: `"http://127.0.0.1:8000/v1/embeddings#MODEL"`.
-
-    Raises
-    ------
-    ValueError
-        If the address has no host, or names somebody and a password.
-    ImportError
-        If httpx is missing.
-    EncoderAwayError
-        When called: if the server is away, or busy.
-    ValueError
-        When called: if it answers with something else than a vector of each text.
+    Vectors of more than 1,024 numbers are asked for with `dimensions=1024`; of a server that does not know that, the
+    first 1,024 numbers are taken.
     """
 
     def __init__(self, address: str) -> None:
@@ -71,17 +55,14 @@ class EmbeddingServer:
             raise ValueError(f"vectors is {address!r}, which {why}")
         self.url, self.model = parts._replace(fragment="").geturl(), parts.fragment
         key = os.environ.get(KEY)
-        limits = httpx.Limits(max_connections=AT_ONCE)
         self._httpx = httpx
         self._client = httpx.Client(
             headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
             timeout=httpx.Timeout(TO_ANSWER, connect=TO_CONNECT),
-            limits=limits,
+            limits=httpx.Limits(max_connections=AT_ONCE),
         )
         weakref.finalize(self, self._client.close)
-        self._asks: dict[str, Any] = {
-            "encoding_format": "base64"
-        }  # what the server is asked for, as far as it knows it
+        self._asks: dict[str, Any] = {"encoding_format": "base64"}  # as far as the server knows it
         self._is_probed = False
         self._most = MOST_TEXTS
         self._lock = threading.Lock()
@@ -130,11 +111,7 @@ class EmbeddingServer:
         try:
             try:
                 answer = self._client.post(self.url, content=asked)
-            except (
-                httpx.RemoteProtocolError,
-                httpx.ReadError,
-                httpx.WriteError,
-            ):  # a connection that was kept too long
+            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):  # a connection was kept too long
                 answer = self._client.post(self.url, content=asked)
         except httpx.TransportError as error:
             raise EncoderAwayError(f"{self.url} does not answer: {error or type(error).__name__}") from None

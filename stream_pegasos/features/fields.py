@@ -23,7 +23,7 @@ SPACE = "\u2423"  # stands for white space in a name, since white space separate
 
 
 class FieldFeatures(Features, is_kind=False):
-    """Features of a field, each present or absent, and named by what it says of the value.
+    """Features of a field, present or absent, and named by what they say of its value.
 
     They share the columns of the text features to which they are added, or else have those of `TextFeatures`.
     """
@@ -46,13 +46,7 @@ class FieldFeatures(Features, is_kind=False):
         return self.written(value)
 
     def tokens(self, x: Any) -> list[str]:
-        """What is found in a message.
-
-        Parameters
-        ----------
-        x
-            A dict that has the field.
-        """
+        """What is found in a message."""
         return [self.name_of(token) for token in self.specification.ngrams(self.prepare(x))]
 
     def written(self, value: Any) -> str:
@@ -78,9 +72,7 @@ class Category(FieldFeatures):
 
     Examples
     --------
-
     >>> from stream_pegasos import Category, TextClassifier, TextFeatures
-
     >>> model = TextClassifier(features=TextFeatures(on="body") + Category(on="sender") + Category(on="tags"))
     >>> model.learn_one({"body": "see the prize", "sender": "shop@example.com", "tags": ["ad", 7]}, "spam")
     >>> model.learn_one({"body": "see you at noon", "sender": "ann@example.org"}, "ham")
@@ -90,7 +82,6 @@ class Category(FieldFeatures):
     ...     "sender=shop@example.com", "tags=7"
     ... }
     True
-
     """
 
     def written(self, value: Any) -> str:
@@ -142,14 +133,11 @@ class Number(FieldFeatures):
 
     Examples
     --------
-
     >>> from stream_pegasos import Number
-
     >>> Number(on="size").tokens({"size": 1500})[:5]
     ['size > 0', 'size: 2^-1 to 2^31', 'size: 2^7 to 2^15', 'size: 2^9 to 2^11', 'size: 1024 to 2048']
     >>> Number(on="size").tokens({"size": "-2.75"})[4:8]
     ['size: -4 to -2', 'size: -3 to -2', 'size: -3 to -2.5', 'size: -2.875 to -2.75']
-
     """
 
     def written(self, value: Any) -> str:
@@ -220,9 +208,7 @@ class Time(FieldFeatures):
 
     Examples
     --------
-
     >>> from stream_pegasos import Time
-
     >>> time = Time(on="date")
     >>> time.tokens({"date": "2026-11-23T19:54:58Z"})
     ['date: hour=19', 'date: Monday']
@@ -230,7 +216,6 @@ class Time(FieldFeatures):
     ['date: hour=20', 'date: Monday']
     >>> time.tokens({"date": 0})
     ['date: hour=0', 'date: Thursday']
-
     """
 
     def written(self, value: Any) -> str:

@@ -29,13 +29,7 @@ def is_series(X: Any) -> bool:
 
 
 def list_of_examples(X: Any) -> list[Any]:
-    """The examples of a data frame or of any other sequence.
-
-    Raises
-    ------
-    TypeError
-        If there is only a single example, a set of them, or a dense array.
-    """
+    """The examples of a data frame or of any other sequence."""
     if is_frame(X):
         return frame_to_dicts(X)
     check_sequence("X", X, "examples")
@@ -45,13 +39,7 @@ def list_of_examples(X: Any) -> list[Any]:
 
 
 def column_names(X: Any) -> list[Any]:
-    """The names of the columns of a data frame.
-
-    Raises
-    ------
-    ValueError
-        If two have the same name.
-    """
+    """The names of the columns of a data frame."""
     names = list(X.columns)
     if len({*names}) < len(names):
         raise ValueError(f"the data frame has two columns with the name {Counter(names).most_common(1)[0][0]!r}")
@@ -110,15 +98,7 @@ def as_frame(X: Any) -> Any:
 
 
 def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]:
-    """indptr, indices and data of a CSR matrix, checked, so that the engine may rely on them.
-
-    Raises
-    ------
-    TypeError
-        If the values are no real numbers.
-    ValueError
-        If the arrays do not fit together, or there are more columns than keys.
-    """
+    """indptr, indices and data of a CSR matrix, checked, so that the engine may rely on them."""
     if matrix.dtype.kind not in "biuf":
         raise TypeError(f"X is a matrix of {matrix.dtype}; its values must be real numbers")
     if matrix.shape[-1] > DIRECT_LIMIT:

@@ -103,9 +103,7 @@ class HashedBagOfWords(Features):
 
     Examples
     --------
-
     >>> from stream_pegasos import HashedBagOfWords
-
     >>> bag = HashedBagOfWords(norm=None)
     >>> bag.transform_one("To be, or not to be")
     {174171: 2.0, 174974: -2.0, 408423: 1.0, 926068: 1.0}
@@ -115,7 +113,6 @@ class HashedBagOfWords(Features):
     (408423, 1.0)
     >>> bag.transform_many(["To be", "or not to be"]).shape
     (2, 1048576)
-
     """
 
     hash_function: ClassVar[str] = "murmur3"  # as the engine calls scikit-learn's
@@ -200,13 +197,7 @@ class HashedBagOfWords(Features):
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:
-        """The pattern as the engine's scanner knows it, `None` where it does not.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is no regular expression with at most one group.
-        """
+        """The pattern as the engine's scanner knows it, `None` where it does not."""
         if not isinstance(token_pattern, str):
             raise TypeError(f"token_pattern is {token_pattern!r}, which is no str")
         try:
@@ -218,34 +209,16 @@ class HashedBagOfWords(Features):
         return NATIVE_PATTERNS.get(token_pattern)
 
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
-        """The columns of a text's n-grams, with their values.
-
-        Parameters
-        ----------
-        x
-            A text; with `on`, a dict that has one, too.
-        """
+        """The columns of the n-grams of a text or, with `on`, of a dict that has one; with their values."""
         return self.scanner.transform_one(x if self._as_it_is else self.prepare(x))
 
     def tokens(self, x: Any) -> list[str]:
-        """The n-grams of a text, each as often as it occurs.
-
-        Parameters
-        ----------
-        x
-            A text; with `on`, a dict that has one, too.
-        """
+        """The n-grams of a text, each as often as it occurs."""
         read = self.read(x)
         return list(self.specification.ngrams(read if self.is_one else read[0]))
 
     def index(self, token: str) -> tuple[int, float]:
-        """The column of an n-gram, and the sign that it has there.
-
-        Parameters
-        ----------
-        token
-            One of those that `tokens` gives.
-        """
+        """The column of an n-gram of `tokens`, and the sign that it has there."""
         return self.scanner.index(token)
 
     @property

@@ -79,8 +79,8 @@ def size_of(message: Any) -> int:
 
 
 def grouped(items: Iterable[Any], size: Callable[[Any], int], largest: int, most: int | None = None) -> Iterator[Any]:
-    """Items in lists that end once they have the `largest` size together, or with so many items at `most`, not
-    counting `None`. After Ctrl-C what came before it is the last list.
+    """Items in lists that end at the `largest` size together, or at `most` items; after Ctrl-C what came before is the
+    last.
     """
     group: list[Any] = []
     n = total = 0
@@ -151,15 +151,7 @@ def outer_name(field: Any, names: Collection[Any]) -> Any:
 
 
 def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
-    """The message, if it has fields, of which one at least is read.
-
-    Raises
-    ------
-    TypeError
-        If it is no dict.
-    ValueError
-        If it has other fields alone.
-    """
+    """The message, if it has fields, of which one at least is read."""
     if not isinstance(x, (dict, Mapping)):
         wanted = ", ".join(map(str, names))
         raise TypeError(f"a message must be a dict with the fields {wanted}, not {type(x).__name__}")
@@ -173,18 +165,7 @@ def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
 
 
 class FieldsMet:
-    """Warns once of fields that a model reads and no message of many has.
-
-    Parameters
-    ----------
-    fields
-        The names of the fields that are read.
-
-    Attributes
-    ----------
-    lacking
-        Those that no message had so far; none once they were told of.
-    """
+    """Warns once of fields that a model reads and no message of many has; `lacking` are those, none once told of."""
 
     def __init__(self, fields: Iterable[str]) -> None:
         self.lacking = [*dict.fromkeys(fields)]

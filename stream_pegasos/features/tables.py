@@ -183,13 +183,7 @@ def _of_words(words: Sequence[str], numbers: NDArray[Any]) -> _Words:
 
 
 def of_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
-    """The table of a mapping of words to arrays.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no such mapping.
-    """
+    """The table of a mapping of words to arrays."""
     words, rows = list(mapping), list[NDArray[np.float64]]()
     for word in words:
         if not isinstance(word, str):
@@ -211,13 +205,7 @@ _tables: dict[str, tuple[Any, Table]] = {}  # what was read, and how its files w
 
 
 def read_once(name: str) -> Table:
-    """The table of a package, file or folder, as it was read before unless its files have changed.
-
-    Raises
-    ------
-    OSError, ValueError, ImportError
-        If there is none.
-    """
+    """The table of a package, file or folder, as it was read before unless its files have changed."""
     files, read = _files(name)
     stamp = [(file.stat().st_mtime_ns, file.stat().st_size) for file in files]
     key = os.path.realpath(files[0])

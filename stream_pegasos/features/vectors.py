@@ -27,34 +27,10 @@ class VectorsError(ValueError):
 class WordVectors:
     """A table of vectors of words, shared by all that use it. It never changes.
 
-    `word_vectors` makes one. Its numbers are whole ones, in units of the largest of the table by 127 · 2⁷. Those of a
-    word are codes of eight bits, shifted by 0 to 7 bits, so that sums of words are exact, in any order. A word that the
-    table lacks is made of its tokens, where the table has these; else it has no vector. A word in lower case may be
-    found as a name, or an abbreviation, in a table with capitals.
-
-    Copies are the same table. When it is pickled, one from a package, file or folder is named by that, and found again;
-    any other is contained.
-
-    Parameters
-    ----------
-    name
-        Where the table is from: `"wordllama"`, the path as given, or `"mapping"`.
-    table
-        What it holds.
-
-    Attributes
-    ----------
-    size
-        How many words or tokens the table has.
-    n_dimensions
-        How many numbers a vector has.
-    digest
-        What tells this table from any other: a hash of its words, or its tokenizer, and its numbers.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.features.vectors import word_vectors
+    Its numbers are whole ones, in units of the largest of the table by 127 · 2⁷: codes of eight bits, shifted by 0 to 7
+    bits, so that sums of words are exact, in any order. A word that the table lacks is made of its tokens, where the
+    table has these; else it has no vector. A word in lower case may be found as a name in a table with capitals. Copies
+    are the same table; pickled, one from a package, file or folder is found again by its name.
 
     >>> vectors = word_vectors({"good": [1.0, 0.5], "bad": [-1.0, 0.25]})
     >>> vectors
@@ -64,7 +40,6 @@ class WordVectors:
     >>> vectors.codes(["good", "ugly"])
     (array([[127,  64],
            [  0,   0]], dtype=int8), array([7, 0], dtype=uint8))
-
     """
 
     def __init__(self, name: str, table: Table) -> None:
@@ -77,13 +52,7 @@ class WordVectors:
         return self._table.codes(words)
 
     def only(self, hashes: NDArray[np.int64], codes: Codes, shifts: Shifts) -> WordVectors:
-        """The table with some of its words alone, by their hashes; itself if it has no more already.
-
-        Raises
-        ------
-        ValueError
-            If these are not as `Scanner.kept_vectors` gives them.
-        """
+        """The table with the words of these hashes alone; itself if it has no more already."""
         if self.kept:
             return self
         return WordVectors(self.name, Kept(self.size, self.n_dimensions, self.digest, hashes, codes, shifts))
@@ -120,21 +89,8 @@ class WordVectors:
 
 
 def word_vectors(source: Any) -> WordVectors:
-    """The vectors of words that a name, a path or a mapping of words to arrays stands for.
-
-    `"wordllama"` is the table of that package. A folder holds a table as model2vec writes it. A file has the text
-    format of word2vec, fastText and GloVe. A table is read once by a process, unless its files change.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these, or a word of a mapping is no str.
-    ValueError
-        If the table is not what it should be.
-    FileNotFoundError
-        If there is no such file or folder.
-    ImportError
-        If a package is missing.
+    """The vectors that a name, a path or a mapping of words to arrays stands for; see `WordVectors`. A table is read
+    once by a process, unless its files change.
     """
     if isinstance(source, WordVectors):
         return source
@@ -154,13 +110,7 @@ VectorSource = WordVectors | TextEncoder
 
 
 def vector_source(source: Any) -> VectorSource:
-    """The word vectors or the encoder that a name, a path or an object stands for.
-
-    Raises
-    ------
-    TypeError, ValueError, FileNotFoundError, ImportError
-        As `word_vectors` and `text_encoder` do.
-    """
+    """The word vectors or the encoder that a name, a path or an object stands for."""
     is_table = isinstance(source, (WordVectors, Mapping))
     return text_encoder(source) if not is_table and is_encoder(source) else word_vectors(source)
 
@@ -171,16 +121,7 @@ def packed(vectors: VectorSource) -> dict[str, Any]:
 
 
 def unpacked(found: Mapping[str, Any], given: Any = None, kept: tuple[NDArray[Any], ...] = ()) -> VectorSource:
-    """What `packed` named: the one given, if it is the same, or the words that were kept of it, or what is found by its
-    name or its path.
-
-    Raises
-    ------
-    VectorsError
-        If it lacks, or is another one.
-    ValueError
-        If none can have been named so, or words not have been kept so.
-    """
+    """What `packed` named: the one given, if it is the same, or the words kept of it, or what its name or path finds."""
     if not isinstance(found, Mapping) or any(type(found.get(key)) is not kind for key, kind in NAMED.items()):
         raise ValueError("it does not say which word vectors it needs")
     name, size, n_dimensions, digest = (found[key] for key in NAMED)

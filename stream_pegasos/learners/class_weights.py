@@ -23,15 +23,8 @@ Counts = Mapping[Label, int]
 
 
 class ClassWeights:
-    """The weights of examples, each the product of its own weight and the weight of its label.
-
-    A mapping has the weights of labels, 1 for labels not in it. With "balanced", the weight of a label is N / (K · n)
-    after N examples of K labels, n of them with the label; the example itself counts.
-
-    Attributes
-    ----------
-    counts
-        How many examples of each label were learned; empty unless weights are "balanced".
+    """The weights of examples, each the product of its own and that of its label: by a mapping, 1 for labels not in it;
+    or "balanced", N / (K · n) after N examples of K labels, n of them with the label, the example included.
     """
 
     def __init__(self, class_weight: ClassWeight) -> None:
@@ -93,13 +86,7 @@ class ClassWeights:
         return [[pack(label), count] for label, count in self.counts.items()]
 
     def set_state(self, state: Any, labels: Iterable[Label | None]) -> None:
-        """Set the counts of a saved model.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If no model can have these counts.
-        """
+        """Set the counts of a saved model."""
         counts = {unpack(label): count for label, count in state}
         if len(counts) < len(state) or not counts.keys() <= set(labels):
             raise ValueError(f"there are counts of {[*counts]}, which are not the labels")
@@ -127,9 +114,7 @@ def each_weight(w: Any, n: int) -> list[Any]:
 
 
 def without_idle(known: Iterable[Label], y: list[Any], w: Any, teaches: list[bool]) -> tuple[list[Any], list[float]]:
-    """Labels and weights in which what does not teach has the weight 0, and a label that is known or will be, so that
-    it brings none.
-    """
+    """Labels and weights where what does not teach has the weight 0 and a label that brings nothing new."""
     stand_in = next(iter([*known, *itertools.compress(y, teaches)]), None)
     weights = [plain_weight(weight) * of for weight, of in zip(each_weight(w, len(y)), teaches, strict=True)]
     return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights

@@ -30,9 +30,7 @@ __all__ = ["Classifier"]
 
 
 class Classifier(Learning):
-    """The base of estimators. Each is of one of River's kinds, sets up the learner and the labels, and overrides what
-    it does in its own way.
-    """
+    """The base of estimators: each sets up a learner and labels, and overrides what it does in its own way."""
 
     decisions: Any = None  # where it has any
     _linear = True  # whether two values in one column count as their sum
@@ -45,8 +43,8 @@ class Classifier(Learning):
         watched: bool = False,
         by_margin: bool = True,
     ) -> None:
-        """`watched` if something is to see each prediction before its example is learned; `by_margin` if the largest
-        margin decides which label is predicted.
+        """`watched`: something sees each prediction before its example is learned; `by_margin`: the largest margin
+        decides.
         """
         self.learner, self.labels, self.class_weights = learner, labels, ClassWeights(class_weight)
         self.vocabulary = Vocabulary()
@@ -156,9 +154,8 @@ class Classifier(Learning):
         return self.labels.score(margins)
 
     def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
-        """What the features, the vector and the intercept of an example add to the margin; for models that can
-        "explain". With several classes, it is the margin of `label` or, without one, the distance of the predicted
-        class's margin above the next best.
+        """What features, vector and intercept add to the margin of `label` or, without one, to how far the margin of
+        the predicted class is above the next best.
         """
         with self.lock:
             return explain(self.learner, encoder, x, self._explained(encoder, x, label))

@@ -37,14 +37,7 @@ NOTHING_KEPT = (
 
 
 class Decision:
-    """Whether to predict the positive label: if its probability is above a threshold and a limit of false positives, if
-    there is one, allows it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not between 0 and 1.
-    """
+    """Whether the positive label is predicted: if its probability is above a threshold, and a limit allows it."""
 
     def __init__(self, threshold: float = 0.5, max_false_positive_rate: float | None = None) -> None:
         check_share("threshold", threshold)
@@ -69,13 +62,8 @@ class Decision:
     def changed(
         self, threshold: float | None, rate: float | None, negatives: Tail | None = None, is_new: bool = False
     ) -> Decision:
-        """The decision with another threshold or another limit; a rate of 1 is no limit. Unless the model is new, the
-        cut is chosen from the negatives that the present limit knows or, without one, from those given.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter is out of its range, or too little is known of negatives.
+        """Another threshold or limit; a rate of 1 is no limit. Unless the model is new, the cut is chosen from the
+        negatives of the present limit or, without one, those given.
         """
         decision = Decision(self.threshold if threshold is None else threshold, None if rate == 1.0 else rate)
         if rate is None or (self.limit is not None and self.limit.rate == rate):
@@ -93,9 +81,8 @@ class Decision:
         return decision
 
     def allows(self, margins: Any, probabilities: Any, of_negatives: Floats | None = None) -> Any:
-        """Whether the label is predicted for one example or for each of several; never if the margin is −inf, as the
-        class is yet to come. With `of_negatives`, their weights and 0 for all else, the limit learns each of them
-        after its decision.
+        """Whether the label is predicted, for one example or several; never at −inf, a class yet to come. With
+        `of_negatives`, weights that are 0 for all else, the limit learns each after its decision.
         """
         allowed = (probabilities > self.threshold) & (margins > -math.inf)
         if self.limit is None:
@@ -111,16 +98,10 @@ class Decision:
 
 
 class Decisions:
-    """Which of several classes to predict, if some need more than the largest probability. A class with a decision of
-    its own is predicted if that allows it; if several are allowed, the most probable of them. Otherwise the most
-    probable of all other classes is predicted.
+    """Which of several classes to predict, by decisions by label; `None` is the positive one, whichever that is.
 
-    A limit of false positives looks at half the distance of its class's margin above the largest other one.
-
-    Parameters
-    ----------
-    of_label
-        The decisions by label; or, by `None`, that of the positive label, whichever that is.
+    The most probable of the classes whose decision allows it or, if none does, of those without a decision. A limit
+    looks at half the distance of its class's margin above the largest other one.
     """
 
     def __init__(self, of_label: Mapping[Any, Decision]) -> None:
@@ -167,9 +148,7 @@ class Decisions:
         probabilities: Floats,
         learned: WeightedTargets | None = None,
     ) -> NDArray[np.intp]:
-        """The number of the class that is predicted for each example, −1 for none. With `learned`, limits learn each
-        example after its decision.
-        """
+        """The class predicted for each example, −1 for none. With `learned`, limits learn each after its decision."""
         known = np.isfinite(margins)
         allowed, others = np.zeros(margins.shape, bool), np.where(known, margins, -np.inf)
         for number, decision in self._of_numbers(labels, margins.shape[1]).items():
@@ -189,13 +168,7 @@ class Decisions:
         ]
 
     def set_state(self, state: Any) -> None:
-        """Take over a state.
-
-        Raises
-        ------
-        LookupError, TypeError, ValueError
-            If it cannot have been reached.
-        """
+        """Take over a state."""
         if [unpack(label) for label, _ in state] != [*self.of_label]:
             raise ValueError("the decisions are not on the labels of the parameters")
         for (_, one), decision in zip(state, self.of_label.values(), strict=True):
@@ -206,13 +179,7 @@ class Decisions:
 def decisions_by_label(
     threshold: float | Mapping[Label, float], rate: float | Mapping[Label, float] | None
 ) -> dict[Label, Decision]:
-    """The decision of each label that has one of its own; empty if neither argument is by label.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one is no number between 0 and 1, or only one is given by label.
-    """
+    """The decision of each label that has one of its own; empty if neither argument is by label."""
     if not isinstance(threshold, Mapping) and not isinstance(rate, Mapping):
         return {}
     if not isinstance(threshold, Mapping):
@@ -245,8 +212,8 @@ def changed_by_label(
     negatives: Callable[[Any], Tail | None] = lambda _: None,
     is_new: Callable[[Any], bool] = lambda _: False,
 ) -> dict[Any, Decision]:
-    """The decisions after a change of those that `threshold` and `rate` name; a single number is for all `labels`.
-    `negatives` gives what is known of them for a label without a limit; of one that `is_new` nothing need be.
+    """The decisions after a change; a single number is for all `labels`. `negatives` gives what is known of those of a
+    label without a limit.
     """
 
     def of_label(value: PerLabel) -> Mapping[Label, float]:
@@ -299,9 +266,7 @@ def lead_of(margins: Sequence[float], number: int) -> float:
 
 
 def leads(margins: Floats, number: int) -> Floats:
-    """Half the distance of a class's margin above the largest other one, for each example. If two margins are opposite,
-    this is the margin itself.
-    """
+    """Half the distance of a class's margin above the largest other one; of two opposite margins the margin itself."""
     own, best = margins[:, number], np.delete(margins, number, axis=1).max(axis=1, initial=-np.inf)
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(best), (own - best) / 2.0, own)

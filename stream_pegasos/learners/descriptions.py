@@ -28,14 +28,8 @@ DIGITS = re.compile(r"\d+")
 def name_as_text(label: Any) -> str:
     """The words of a label's name, without numbers.
 
-    Examples
-    --------
-
-    >>> from stream_pegasos.learners.descriptions import name_as_text
-
     >>> [name_as_text(label) for label in ("lost_card", "LostCard", "HTTPError-found", "class_17", 7)]
     ['lost card', 'Lost Card', 'HTTP Error found', 'class', '']
-
     """
     return " ".join(BETWEEN_WORDS.sub(" ", DIGITS.sub(" ", str(label))).split())
 
@@ -58,17 +52,7 @@ class Lessons(NamedTuple):
 
 
 def lessons_of(descriptions: Descriptions, several: bool, message_of: Callable[[str], Any]) -> Lessons:
-    """What is to be learned of descriptions, one round after the other, where a message has one label or several.
-
-    Names that are numbers, true or false, or that differ by their numbers alone, are left out.
-
-    Raises
-    ------
-    TypeError
-        If it is no mapping, or a description is no text, no texts and not `None`.
-    ValueError
-        If a text is blank, or a label has none.
-    """
+    """What is to be learned of descriptions, round by round; names that say nothing are left out."""
     if not isinstance(descriptions, Mapping):
         raise TypeError(f"descriptions must be a mapping of labels to texts, not {type(descriptions).__name__}")
     names = {label: name_as_text(label) for label, description in descriptions.items() if description is None}

@@ -13,13 +13,7 @@ __all__ = ["DriftWatch"]
 
 
 class DriftWatch:
-    """A copy of a drift detector, and how many drifts it has detected.
-
-    Raises
-    ------
-    TypeError
-        If the detector is none of River's.
-    """
+    """A copy of a drift detector, and how many drifts it has detected."""
 
     def __init__(self, detector: base.DriftDetector | base.BinaryDriftDetector | None) -> None:
         if detector is not None and not is_drift_detector(detector):

@@ -22,9 +22,7 @@ Columns = list[tuple[int, float]]  # columns of margins, each with its factor in
 
 
 class Contributions(NamedTuple):
-    """What features add to a margin, by their keys; the weight of each number of the message's vector; and what the
-    intercept adds.
-    """
+    """What features add to a margin, by key; the weight of each number of the vector; what the intercept adds."""
 
     features: dict[int, float]
     vector: Floats
@@ -54,17 +52,7 @@ def first_against_second(margins: Floats, first: int) -> Columns:
 
 
 class Phrase(NamedTuple):
-    """Words of a message that add something together.
-
-    Attributes
-    ----------
-    name
-        The words as the message has them, behind the name of their field if messages have fields.
-    value
-        What they add to the margin.
-    words
-        The share of each word in it, the largest size first.
-    """
+    """Words of a message, after the name of their field, what they add to the margin, and the share of each of them."""
 
     name: str
     value: float
@@ -74,29 +62,16 @@ class Phrase(NamedTuple):
 def phrases(
     contributions: Iterable[tuple[str, float]], limit: int, texts: Mapping[str, str]
 ) -> tuple[list[Phrase], list[float]]:
-    """The heaviest phrases, the largest size first, and what all other n-grams add.
+    """The heaviest phrases, the largest size first, and what all other n-grams add; of `contributions` in that order.
 
     The heaviest n-gram, those that overlap it, and those that overlap the longest of these are one phrase. It adds what
     all of them add, and is named by the words of the one with most of them. An n-gram is shared out to its words in
-    equal parts, and to marks only if it has no words. What a word begins with is that word's.
+    equal parts, and to marks only if it has no words. What a word begins with is that word's. `texts` are by field,
+    `""` where a message is a text.
 
-    Parameters
-    ----------
-    contributions
-        What each n-gram adds, as `explain_one` names them, the largest size first.
-    limit
-        How many phrases there are at most.
-    texts
-        The texts of the message that are read as words, by the names of their fields, `""` where a message is a text.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.learners.explanations import phrases
     >>> added = [("000 </s>", 0.5), ("call 000", 0.25), ("000", 0.25), ("call", -0.0625)]
     >>> phrases(added, 1, {"": "Please CALL 800"})
     ([Phrase(name='CALL 800', value=0.9375, words=[('800', 0.875), ('CALL', 0.0625)])], [])
-
     """
     left = {name: (value, _units(name, texts)) for name, value in contributions}
     located = {field: Located(text) for field, text in texts.items()}
@@ -121,13 +96,7 @@ def phrases(
 
 
 def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:
-    """The texts of a message in pieces, which make up the whole, each with what it adds to the margin.
-
-    Parameters
-    ----------
-    contributions, texts
-        As for `phrases`.
-    """
+    """The texts of a message in pieces, which make up the whole, each with what it adds to the margin."""
     located = {field: Located(text) for field, text in texts.items()}
     shares = shares_of([(value, _units(name, texts)) for name, value in contributions], located)
     return {field: at.pieces(field, shares) for field, at in located.items()}

@@ -25,8 +25,8 @@ FIRST = 0.05
 
 
 class Tail:
-    """A histogram of the margins of negative examples, with 128 bins for each power of 2. All counts are halved when
-    they reach 32,768, so that the newest examples count most.
+    """A histogram of the margins of negatives, 128 bins for each power of 2. All counts are halved when they reach
+    32,768, so that the newest count most.
     """
 
     MOST = 1 << 15
@@ -40,7 +40,7 @@ class Tail:
 
     @classmethod
     def of_mistakes(cls, n: float, sizes: NDArray[np.float64]) -> Tail:
-        """The histogram of `n` margins, given how many of those above 0 are in each bin of `Mistakes`. The others are
+        """The histogram of `n` margins, of which those above 0 are counted in the bins of `Mistakes`; the others are
         taken to be just below 0.
         """
         tail = cls()
@@ -91,13 +91,7 @@ class Tail:
         return {"n": self.n, "places": places, "counts": [self.counts[place] for place in places]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over a state.
-
-        Raises
-        ------
-        LookupError, TypeError, ValueError
-            If it cannot have been reached.
-        """
+        """Take over a state."""
         check_number("n", state["n"], 0.0, self.MOST)
         counts: dict[int, float] = {}
         for place, count in zip(state["places"], state["counts"], strict=True):
@@ -110,11 +104,9 @@ class Tail:
 
 
 class FalsePositiveLimit:
-    """Keeps the share of negative examples that are flagged near a rate, and seldom far above it.
-
-    An example is flagged only above a cut-off: the lowest one that at most a share of 0.9 · rate of the negatives
-    exceeded, by their margins before they were learned. The cut-off is a quantile: of negatives like those before, no
-    larger share is expected above it. Nothing is flagged before 0.05/rate negatives are known.
+    """Keeps the share of negatives that are flagged near a rate: nothing is flagged but above the lowest cut that at
+    most a share of 0.9 · rate of the negatives exceeded before they were learned, and nothing before 0.05/rate are
+    known.
     """
 
     def __init__(self, rate: float, negatives: Tail | None = None) -> None:
@@ -159,12 +151,6 @@ class FalsePositiveLimit:
         return self.negatives.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over a state.
-
-        Raises
-        ------
-        LookupError, TypeError, ValueError
-            If it cannot have been reached.
-        """
+        """Take over a state."""
         self.negatives.set_state(state)
         self._choose()

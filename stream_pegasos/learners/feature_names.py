@@ -25,9 +25,8 @@ MOST_WEIGHTS = 1 << 24
 
 
 class FeatureNames:
-    """Which n-gram each hashed feature stands for, of up to 20,000 features; the lightest are dropped first.
-
-    Of n-grams that share a feature the newest names it.
+    """Which n-gram, the newest, each hashed feature stands for, of up to 20,000 features; the lightest are dropped
+    first.
     """
 
     def __init__(self) -> None:
@@ -89,13 +88,7 @@ class FeatureNames:
         return {"n": self._n, "names": [[column, pack(name), sign] for column, (name, sign) in self._names.items()]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `get_state` gave.
-
-        Raises
-        ------
-        LookupError, OverflowError, TypeError, ValueError
-            If it is something else.
-        """
+        """Take over what `get_state` gave."""
         check_integer("n", state["n"], 0, (1 << 53) - 1)
         names = {int(column): (str(unpack(name)), float(sign)) for column, name, sign in state["names"]}
         np.array([*names], np.int64)

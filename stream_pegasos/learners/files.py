@@ -78,20 +78,7 @@ class Snapshot:
     vectors: VectorSource | None = None
 
     def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
-        """Write a model file, which is there whole or not at all; whoever writes it holds its lock.
-
-        Parameters
-        ----------
-        path
-            Where to; a file that is there already is replaced at the end, in one step.
-        keep
-            Where that one goes instead of being lost.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; what was there before is left as it was.
-        """
+        """Write a model file, which is there whole or not at all, holding its lock; the one before goes to `keep`."""
         arrays = {**self.arrays, STATE: np.frombuffer(orjson.dumps(self.values), np.uint8), **pack_names(self.names)}
         if self.vectors is not None:
             arrays.update(zip(VECTORS, self.vectors.kept, strict=False))
@@ -139,17 +126,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, Any]:
-    """The model in a file, and what `snapshot` was given beside it.
-
-    Raises
-    ------
-    RemovedError, VectorsError
-        If it needs what an earlier version had; if the word vectors or the encoder that it needs lack, or are others.
-    ValueError
-        If the file is damaged or is no model, or it needs no vectors, but there are some.
-    OSError, TypeError, ImportError
-        If the file cannot be read, or there are no such vectors.
-    """
+    """The model in a file, and what `snapshot` was given beside it."""
     given = None if vectors is None else vector_source(vectors)
     with open(path, "rb", opener=_without_waiting) as file:  # the usual OSError where it is missing or may not be read
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -197,13 +174,7 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, 
 
 
 def begins_as_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a regular file begins as one that `save` wrote; what comes behind may be damaged.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    """
+    """Whether a regular file begins as one that `save` wrote; what comes behind may be damaged."""
     with open(path, "rb") as file:
         try:
             return FORMAT in read_header(file)["__metadata__"]
@@ -212,25 +183,13 @@ def begins_as_model(path: str | os.PathLike[str]) -> bool:
 
 
 def has_progress(path: str | os.PathLike[str]) -> bool:
-    """Whether a file that begins as a model is a checkpoint, which has progress beside the model.
-
-    Raises
-    ------
-    OSError, ValueError
-        If the file cannot be read, or is no such file.
-    """
+    """Whether a file that begins as a model is a checkpoint, which has progress beside the model."""
     with open(path, "rb") as file:
         return PROGRESS in read_header(file)
 
 
 def read_header(file: BufferedReader) -> dict[str, Any]:
-    """What a safetensors file says of its arrays, and its metadata.
-
-    Raises
-    ------
-    OSError, ValueError
-        If it is no such file.
-    """
+    """What a safetensors file says of its arrays, and its metadata."""
     size = int.from_bytes(file.read(8), "little")
     if size > os.fstat(file.fileno()).st_size:
         raise ValueError("it has no header")
@@ -239,13 +198,7 @@ def read_header(file: BufferedReader) -> dict[str, Any]:
 
 
 def read_arrays(file: BufferedReader, entries: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays that stand behind the header.
-
-    Raises
-    ------
-    ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError
-        If they do not stand one behind the other up to the end of the file.
-    """
+    """The arrays that stand behind the header."""
     begin, arrays = 0, {}
     size = os.fstat(file.fileno()).st_size - file.tell()
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
@@ -298,9 +251,7 @@ def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) 
 
 @contextlib.contextmanager
 def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterator[IO[bytes]]:
-    """A file to be written, which takes the place of `path` once it is safely on the disk, and what stood there that of
-    `keep`.
-    """
+    """A file to be written; safely on the disk it takes the place of `path`, and what stood there that of `keep`."""
     temporary = path.with_name(f"{_temporary(path)}{os.urandom(16).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:

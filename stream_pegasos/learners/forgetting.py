@@ -20,7 +20,7 @@ __all__ = ["most_important", "selected", "with_names_forgotten", "without_column
 def most_important(
     importance: NDArray[np.float64], keys: NDArray[np.int64], names: Sequence[Any], n: int
 ) -> NDArray[np.bool_]:
-    """Which features are the `n` most important ones. Among equals, up to rounding, smaller keys come first; a named
+    """Which features are the `n` most important. Among equals, up to rounding, smaller keys come first; a named
     feature, whose key depends on the order of the stream, has the hash of its name instead.
     """
     of_features = without_rounding(importance)

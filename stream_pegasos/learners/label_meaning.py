@@ -17,13 +17,7 @@ MOST_EXACT = 2**53 - 1  # of floats that tell which integer was written: 2**53 i
 
 
 def label_of(text: str) -> Label | None:
-    """The label that a text spells alone; see `label_meant`.
-
-    >>> from stream_pegasos.learners.label_meaning import label_of
-    >>> label_of("+1"), label_of("1.0"), label_of("spam"), label_of("007"), label_of(" ")
-    (1, 1, 'spam', '007', None)
-
-    """
+    """The label that a text spells alone; see `label_meant`."""
     text = text.strip()
     if _is_integer(text):
         return int(text)
@@ -61,14 +55,10 @@ as above |
 
     Examples
     --------
-
-    >>> from stream_pegasos.learners.label_meaning import label_meant
-
     >>> label_meant("8"), label_meant("8", ["7", "8"]), label_meant(8, ["7", "8"]), label_meant("9", ["7", "8"])
     (8, '8', '8', '9')
     >>> label_meant("true"), label_meant("true", [False, True]), label_meant(True, ["false"])
     ('true', True, 'true')
-
     """
     return LabelsMeant(known)(given) if known else ALONE(given)
 
@@ -81,15 +71,7 @@ def known_label(given: Any, known: Iterable[Label | None]) -> Label | None:
 
 
 class LabelsMeant:
-    """`label_meant` beside labels that stay the same, for many labels.
-
-    Parameters
-    ----------
-    known
-        The labels that are known.
-    listed
-        The only labels that are taken; `None` for any.
-    """
+    """`label_meant` beside labels that stay the same; `listed` are the only ones that are taken, `None` for any."""
 
     def __init__(self, known: Iterable[Label | None] = (), listed: Iterable[Label] | None = None) -> None:
         there = [label for label in known if label is not None]
@@ -106,9 +88,7 @@ class LabelsMeant:
         return (isinstance(label, str), label) in self._equal
 
     def too_long(self, label: Label | None, most: int = LONGEST_LABEL) -> str | None:
-        """What is wrong with a label of more characters than a new one may have, if anything; those that are known may
-        have any number.
-        """
+        """What is wrong with a new label of too many characters, if anything."""
         if not isinstance(label, str) or len(label) <= most or self.knows(label):
             return None
         return f"a label of {len(label):,} characters; it may have {most:,}"
@@ -125,8 +105,8 @@ class LabelsMeant:
         )
 
     def takes(self, label: Label) -> bool:
-        """Whether a label that was meant is one of the listed ones; all with a truth value are written as the known
-        ones, or else as the first that is asked for.
+        """Whether a label is one of the listed; all with a truth value are written as the known or the first one asked
+        for.
         """
         if self._listed is None:
             return True

@@ -22,12 +22,10 @@ Margins = Any  # of one example by class: a list, or an array where each class h
 
 @dataclass
 class Labels:
-    """The labels of a model, numbered in the order in which they came; their numbers never change. The one with the
-    largest margin is predicted.
+    """The labels of a model, numbered as they came; the one with the largest margin is predicted.
 
-    One of two labels is the positive one, for which a single number above 0 stands, as in River and scikit-learn: that
-    of `pos_label`; without it `True`, 1 beside 0 or −1, or "true" beside "false"; of other labels the second one that
-    comes, which `needs_positive` refuses, as a decision rests on it.
+    One of two is the positive one, for which a single number above 0 stands: that of `pos_label`; without it `True`, 1
+    beside 0 or −1, "true" beside "false"; else the second, which `needs_positive` refuses, as a decision rests on it.
     """
 
     known: tuple[Label, ...] = ()
@@ -75,17 +73,7 @@ class Labels:
         return self.known[int(number)]
 
     def with_labels(self, y: Any) -> Self:
-        """Labels that know those in `y` too.
-
-        Raises
-        ------
-        TypeError
-            If one is no bool, int or str.
-        PositiveLabelError
-            If `needs_positive`, and nothing says which is the positive one.
-        ThirdLabelError
-            If there would be more than `most`, the positive one included.
-        """
+        """Labels that know those in `y` too."""
         made, given = self, [check_label(label) for label in distinct(y)]
         for label in given:
             if made.most is None and len(made.known) > 1:  # only the first two settle anything
@@ -146,9 +134,7 @@ class Labels:
         return self.known[: margins.shape[1]], found
 
     def _of_few(self, n_learned: Any) -> dict[Any, Any]:
-        """The probabilities while less than two labels are known; the other one is `pos_label`, if there is any. Of a
-        model for two alone River expects both.
-        """
+        """The probabilities while fewer than two are known. Of a model for two alone River expects both."""
         if not self.known:
             return {} if self.choices[-1] is None else {False: 0.5, True: 0.5}
         (only,) = self.known
@@ -156,9 +142,7 @@ class Labels:
         return of_only(only, n_learned, written_like(self.pos_label, only) if is_named else None)  # type: ignore[arg-type]
 
     def scores_many(self, margins: Floats) -> Floats:
-        """The scores of each example: of two classes how far the positive one is above the negative one, halved; else
-        the margin of each class.
-        """
+        """Of two classes half the distance of the positive margin above the other; else the margin of each class."""
         if not self.pair:
             return margins
         both = np.full((len(margins), 2), -np.inf)
@@ -180,13 +164,7 @@ class Labels:
         return {"known": [pack(label) for label in self.known], "positive": pack(self.pos_label)}
 
     def set_state(self, state: Any) -> None:
-        """Take over labels met elsewhere.
-
-        Raises
-        ------
-        LookupError, TypeError, ValueError
-            If they cannot have been met.
-        """
+        """Take over labels met elsewhere."""
         if not isinstance(state["known"], list):
             raise ValueError("the labels are no list")
         labels, named = [unpack(label) for label in state["known"]], unpack(state["positive"])
@@ -202,13 +180,7 @@ class Labels:
 
 
 class ThirdLabelError(ValueError):
-    """A third label came, where two are known.
-
-    Attributes
-    ----------
-    label
-        The third one.
-    """
+    """A third label came, where two are known."""
 
     def __init__(self, label: Label, negative: Label | None, positive: Label | None) -> None:
         super().__init__(label, negative, positive)
@@ -261,13 +233,7 @@ FEW_LABELS = 16  # an array with no more is searched for each label in turn
 
 
 def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
-    """The labels with any new ones in `y`, and the target of each.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `with_labels` does.
-    """
+    """The labels with any new ones in `y`, and the target of each."""
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu" and len(y):
         numbers = range(int(y.min()), int(y.max()) + 1)
         if numbers.stop - numbers.start <= FEW_LABELS:  # which len() cannot say of a range beyond 2**63
@@ -313,13 +279,7 @@ def distinct(y: Iterable[Any]) -> Iterable[Any]:
 
 
 def label_list(y: Any) -> list[Any]:
-    """The labels of several examples.
-
-    Raises
-    ------
-    TypeError
-        If they are not several.
-    """
+    """The labels of several examples."""
     given = y.tolist() if hasattr(y, "tolist") else y
     check_sequence("y", given, "labels")
     if not isinstance(given, Iterable):
@@ -328,9 +288,7 @@ def label_list(y: Any) -> list[Any]:
 
 
 def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
-    """The labels as an array that holds them as they are: texts as objects, as otherwise each took as much room as the
-    longest one.
-    """
+    """The labels as an array that holds them as they are; texts as objects, or each took the room of the longest."""
     if any(isinstance(label, str) for label in labels):
         return np.array(labels, object)
     array = np.array(labels)
@@ -341,15 +299,7 @@ def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
 
 
 def check_label(y: Any) -> Label:
-    """The label as a plain bool, int or str; NumPy's scalars and whole floats are taken too.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
-    ValueError
-        If it is a float with a fraction, NaN or infinite.
-    """
+    """The label as a plain bool, int or str; NumPy's scalars and whole floats are taken too."""
     label = y.item() if isinstance(y, np.generic) else y
     if isinstance(label, float):
         if not math.isfinite(label) or label != int(label):

@@ -30,8 +30,8 @@ MOST_MARGINS = 1 << 21
 class Learning(Model):
     """Adds learning, of one row or of many, and forgetting, so that memory stays bounded.
 
-    After an exception of any kind, a `KeyboardInterrupt` too, the model is as if exactly the first rows had been
-    learned, as many as `n_learned` says. The pure engine alone may leave the step half taken that is interrupted.
+    After any exception, a `KeyboardInterrupt` too, the model is as if exactly the first `n_learned` rows had been
+    learned. The pure engine alone may leave the step half taken that is interrupted.
     """
 
     learner: Learner
@@ -178,9 +178,7 @@ class Learning(Model):
         weights: Floats | None,
         found: list[tuple[Floats, Floats]] | None = None,
     ) -> RawScores:
-        """Learn rows, and return the scores that each had before it was learned, −inf for classes to come. The engine
-        adds the scores to `found`, whatever happens later.
-        """
+        """Learn rows, and return the scores from before; the engine adds them to `found`, whatever happens later."""
         parts = [] if found is None else found
         done, n = 0, len(targets)
         end = n  # first all at once, since all are to be checked before any is learned
@@ -219,10 +217,7 @@ class Learning(Model):
             self._replace(state, state)
 
     def forget_least(self) -> None:
-        """Forget features if there are more than `max_features`, or names if there are twice as many.
-
-        The least important features are dropped first, until three quarters of the limit are left.
-        """
+        """Down to three quarters of `max_features` if there are more, and names if there are twice as many."""
         most, learner = self.max_features, self.learner
         if most is None or (len(learner) <= most and self.vocabulary.size() <= 2 * most):
             return

@@ -32,7 +32,6 @@ def load(path: str | os.PathLike[str], vectors: Any = None) -> Model:
 
     Examples
     --------
-
     >>> import tempfile, pathlib
     >>> import stream_pegasos
     >>> model = stream_pegasos.TextClassifier()
@@ -42,19 +41,12 @@ def load(path: str | os.PathLike[str], vectors: Any = None) -> Model:
     ...     model.save(path)
     ...     stream_pegasos.load(path).predict_one("pills")
     'spam'
-
     """
     return load_with_progress(path, vectors)[0]
 
 
 def load_with_progress(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Model, Any]:
-    """The model in a file, and what `snapshot` was given beside it.
-
-    Raises
-    ------
-    ValueError, OSError, TypeError, ImportError
-        As `load` does.
-    """
+    """The model in a file, and what `snapshot` was given beside it."""
     model, progress = read_model(path, vectors)
     assert isinstance(model, Model)
     return model, progress

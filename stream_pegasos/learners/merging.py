@@ -70,10 +70,8 @@ def merge(base: C, parts: Iterable[C]) -> C:
 
     Examples
     --------
-
     >>> import copy
     >>> from stream_pegasos import TextClassifier, merge
-
     >>> base = TextClassifier()
     >>> base.learn_many(["see you at lunch", "cheap pills for you"], ["ham", "spam"])
     >>> parts = [copy.deepcopy(base), copy.deepcopy(base)]
@@ -82,7 +80,6 @@ def merge(base: C, parts: Iterable[C]) -> C:
     >>> model = merge(base, parts)
     >>> model.n_iterations, model.predict_many(["watches", "a prize", "agenda"]).tolist()
     (6, ['spam', 'spam', 'ham'])
-
     """
     models: list[Any] = [base, *parts]
     for model in models:
@@ -103,8 +100,8 @@ def merge(base: C, parts: Iterable[C]) -> C:
 
 
 def drop_unchanged(base: Model, part: Model) -> None:
-    """Have a part lack the features that are as in the base, so that little is sent to where parts are merged. Only
-    merge it beside others: `merge` gives a part that is alone as it is.
+    """Have a part lack what is as in the base, so that little is sent. `merge` gives a part that is alone as it is: it
+    must be merged beside others.
     """
     old, core = (cast(Any, model.parts["classifier"]) for model in (base, part))
     before, after = old.learner.get_state(), core.learner.get_state()
@@ -163,8 +160,8 @@ def check_parts(models: Sequence[Any]) -> None:
 
 
 def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
-    """Give the base the labels of all, and return the numbers that the columns of each model have among them. All then
-    have one column for the same two classes or, if there is a third, a column for each class.
+    """Give the base the labels of all, and all a column for the same two classes or one each; return the numbers of
+    each model's columns.
     """
     own = [core.labels for core in cores]
     labels = cores[0].labels = own[0].joined(own[1:])

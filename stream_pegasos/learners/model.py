@@ -33,8 +33,7 @@ MOST_THREADS = 1 << 20  # no machine has more processors
 
 
 class Model(OneByOne, base.Estimator):
-    """What all that stands above models may ask of one. What it answers comes from its classifier, which is itself
-    unless it is a model around one; how examples are encoded is apart from that.
+    """What all that stands above models may ask of one; a model around a classifier answers with what that one does.
 
     Attributes
     ----------
@@ -93,10 +92,8 @@ class Model(OneByOne, base.Estimator):
     # One example at a time.
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """The probability of each label. `predict_one` gives the label with the largest one, unless a threshold or a
-        limit of false positives decides otherwise. While only one label is known, `None` stands for those to come:
-        after n examples with the same label, the next one has it with probability (n + 1) / (n + 2), by Laplace's rule
-        of succession.
+        """The probability of each label. While only one is known, `None` stands for those to come: after n examples
+        with the same label, the next has it with probability (n + 1) / (n + 2), by Laplace's rule of succession.
 
         Parameters
         ----------
@@ -109,8 +106,7 @@ class Model(OneByOne, base.Estimator):
 
     def decision_function_one(self, x: Any) -> Any:
         """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
-        the margins by class. With ordered classes: the logarithms of their probabilities or, where each pair of
-        neighbours has its SVM, the margins by pair.
+        margins by class. With ordered classes: the logarithms of their probabilities.
 
         Parameters
         ----------
@@ -157,14 +153,8 @@ class Model(OneByOne, base.Estimator):
     def predict_learn_many(
         self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
     ) -> Predictions:
-        """Prequential evaluation in one call: predict each example, then learn it.
-
-        The classes of the result are those known at the end; a class that was not yet known has a score of −inf.
-
-        Parameters
-        ----------
-        X, y, w, threads
-            As for `learn_many`, and raising as it does.
+        """Predict each example, then learn it: prequential evaluation in one call, with what `learn_many` takes and
+        raises. The classes of the result are those known at the end; one that was not yet known has a score of −inf.
         """
         encoder, rows = self._encode_many(X, threads)
         y, w = list(y) if isinstance(y, Iterator) else y, weights_given(w)
@@ -194,24 +184,13 @@ class Model(OneByOne, base.Estimator):
         return said
 
     def predict_many(self, X: Any, threads: int = 1) -> Any:
-        """The label of each example, as an array; as a series for a data frame or a series.
-
-        Parameters
-        ----------
-        X, threads
-            As for `predictions`.
-        """
+        """The label of each of `X`, an array; a series for a frame or a series. The rest is as for `predictions`."""
         labels = self.predictions(X, threads).labels
         return series_like(X, labels) if is_frame(X) or is_series(X) else labels
 
     def predict_proba_many(self, X: Any, threads: int = 1) -> Any:
-        """The probabilities of each example, as an array with a column a label, in the order of `predict_proba_one`; as
-        a data frame for a data frame or a series.
-
-        Parameters
-        ----------
-        X, threads
-            As for `predictions`.
+        """The probabilities of each of `X`, in the order of `predict_proba_one`; a frame for a frame or a series. The
+        rest is as for `predictions`.
         """
         said = self.predictions(X, threads)
         if is_frame(X) or is_series(X):
@@ -219,13 +198,7 @@ class Model(OneByOne, base.Estimator):
         return said.probabilities
 
     def decision_function_many(self, X: Any, threads: int = 1) -> Any:
-        """What the decision on each example rests on, as an array with a row an example.
-
-        Parameters
-        ----------
-        X, threads
-            As for `predictions`.
-        """
+        """What the decision on each of `X` rests on, a row each. The rest is as for `predictions`."""
         return self.predictions(X, threads).scores
 
     def flush(self) -> None:
@@ -260,9 +233,7 @@ class Model(OneByOne, base.Estimator):
 
         Examples
         --------
-
         >>> from stream_pegasos import AdaptiveClassifier
-
         >>> model = AdaptiveClassifier()
         >>> model.learn_many([{"pills": 1}] * 30, ["ham", "spam", "spam"] * 10)
         >>> model.predict_one({"pills": 1}), round(model.predict_proba_one({"pills": 1})["spam"], 2)
@@ -270,7 +241,6 @@ class Model(OneByOne, base.Estimator):
         >>> model.set_decision(threshold=0.9, pos_label="spam")
         >>> model.predict_one({"pills": 1})
         'ham'
-
         """
         if pos_label is not None:
             pos_label = check_label(pos_label)
@@ -292,7 +262,6 @@ class Model(OneByOne, base.Estimator):
             If the model is for two classes alone, or for ordered ones.
         ValueError
             If the label is not in `classes`. The model is then as it was before.
-
         """
         if "several classes" not in self.capabilities or "ordered" in self.capabilities:
             raise TypeError(f"{type(self._core).__name__} cannot forget a class")
@@ -309,8 +278,8 @@ class Model(OneByOne, base.Estimator):
 
     @property
     def pair(self) -> tuple[Label | None, ...]:
-        """Where an example has a single score, as with two labels: the one for which a score below 0 speaks, and that
-        for one above 0; `None` for a label yet to come. Where each label has a score, nothing.
+        """Where an example has a single score: the labels that a score below and above 0 stands for, `None` for one to
+        come.
         """
         return self._core.pair  # type: ignore[no-any-return]
 
@@ -339,19 +308,11 @@ class Model(OneByOne, base.Estimator):
         return self._core.intercept
 
     def weights_of(self, keys: NDArray[np.int64]) -> Floats:
-        """The weights of features that are ints, as hashed ones are: a row for each feature, with a column for each
-        class or, with two classes, for their margin; 0 for unknown features.
-        """
+        """The weights of features that are ints, as hashed ones are, 0 for unknown ones: a row each, a column a class."""
         return self._core.weights_of(keys)  # type: ignore[no-any-return]
 
     def check_labels(self, y: Iterable[Any]) -> None:
-        """Check that all these labels can be learned, in this order.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `learn_one` does, if a label cannot be learned.
-        """
+        """Raise what `learn_one` raises if one of these labels, in this order, cannot be learned."""
         self._core.check_labels(y)
 
     @property
@@ -393,8 +354,8 @@ class Model(OneByOne, base.Estimator):
     def save(self, path: str | os.PathLike[str], vectors: bool = False) -> None:
         """Write the model to a file, its mini-batch buffer included; the file is there whole or not at all.
 
-        Only what a drift detector has been told is not written: in a loaded model the detector begins anew. Of word
-        vectors or an encoder the file has the name, and `load` finds them where they were.
+        A drift detector begins anew in a loaded model. Of word vectors or an encoder the file has the name, and `load`
+        finds them where they were.
 
         Parameters
         ----------
@@ -402,9 +363,8 @@ class Model(OneByOne, base.Estimator):
             The file; one that exists is replaced at the end, in one step.
         vectors
             Whether to write the word vectors, too: those of the words that this model has met since it was made,
-            copied, merged or loaded, by the hashes of the words; of more than 98,304 words a thread, those met last. A
-            loaded model then needs no package and no file of vectors; words that were not met have no vector, and
-            whatever it saves has the same vectors.
+            copied, merged or loaded, by their hashes; of more than 98,304 words a thread, those met last. A loaded
+            model then needs no package and no file of vectors; words that were not met have no vector.
 
         Raises
         ------
@@ -419,31 +379,15 @@ class Model(OneByOne, base.Estimator):
             (dataclasses.replace(snapshot, vectors=self.vectors_met()) if vectors else snapshot).write(path)
 
     def snapshot(self, progress: Any = None) -> Snapshot:
-        """A copy of the state as it is now, to be written while the model goes on learning.
-
-        Parameters
-        ----------
-        progress
-            What to write beside the model, such as the position in the stream: anything that `pack` takes, and that
-            does not change any more.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is a function, which no file can hold without code.
+        """A copy of the state as it is now, to be written while the model goes on learning; with `progress`, such as
+        the position in the stream: anything that `pack` takes.
         """
         with self.lock:
             return Snapshot(type(self).__name__, *self.to_state(), progress, self.field_names, self.vector_source)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:
-        """Read a model of this class from a file that `save` wrote; it takes and raises what the function `load` does.
-
-        Raises
-        ------
-        ValueError
-            If the file holds a model of another class, too.
-        """
+        """Read a model of this class from a file, as the function `load` does; another class is a ValueError."""
         model: Self = read_model(path, vectors)[0]
         if not issubclass(type(model), cls):  # isinstance sees the classifier in a text model, too
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")

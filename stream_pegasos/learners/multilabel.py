@@ -42,9 +42,7 @@ OF_DECISIONS = "threshold", "max_false_positive_rate"
 
 @dataclass
 class LabelSets(Labels):
-    """The labels of a model in the order in which they came; an example may have several of them. Those that were told
-    of examples, but never held, are apart.
-    """
+    """The labels of a model, of which an example may have several. Those that were told of, but never held, are apart."""
 
     by_label: bool = True
     never: tuple[Label, ...] = ()
@@ -117,14 +115,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     Attributes
     ----------
-    weights, intercept : dict
-        As those of the `AdaptiveClassifier`, by label.
-    n_iterations : int
-        The number of examples met.
-    classes : tuple
-        The labels met, in the order in which they came.
-    n_drifts : int
-        The number of drifts that the detector has detected.
+    weights, intercept, n_iterations, classes, n_drifts
+        As those of the `AdaptiveClassifier`, the first two by label.
 
     Raises
     ------
@@ -140,9 +132,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     Examples
     --------
-
     >>> from stream_pegasos import MultiLabelClassifier
-
     >>> model = MultiLabelClassifier()
     >>> stream = [({"wheat": 1, "ship": 1}, {"grain", "ship"}), ({"wheat": 1}, {"grain"}), ({"oil": 1}, set())]
     >>> for x, y in stream * 30:
@@ -153,7 +143,6 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     True
     >>> model.predict_many([{"wheat": 1, "ship": 1}, {"oil": 1}]).tolist()
     [('grain', 'ship'), ()]
-
     """
 
     capabilities = frozenset(["weights", "explain", "several classes", "several labels"])
@@ -253,14 +242,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             whether_each_holds(labels)
 
     def predict_many(self, X: Any, threads: int = 1) -> Any:
-        """The labels predicted for each example, as an array of tuples; for a data frame or a series, a data frame with
-        a column a label.
-
-        Parameters
-        ----------
-        X, threads
-            As for `predictions`.
-        """
+        """The labels of each of `X`, an array of tuples; for a frame or a series, a frame with a column a label."""
         said = self.predictions(X, threads)
         if is_frame(X) or is_series(X):
             return frame_like(X, {of: np.array([of in one for one in said.labels], bool) for of in said.classes})
@@ -350,15 +332,7 @@ def of_others(classifier: AdaptiveClassifier) -> Decision:
 
 
 def sets_of(y: Any) -> Iterable[Any]:
-    """The labels of each example, from a sequence or from River's data frame with a column a label.
-
-    Raises
-    ------
-    TypeError
-        If they are not those of several examples.
-    ValueError
-        If two columns have the same name.
-    """
+    """The labels of each example, from a sequence or from River's data frame with a column a label."""
     if isinstance(y, np.ndarray) and y.ndim > 1:
         raise TypeError("y is a matrix; y must be a sequence of labels, a set or list an example, or a data frame")
     if is_frame(y):
@@ -370,13 +344,7 @@ def sets_of(y: Any) -> Iterable[Any]:
 
 
 def whether_each_holds(y: Any) -> dict[Label, bool]:
-    """Whether each label of an example holds.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If these are no labels.
-    """
+    """Whether each label of an example holds."""
     if isinstance(y, Mapping):
         for label, holds in y.items():
             if not isinstance(holds, (bool, np.bool_)):

@@ -110,12 +110,8 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         The weight of each feature; positive weights speak for the higher classes.
     intercept : dict
         What the intercept adds to the margin, by pair of neighbouring labels.
-    n_iterations : int
-        The number of examples learned or skipped.
-    classes : tuple
-        The labels met, in order.
-    n_drifts : int
-        The number of drifts that the detector has detected.
+    n_iterations, classes, n_drifts
+        As those of the `AdaptiveClassifier`, with the labels in order.
 
     Raises
     ------
@@ -131,9 +127,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     Examples
     --------
-
     >>> from stream_pegasos import OrdinalClassifier
-
     >>> stream = [({"awful": 1}, 1), ({"dull": 1}, 2), ({"fine": 1}, 4), ({"superb": 1}, 5)]
     >>> model = OrdinalClassifier()
     >>> for x, y in stream * 20:
@@ -144,7 +138,6 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
     2
     >>> sorted(model.weights, key=model.weights.get)
     ['awful', 'dull', 'fine', 'superb']
-
     """
 
     capabilities = frozenset(["weights", "explain", "several classes", "ordered"])
@@ -238,15 +231,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
 
 def check_integer_label(y: Any) -> int:
-    """The label as a plain int or bool.
-
-    Raises
-    ------
-    TypeError
-        If it is none.
-    ValueError
-        If it is a float with a fraction, NaN or infinite.
-    """
+    """The label as a plain int or bool."""
     label = check_label(y)
     if isinstance(label, str):
         raise TypeError(f"label {y!r} is a str; ordered labels must be integers, such as 0 to 4 for one to five stars")

@@ -85,11 +85,9 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     Attributes
     ----------
     weights : dict
-        The weight of each feature learned, by its name; with `average`, the averaged weight. With `multi_class` or more
-        than two classes there is such a dict for each.
+        The weight of each feature learned, by its name; with `average`, the averaged weight.
     intercept : float
-        What the intercept adds to the margin; with `multi_class` or more than two classes, a dict with one number for
-        each.
+        What the intercept adds to the margin. With `multi_class` or more than two classes both are dicts by class.
     n_iterations : int
         t, the number of steps taken; with "ovr" the most that any class has.
     classes : tuple
@@ -119,9 +117,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
 
     Examples
     --------
-
     >>> from stream_pegasos import PegasosClassifier
-
     >>> model = PegasosClassifier(l2=0.1)
     >>> for x, y in [({"cheap": 1, "pills": 1}, "spam"), ({"see": 1, "you": 1}, "ham")] * 10:
     ...     model.learn_one(x, y)
@@ -135,7 +131,6 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     In a pipeline, with each example predicted before it is learned:
 
     >>> from river import datasets, evaluate, metrics, preprocessing
-
     >>> pipeline = preprocessing.StandardScaler() | PegasosClassifier(l2=0.01, fit_intercept=True)
     >>> evaluate.progressive_val_score(datasets.Phishing(), pipeline, metrics.Accuracy())
     Accuracy: 87.75%
@@ -150,12 +145,6 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     'sport'
     >>> list(model.decision_function_one({"match": 1}))
     ['sport', 'money', 'weather']
-    >>> pipeline = preprocessing.StandardScaler() | PegasosClassifier(
-    ...     multi_class="crammer_singer", l2=0.01, fit_intercept=True
-    ... )
-    >>> evaluate.progressive_val_score(datasets.ImageSegments(), pipeline, metrics.Accuracy())
-    Accuracy: 81.85%
-
     """
 
     capabilities = frozenset(["weights", "explain", "several classes"])

@@ -21,16 +21,7 @@ ClassProbabilities = tuple[tuple[Label | None, ...], Floats]
 class Predictions:
     """The predictions of a model for several examples; labels and probabilities are computed when they are asked for.
 
-    Parameters
-    ----------
-    scores
-        As below.
-    find_labels, find_probabilities
-        Functions that return the labels; and the classes together with the probabilities.
-    limited
-        The labels that have a limit of false positives, and the threshold of each.
-    pair
-        As below.
+    `limited` has the labels with a limit of false positives, and the threshold of each.
 
     Attributes
     ----------
@@ -110,18 +101,9 @@ def settled(
 
 
 def uncertainty(predictions: Predictions) -> Floats:
-    """How unsure a model is of each message, from 0 to 1: 1 minus the difference of the probabilities of the two most
-    probable labels. If a message may have several labels, it is 1 minus the smallest difference between yes and no. For
-    a model that knows fewer than two labels it is 1.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos import TextClassifier
-    >>> from stream_pegasos.learners.predictions import uncertainty
-    >>> uncertainty(TextClassifier().predictions(["a", "b"])).tolist()
-    [1.0, 1.0]
-
+    """How unsure a model is of each message, from 0 to 1: 1 minus the difference of the two largest probabilities;
+    where it may have several labels, minus the smallest difference of yes and no. Knowing fewer than two labels it
+    is 1.
     """
     if not len(predictions):
         return np.ones(0)
@@ -151,8 +133,8 @@ class WeightedTargets(NamedTuple):
 
 
 class RawScores(NamedTuple):
-    """What a learner finds for several examples: margins, the calibration that turns them into probabilities and, if
-    not the margins alone decide which label is predicted, the decisions.
+    """What a learner finds for several examples: margins, what calibrates them and, if not the margins alone decide,
+    the decisions.
     """
 
     margins: Floats
@@ -160,8 +142,8 @@ class RawScores(NamedTuple):
     decided: Decided = None
 
     def without_those_to_come(self, n_before: tuple[int, int]) -> RawScores:
-        """The scores, −inf for the first and for the second class in the examples before they come, of which the column
-        that both share knows nothing.
+        """The scores, −inf for the first two classes before they come, of which the column that they share knows
+        nothing.
         """
         for number, n in enumerate(n_before):
             self.margins[: max(n, 0), number : number + 1] = -np.inf
@@ -174,11 +156,9 @@ class PartlyLearnedError(RuntimeError):
     Attributes
     ----------
     n_learned
-        The number of examples learned, which are the first ones.
-    found
-        The raw scores of these examples from before they were learned.
-    predictions
-        The predictions for these examples, if they were asked for.
+        How many, which are the first ones.
+    found, predictions
+        Their raw scores from before they were learned; and the predictions, if they were asked for.
     """
 
     def __init__(self, n_learned: int, found: Any, reason: Exception, predictions: Predictions | None = None) -> None:

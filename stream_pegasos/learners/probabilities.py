@@ -32,17 +32,15 @@ def of_each(margins: Floats, calibrated: Floats) -> Floats:
 
 
 def of_only(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
-    """The probabilities after n examples of one label, by Laplace's rule of succession; `None` is any other label. For
-    an array of n, arrays.
+    """After n examples of one label, by Laplace's rule of succession; `None` is any other label. Of an array of n,
+    arrays.
     """
     probability = (n_learned + 1) / (n_learned + 2)
     return {label: probability, other: 1.0 - probability}
 
 
 def with_only(found: Floats, margins: Floats, n_learned: Any) -> Floats:
-    """The probabilities, with those of `of_only` where one class alone was known; the others, yet to come, share what
-    is left.
-    """
+    """The probabilities, with `of_only` where one class alone was known; those yet to come share what is left."""
     if margins.shape[1] < 2 or np.isfinite(margins[:1]).sum() > 1:  # classes come and do not go
         return found
     is_known = np.isfinite(margins)

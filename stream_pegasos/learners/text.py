@@ -75,13 +75,10 @@ class TextClassifier(ModelOfAnyKind):
 
     Examples
     --------
-
     >>> from stream_pegasos import HashedBagOfWords, PegasosClassifier, TextClassifier
-
     >>> model = TextClassifier()
-    >>> for text, label in [
-    ...     ("see you at lunch", "ham"), ("cheap pills for you", "spam"), ("lunch at noon?", "ham")
-    ... ]:
+    >>> stream = [("see you at lunch", "ham"), ("cheap pills for you", "spam"), ("lunch at noon?", "ham")]
+    >>> for text, label in stream:
     ...     model.learn_one(text, label)
     >>> model.predict_one("pills, cheap pills")
     'spam'
@@ -95,25 +92,16 @@ class TextClassifier(ModelOfAnyKind):
 
     Pegasos as published, on pairs of words:
 
-    >>> model = TextClassifier(
-    ...     features=HashedBagOfWords(ngram_range=(1, 2)),
-    ...     classifier=PegasosClassifier(l2=1e-3),
-    ... )
-    >>> model.predict_learn_many(
-    ...     ["see you at lunch", "cheap pills for you", "lunch at noon?"], ["ham", "spam", "ham"]
-    ... ).scores
+    >>> model = TextClassifier(features=HashedBagOfWords(ngram_range=(1, 2)), classifier=PegasosClassifier(l2=1e-3))
+    >>> model.predict_learn_many(*zip(*stream)).scores
     array([ 0.        , -4.51753951, -0.33942812])
 
     Each message is predicted before it is learned:
 
     >>> from river import evaluate, metrics
     >>> from stream_pegasos.streams import synthetic
-
-    >>> evaluate.progressive_val_score(
-    ...     synthetic(n=2_000, seed=1), TextClassifier(), metrics.Accuracy()
-    ... ).get() > 0.95
+    >>> evaluate.progressive_val_score(synthetic(n=2_000, seed=1), TextClassifier(), metrics.Accuracy()).get() > 0.95
     True
-
     """
 
     def __init__(
@@ -230,14 +218,11 @@ class TextClassifier(ModelOfAnyKind):
 
         Examples
         --------
-
         >>> from stream_pegasos import TextClassifier
-
         >>> model = TextClassifier()
         >>> model.describe({"lost_card": None, "refund": ["give me my money back", "Refund not showing up"]})
         >>> model.predict_one("I think I lost my card")
         'lost_card'
-
         """
         lessons = self.lessons_of(descriptions)
         if lessons.warning is not None:
@@ -249,13 +234,7 @@ class TextClassifier(ModelOfAnyKind):
         return lessons_of(descriptions, "several labels" in self.capabilities, self.features.message_of)
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
-        """The label of a text, as the classifier gives it.
-
-        Parameters
-        ----------
-        x
-            The text, as for `learn_one`.
-        """
+        """The label of a text, taken as by `learn_one`."""
         return self.classifier.predict_prepared(self.features.scanner, self._prepared(x))
 
     def keep_names(self) -> None:
@@ -270,15 +249,12 @@ class TextClassifier(ModelOfAnyKind):
 
         Examples
         --------
-
         >>> from stream_pegasos import TextClassifier
-
         >>> model = TextClassifier()
         >>> model.keep_names()
         >>> model.learn_many(["cheap pills", "see you at lunch"] * 9, ["spam", "ham"] * 9)
         >>> "pills" in dict(model.names.weights(model, 0))
         True
-
         """
         if "weights" not in self.capabilities:
             raise TypeError(f"{type(self.classifier).__name__} has no weights whose names could be kept")

@@ -29,10 +29,7 @@ KEPT_AFTER_DRIFT = 0.1  # the share of the evidence that is kept when a drift is
 
 
 class WatchedClassifier(Classifier):
-    """Shows limits of false positives and a drift detector each prediction, before its example is learned.
-
-    An estimator says which label is predicted from raw scores.
-    """
+    """Shows limits of false positives and a drift detector each prediction, before its example is learned."""
 
     learner: AdaptiveLearner
     _drift: DriftWatch
@@ -122,9 +119,7 @@ class WatchedClassifier(Classifier):
     # What an estimator says.
 
     def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
-        """The decision on each row; `None` if the margins alone decide. With `learned`, limits of false positives learn
-        each row before the next is decided.
-        """
+        """The decision on each row; `None` if margins alone decide. With `learned`, limits learn a row before the next."""
         raise NotImplementedError
 
     def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:

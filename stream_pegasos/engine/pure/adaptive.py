@@ -48,8 +48,8 @@ from stream_pegasos.engine.pure.weights import Row
 
 @dataclass(slots=True)
 class Feature:
-    """The log-count ratio that scales a feature, the number of examples that had it, and its taught classes. `known`
-    has a column for each of these, and three rows: weights, sums of squared gradients, and numbers of examples.
+    """The log-count ratio that scales a feature, how many examples had it, and its taught classes; `known` has a column
+    for each, with weights, sums of squared gradients, and numbers of examples.
     """
 
     log_ratio: float
@@ -266,9 +266,7 @@ class AdaptiveLearner(ScaledLearner):
     def _learn_vector(
         self, vector: Floats, margins: Floats, holds: NDArray[np.bool_], n_known: int, weight: float
     ) -> Floats | None:
-        """Learn from the vector of a message, and return the joined log-odds from before; `None` without vectors. The
-        first `n_known` problems were known before this example.
-        """
+        """Learn from the vector of a message; return the joined log-odds from before, `None` without vectors."""
         if self._dense is None and len(vector):
             self._dense = DenseBlock.of(self._reduction, len(vector), len(self._class_counts))
             if not self.several:
@@ -290,9 +288,7 @@ class AdaptiveLearner(ScaledLearner):
     def _calibrate(
         self, margins: Floats, holds: NDArray[np.bool_], classes: list[int], weight: float, joined: Floats | None
     ) -> None:
-        """Take one step on the log loss of the example's class, or of each problem. With vectors, the `joined` log-odds
-        are those that predict.
-        """
+        """One step on the log loss of the class, or of each problem. With vectors the `joined` log-odds predict."""
         if not self.several:
             (margin,), y = (margins if joined is None else joined).tolist(), 1.0 if holds[0] else -1.0
             if joined is None:

@@ -246,8 +246,8 @@ def in_columns(state: State, signs: Floats) -> State:
 
 
 def from_two_classes(state: State) -> State:
-    """The state of an "ovr" learner that knows what one of "two" in this state knows: the negative class in column 0,
-    the positive one in column 1. Their margins are −m and m, so that the slope is half of what it was.
+    """As an "ovr" learner has it: the negative class in column 0, the positive one in 1; as margins are −m and m, the
+    slope is half.
     """
     ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
     slope = max(float(state["joint_weights"][0]), LEAST_SLOPE) if "joint_weights" in state else state["slope"]

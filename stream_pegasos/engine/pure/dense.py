@@ -127,9 +127,7 @@ class DenseBlock:
         order: list[int],
         weight: float,
     ) -> None:
-        """One step, beside the margins of features. `holds` says of each problem whether the example is a positive one;
-        `order` has the classes met, in order.
-        """
+        """One step, beside the margins of features. `holds` says of each problem whether the example is positive."""
         if not vector.any():
             return
         p = self._probabilities(x, of_features, order)
@@ -190,8 +188,8 @@ class DenseBlock:
         self.information *= share
 
     def _weaken(self, factor: float) -> None:
-        """Write all evidence down as what it counts now. No variance grows beyond that of the prior, each by itself, as
-        that of a number that never varies stays there.
+        """Write all evidence down as what it counts now. No variance grows beyond the prior's, each by itself, as that
+        of a number that never varies stays there.
         """
         self.evidence /= factor
         self.n /= factor

@@ -69,16 +69,15 @@ def softmax(margins: list[float]) -> list[float]:
 
 
 class Calibration:
-    """A probability for each margin, learned from the margins of examples before they are learned.
+    """A probability for each margin, learned from margins of examples before they are learned.
 
-    The probability of the positive class is 1/(1 + exp(−s·margin)), with the slope of Platt (1999) and without his
-    intercept, so that probability and decision always agree. The slope s > 0 follows by stochastic descent on the log
-    loss over log s, with the step size of AdaGrad (Duchi, Hazan and Singer 2011) over the newest thousand gradients or
-    so, since the first margins of Pegasos are far larger than those to come.
+    That of the positive class is 1/(1 + exp(−s·margin)): Platt's slope (1999) without his intercept, so that
+    probability and decision agree. s follows by descent on the log loss over log s, with AdaGrad's step size (Duchi,
+    Hazan and Singer 2011) over the newest thousand gradients, as the first margins of Pegasos are far larger than later
+    ones.
 
-    With several classes, probabilities are first the softmax of s · margins. The largest of them, p, then becomes the
-    confidence 1/(1 + exp(−a − b·log(p/(1 − p)))), and the others are scaled so that all sum to 1 (Gupta and Ramdas 2022
-    calibrate only the top label, too). Its a and b are learned in the same way, from whether the class was right.
+    Of several classes the softmax of s · margins; its largest, p, becomes the confidence 1/(1 + exp(−a − b·log(p/(1 −
+    p)))), and the others are scaled to sum to 1 (Gupta and Ramdas 2022). a and b are learned in the same way.
     """
 
     def __init__(self) -> None:
@@ -105,9 +104,8 @@ class Calibration:
         moved: list[float] | None = None,
         predicting: NDArray[np.float64] | None = None,
     ) -> list[float]:
-        """Take one step on the log loss of class y, and return the probabilities, the softmax of s · margins. If given,
-        `moved` is the part of the margins that grows with the slope, and the softmax of `predicting` decides the
-        confidence.
+        """One step on the log loss of class y; returns the softmax of s · margins. `moved` is the part of them that
+        grows with the slope, and the softmax of `predicting` decides the confidence.
         """
         largest = max(margins)
         probabilities = softmax([self.slope * (margin - largest) for margin in margins])
@@ -119,9 +117,7 @@ class Calibration:
         return probabilities
 
     def _learn_confidence(self, probabilities: list[float], y: int, weight: float) -> None:
-        """One step on the log loss of whether the most probable of several classes is right; none where two are equally
-        probable, to rounding.
-        """
+        """One step on the log loss of whether the most probable class is right; none where two are equally probable."""
         top = max(probabilities)
         if len(probabilities) < 2 or sum(p >= AS_LIKELY * top for p in probabilities) > 1:
             return
@@ -171,11 +167,10 @@ class ScoredExample:
 
 
 class Learner:
-    """A rule and its driver. The rule is a subclass: it says what is kept for a feature, how an example is scored and
-    how it is learned.
+    """A rule and its driver. The rule, a subclass, says what a feature keeps, and how an example is scored and learned.
 
-    y is the number of a class, unless `reduction` says otherwise. Two classes may share a column: its margin is that of
-    class 1, and its negative that of class 0. When a third class comes, each gets a column of its own.
+    y is the number of a class, unless `reduction` says otherwise. Two classes may share a column, whose margin is that
+    of class 1, and its negative that of class 0. When a third comes, each gets its own.
     """
 
     kinds: ClassVar[dict[str, type[Learner]]] = {}  # all learners, by name
@@ -236,8 +231,8 @@ class Learner:
         raise NotImplementedError
 
     def of_vector(self, encoder: Encoder, x: Any, number: int = 0) -> tuple[float, NDArray[np.float64], float]:
-        """How the margin of a class that predicts is composed: a factor of the features' margin, a weight for each
-        number of the message's vector, and a constant.
+        """How a predicting margin is composed: a factor of the features' margin, a weight a number of the vector, a
+        constant.
         """
         return 1.0, NO_VECTOR, 0.0
 
@@ -275,9 +270,7 @@ class Learner:
 
     @property
     def calibrated(self) -> tuple[float, float, float]:
-        """What turns margins by class into probabilities: the slope, and a and b of the confidence. Of two classes in
-        one column the margins are twice as far apart as the column says.
-        """
+        """The slope, and a and b of the confidence; margins of a pair are twice as far apart as their column says."""
         slope, confidence = self.calibration.slope, self.calibration.confidence
         return (slope, *confidence) if self.several else (max(slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0)
 
@@ -320,9 +313,9 @@ class Learner:
         weights: NDArray[np.float64] | None = None,
         found: list[Found] | None = None,
     ) -> Found:
-        """The margins of each example before it is learned, −inf for classes to come, and what `calibrated` was then.
-        Without y nothing is learned. The call ends early after an example that exceeds `max_features` or
-        crowds the encoder. What is returned is first added to `found`, so that an interruption does not lose it.
+        """The margins of each example before it is learned, and what `calibrated` was then. The call ends early after
+        an example that exceeds `max_features` or crowds the encoder. `found` gets all first, so that an interruption
+        does not lose it.
         """
         n_classes = self._n_classes_for(y)
         margins: list[list[float]] = []

@@ -118,28 +118,14 @@ class Vocabulary(Encoder):
 
 
 def plain_items(x: Any) -> list[tuple[Any, float]]:
-    """The features of a dict, checked.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `plain_name` and `check_value` do, and if it is no dict.
-    """
+    """The features of a dict, checked."""
     if not isinstance(x, dict):
         raise TypeError(f"features must be a dict, not {type(x).__name__}")
     return [(plain_name(name), check_value(name, value)) for name, value in x.items()]
 
 
 def check_value(name: Any, value: Any) -> float:
-    """The value of a feature as a float.
-
-    Raises
-    ------
-    TypeError
-        If it is no number.
-    ValueError
-        If it is NaN, infinite or larger in size than `VALUE_LIMIT`.
-    """
+    """The value of a feature as a float."""
     try:
         if isinstance(value, (str, bytes, bytearray, memoryview, np.complexfloating)):
             raise TypeError
@@ -158,15 +144,7 @@ def check_value(name: Any, value: Any) -> float:
 
 
 def plain_name(name: Any, depth: int = 0) -> int | str | tuple[Any, ...]:
-    """A feature name as an int, a str or a tuple of those; what compares equal is the same feature.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these, nor a bool.
-    ValueError
-        If tuples stand in one another deeper than `DEEPEST_NAME`.
-    """
+    """A feature name as an int, a str or a tuple of those; what compares equal is the same feature."""
     if isinstance(name, (int, np.bool_, np.integer)):
         return int(name)
     if isinstance(name, str):

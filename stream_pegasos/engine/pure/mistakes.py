@@ -23,9 +23,8 @@ COUNTS = tuple(field.name for field in MISTAKES)
 
 
 class Mistakes:
-    """Counts of the newest examples of either class, and a histogram of the sizes of their margins on the wrong side. A
-    size between two bins counts in both, in parts, so that rounding decides nothing; one below the smallest bin counts
-    less, in proportion.
+    """Counts of the newest examples of either class, and a histogram of their margins on the wrong side. A size between
+    two bins counts in both, in parts, so that rounding decides nothing.
     """
 
     def __init__(self) -> None:

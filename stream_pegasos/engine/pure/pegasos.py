@@ -93,16 +93,12 @@ class Batch(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class PegasosLearner(Learner):
-    """Pegasos steps, with a mini-batch buffer.
+    """Pegasos steps, with a mini-batch buffer. `intercept_scaling` is 0 for no intercept. The average begins with step
+    `average_from`, if not 0, and weighs w_t by t if `average_by_t`.
 
-    `intercept_scaling` is 0 for no intercept. The average of the iterates, if `average_from` is not 0, begins with that
-    step, and weighs w_t by t if `average_by_t`.
-
-    The `reduction` says whether an example is positive or negative in each column. "two": y is the sign in the only
-    column, until a third class comes; then it is "ovr". "ovr": each class has a column, in which all others are
-    negative; it begins with the first example of the class. "crammer_singer": each class has a column, too, but all
-    columns form one vector, and the column of an example's class should beat the best other one by 1 (Crammer and
-    Singer 2001).
+    "two": y is the sign in the only column, until a third class comes; then it is "ovr": each class has a column, from
+    its first example on, in which all others are negative. "crammer_singer": the columns form one vector, and that of
+    an example's class should beat the best other one by 1 (Crammer and Singer 2001).
     """
 
     l2: float
@@ -299,8 +295,8 @@ def matrix(keys: list[int], columns: list[dict[int, float]]) -> NDArray[np.float
 
 
 def from_two_classes(state: State) -> State:
-    """The state of an "ovr" learner that knows what one of "two" in this state knows: the negative class in column 0,
-    the positive one in column 1. Their margins are −m and m, so that the slope is half of what it was.
+    """As an "ovr" learner has it: the negative class in column 0, the positive one in 1; as margins are −m and m, the
+    slope is half.
     """
     both, made = np.array([-1.0, 1.0]), Calibration().get_state(several=True) | state
     for name in {"values", "sums"} & state.keys():

@@ -14,16 +14,7 @@ from stream_pegasos.engine.pure.driver import AS_LIKELY, LARGEST_LOG_ODDS, sigmo
 
 
 def probabilities_one(margins: Any, calibrated: Sequence[float]) -> list[float]:
-    """The probabilities of classes. They are proportional to exp(slope · margin), except that the largest, if no other
-    is as large, is replaced by the confidence in it (see `Calibration`).
-
-    Parameters
-    ----------
-    margins
-        The margin of each class, a list or an array; −inf for a class yet to come.
-    calibrated
-        The slope, and the intercept and the slope of the confidence.
-    """
+    """Proportional to exp(slope · margin); the largest, if alone, is the confidence in it (see `Calibration`)."""
     slope, intercept, of_log_odds = calibrated
     margins = margins if isinstance(margins, list) else margins.tolist()
     largest = max(margins, default=-math.inf)

@@ -66,8 +66,8 @@ class ScaledLearner(Learner, is_rule=False):
 
 
 def logarithms(log_odds: list[float], order: Sequence[int]) -> list[float]:
-    """The logarithms of the probabilities of ordered classes. `log_odds` has, for each class but the last, the log-odds
-    of a higher one; the probability of a higher one never rises along the order.
+    """The logarithms of the probabilities of ordered classes. `log_odds` has for each class but the last those of a
+    higher one; the probability of a higher one never rises along the order.
     """
     result = [0.0] * len(order)
     above = 1.0
@@ -79,9 +79,7 @@ def logarithms(log_odds: list[float], order: Sequence[int]) -> list[float]:
 
 
 def unevenness(values: Sequence[float]) -> float:
-    """How much the values other than 0 differ: their mean size above the least one, divided by the root of their mean
-    square.
-    """
+    """The mean size of the values other than 0 above the least one, divided by the root of their mean square."""
     sizes = np.abs(np.array([value for value in values if value != 0.0], np.float64))
     if not len(sizes) or sizes.min() == sizes.max():
         return 0.0

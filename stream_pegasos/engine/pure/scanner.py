@@ -18,11 +18,7 @@ from stream_pegasos.engine.pure.weights import NO_VECTOR, Row
 
 
 class Vectors(Protocol):
-    """What gives vectors to words, by a method `codes`, or to whole messages.
-
-    `codes` has of each word a row of codes of eight bits, and a shift: its vector is codes · 2^shift, in units of their
-    own.
-    """
+    """What gives vectors to whole messages or, by `codes`, to words: codes of eight bits and a shift, codes · 2^shift."""
 
     @property
     def n_dimensions(self) -> int: ...
@@ -193,13 +189,7 @@ TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+", ANY_LANGUAGE)
 
 
 def checked_text(text: Any) -> str:
-    """A text as a plain str.
-
-    Raises
-    ------
-    TypeError
-        If it is none.
-    """
+    """A text as a plain str."""
     if not isinstance(text, str):
         hint = "; with on='NAME' it is taken from a field" if isinstance(text, dict) else ""
         raise TypeError(f"a text must be a str, not {type(text).__name__}{hint}")
@@ -207,13 +197,7 @@ def checked_text(text: Any) -> str:
 
 
 def checked_vector(numbers: Any, n_dimensions: int) -> NDArray[np.float32]:
-    """The numbers of a vector; none where a message has no vector.
-
-    Raises
-    ------
-    TypeError
-        If they are no array of so many numbers, or of none.
-    """
+    """The numbers of a vector; none where a message has no vector."""
     if not isinstance(numbers, np.ndarray) or numbers.shape not in ((n_dimensions,), (0,)):
         raise TypeError(f"a vector must be an array of {n_dimensions} numbers, not {type(numbers).__name__}")
     return np.ascontiguousarray(numbers, np.float32)
@@ -281,9 +265,7 @@ ALL_BITS = (1 << 64) - 1
 
 
 def words_32(data: bytes) -> int:
-    """The highest bits of Σ hash(word) · OF_NEXTⁱ, over the words between spaces, the last of which has i = 0; so that
-    the hash of a pair is made of those of its words.
-    """
+    """The highest bits of Σ hash(word) · OF_NEXTⁱ, i = 0 for the last word: the hash of a pair is made of its words'."""
     h = 0
     for word in data.split(b" "):
         h = (h * OF_NEXT + word_64(word)) & ALL_BITS

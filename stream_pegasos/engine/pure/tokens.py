@@ -51,9 +51,9 @@ class Run(str):
 def tokens_of(text: str) -> list[str]:
     """The words, marks and runs of a text.
 
-    Words are those of Unicode Standard Annex #29, without its rules for apostrophes, points and commas between letters
-    and digits. A run is what that standard finds no words in: letters of scripts that set no spaces. Words of Hangul
-    end where other letters or digits begin. A mark is any other character, a sequence of emoji being one.
+    Words are those of Unicode Standard Annex #29, without its rules for apostrophes, points and commas; words of Hangul
+    end where other letters or digits begin. A run is of letters of scripts that set no spaces. A mark is any other
+    character, or a sequence of emoji.
     """
     kinds = text.translate(KINDS)
 
@@ -92,9 +92,7 @@ def ngrams_of_tokens(
     prefix_length: int = 0,
     boundaries: bool = False,
 ) -> Iterator[str]:
-    """The words and marks; their n-grams, where a short run is a word, and which a longer one ends; the beginnings of
-    words; the n-grams of runs.
-    """
+    """Words, marks, and n-grams of them, which a long run ends; the beginnings of words; the n-grams of runs."""
     kept = [token for token in tokens if token not in stop_words]
     if not kept:
         return
@@ -123,8 +121,8 @@ def ngrams_of_tokens(
 
 
 def ngrams_of_run(run: Run, prefix_length: int) -> Iterator[str]:
-    """Its characters, and the n-grams of these between two spaces. Of what is no word, a short run as a whole, and the
-    beginning and the end of one that is longer than these.
+    """Its characters and their n-grams; of what is no word, a short run as a whole, or the beginning and end of a long
+    one.
     """
     characters, n = run.characters, len(run.characters)
     yield from characters

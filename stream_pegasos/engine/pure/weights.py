@@ -30,9 +30,7 @@ NO_VECTOR = np.zeros(0)
 
 
 class Row(NamedTuple):
-    """An example, as the engine has it: x = factor · {key: value}. Values of a key that stands twice add up. With word
-    vectors it also has that of the message.
-    """
+    """An example: x = factor · {key: value}, where values of a key that stands twice add up, and perhaps a vector."""
 
     keys: Sequence[int]
     values: Sequence[float]
@@ -44,9 +42,8 @@ class Row(NamedTuple):
 class WeightDict:
     """A lazily scaled weight dictionary: w = a·v, so that scaling w costs one multiplication.
 
-    With `average` it predicts with the average of the w's that `accumulate` was called at, each with its weight c. For
-    b = Σ c a there is a u with Σ c w = b·v − u, so that the average costs no more than w itself (the trick of two
-    scaled vectors; Bottou, Stochastic gradient descent tricks, 2012).
+    With `average` it predicts with the average of the w's at `accumulate`, each with its weight c. For b = Σ c a there
+    is a u with Σ c w = b·v − u, so it costs no more (Bottou, Stochastic gradient descent tricks, 2012).
     """
 
     average: bool
