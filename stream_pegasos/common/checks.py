@@ -26,10 +26,9 @@ def check_share(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value!r}; it must be between 0 and 1, both excluded")
 
 
-def check_max_features(value: Any) -> Any:
+def check_max_features(value: Any) -> None:
     if value is not None:
         check_integer("max_features", value, 1, 1 << 53)
-    return value
 
 
 def check_integer(name: str, value: Any, low: int, high: int) -> None:
@@ -47,19 +46,6 @@ def check_bool(name: str, value: Any) -> None:
 def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     if not isinstance(value, (str, type(None))) or value not in allowed:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}")
-
-
-def step_arguments(
-    l2: Any, batch_size: Any, t0: Any, project: Any, fit_intercept: Any, intercept_scaling: Any
-) -> tuple[float, int, float, bool, float]:
-    """The parameters of a Pegasos step, checked and converted for `PegasosLearner`."""
-    check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
-    check_integer("batch_size", batch_size, 1, 1 << 31)
-    check_number("t0", t0, 0.0, 1e100)
-    check_bool("project", project)
-    check_bool("fit_intercept", fit_intercept)
-    check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
-    return float(l2), int(batch_size), float(t0), bool(project), float(intercept_scaling) if fit_intercept else 0.0
 
 
 def check_sequence(name: str, given: Any, of: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -40,6 +40,7 @@ __all__ = ["AdaptiveClassifier"]
 WHICH_CLASS = "which class is meant? Name it by pos_label, on the command line --pos-label"
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: ignore[misc]
     """Linear classifier with AdaGrad steps, on features scaled by naive Bayes.
 
@@ -199,55 +200,40 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     (1, False)
     """
 
-    decisions: Decisions
     capabilities = frozenset(["weights", "explain", "several classes"])
 
-    def __init__(
-        self,
-        learning_rate: float = 0.5,
-        loss: Literal["hinge", "log"] = "log",
-        margin: float | None = 5.0,
-        naive_bayes: bool = True,
-        smoothing: float = 0.5,
-        half_life: float | None = 10_000,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 0.1,
-        class_weight: ClassWeight = None,
-        pos_label: Label | None = None,
-        threshold: float | Mapping[Label, float] = 0.5,
-        max_false_positive_rate: float | Mapping[Label, float] | None = None,
-        drift_detector: base.DriftDetector | base.BinaryDriftDetector | None = None,
-        max_features: int | None = None,
-    ) -> None:
-        check_number("learning_rate", learning_rate, 1e-30, 1e30)
-        check_one_of("loss", loss, ("hinge", "log"))
-        if margin is not None:
-            check_number("margin", margin, 0.0, 1e300)
-        check_bool("naive_bayes", naive_bayes)
-        check_number("smoothing", smoothing, 1e-30, 1e30)
-        if half_life is not None:
-            check_number("half_life", half_life, 1.0, 1e300)
-        check_bool("fit_intercept", fit_intercept)
-        check_number("intercept_scaling", intercept_scaling, 1e-30, 1e30)
-        by_label = decisions_by_label(threshold, max_false_positive_rate)
-        one = None if by_label else Decision(threshold, max_false_positive_rate)  # type: ignore[arg-type]
-        self._drift = DriftWatch(drift_detector)
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.margin = margin
-        self.naive_bayes = naive_bayes
-        self.smoothing = smoothing
-        self.half_life = half_life
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.pos_label = pos_label
-        self.threshold = threshold
-        self.max_false_positive_rate = max_false_positive_rate
-        self.drift_detector = drift_detector
-        self.max_features = check_max_features(max_features)
-        labels = Labels(pos_label=pos_label)
-        self._set_up(self.learner_of("two"), labels, class_weight)
+    learning_rate: float = 0.5
+    loss: Literal["hinge", "log"] = "log"
+    margin: float | None = 5.0
+    naive_bayes: bool = True
+    smoothing: float = 0.5
+    half_life: float | None = 10_000
+    fit_intercept: bool = True
+    intercept_scaling: float = 0.1
+    class_weight: ClassWeight = None
+    pos_label: Label | None = None
+    threshold: float | Mapping[Label, float] = 0.5
+    max_false_positive_rate: float | Mapping[Label, float] | None = None
+    drift_detector: base.DriftDetector | base.BinaryDriftDetector | None = None
+    max_features: int | None = None
+
+    def __post_init__(self) -> None:
+        check_number("learning_rate", self.learning_rate, 1e-30, 1e30)
+        check_one_of("loss", self.loss, ("hinge", "log"))
+        if self.margin is not None:
+            check_number("margin", self.margin, 0.0, 1e300)
+        check_bool("naive_bayes", self.naive_bayes)
+        check_number("smoothing", self.smoothing, 1e-30, 1e30)
+        if self.half_life is not None:
+            check_number("half_life", self.half_life, 1.0, 1e300)
+        check_bool("fit_intercept", self.fit_intercept)
+        check_number("intercept_scaling", self.intercept_scaling, 1e-30, 1e30)
+        by_label = decisions_by_label(self.threshold, self.max_false_positive_rate)
+        one = None if by_label else Decision(self.threshold, self.max_false_positive_rate)  # type: ignore[arg-type]
+        self._drift = DriftWatch(self.drift_detector)
+        check_max_features(self.max_features)
+        labels = Labels(pos_label=self.pos_label)
+        self._set_up(self.learner_of("two"), labels, self.class_weight)
         self._set_decisions(labels, by_label if one is None else {} if one.is_by_margin else {None: one})
 
     def learner_of(self, reduction: str) -> AdaptiveLearner:
@@ -265,7 +251,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     def _set_decisions(self, labels: Labels, decisions: Mapping[Any, Decision]) -> None:
         self.labels = replace(labels, needs_positive=None in decisions)
-        self.decisions = Decisions(decisions)
+        self.decisions: Decisions = Decisions(decisions)
         self._set_ways(self._has_limits() or self.drift_detector is not None, not decisions)
 
     def _has_limits(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -10,10 +11,13 @@ from river import base
 
 from stream_pegasos.common.checks import (
     LARGEST_COUNT,
+    LARGEST_L2,
+    SMALLEST_L2,
+    check_bool,
     check_integer,
     check_max_features,
+    check_number,
     check_one_of,
-    step_arguments,
 )
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
@@ -27,6 +31,7 @@ from stream_pegasos.learners.probabilities import Floats
 __all__ = ["PegasosClassifier"]
 
 
+@dataclass(eq=False, repr=False)
 class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[misc]
     """Linear support vector machine trained by Pegasos, one example at a time.
 
@@ -148,49 +153,50 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     """
 
     capabilities = frozenset(["weights", "explain", "several classes"])
-    learner: PegasosLearner
 
-    def __init__(
-        self,
-        l2: float = 1e-4,
-        batch_size: int = 1,
-        t0: float = 0.0,
-        project: bool = True,
-        fit_intercept: bool = False,
-        intercept_scaling: float = 1.0,
-        class_weight: ClassWeight = None,
-        pos_label: Label | None = None,
-        average: bool | int | Literal["weighted"] = False,
-        max_features: int | None = None,
-        multi_class: Literal["crammer_singer", "ovr"] | None = None,
-    ) -> None:
-        step = step_arguments(l2, batch_size, t0, project, fit_intercept, intercept_scaling)
-        if isinstance(average, str):
-            check_one_of("average", average, ("weighted",))
+    l2: float = 1e-4
+    batch_size: int = 1
+    t0: float = 0.0
+    project: bool = True
+    fit_intercept: bool = False
+    intercept_scaling: float = 1.0
+    class_weight: ClassWeight = None
+    pos_label: Label | None = None
+    average: bool | int | Literal["weighted"] = False
+    max_features: int | None = None
+    multi_class: Literal["crammer_singer", "ovr"] | None = None
+
+    def __post_init__(self) -> None:
+        check_number("l2", self.l2, SMALLEST_L2, LARGEST_L2)
+        check_integer("batch_size", self.batch_size, 1, 1 << 31)
+        check_number("t0", self.t0, 0.0, 1e100)
+        check_bool("project", self.project)
+        check_bool("fit_intercept", self.fit_intercept)
+        check_number("intercept_scaling", self.intercept_scaling, 1e-30, 1e30)
+        if isinstance(self.average, str):
+            check_one_of("average", self.average, ("weighted",))
         else:
-            check_integer("average", int(average) if isinstance(average, bool) else average, 0, LARGEST_COUNT)
-        check_one_of("multi_class", multi_class, ("crammer_singer", "ovr", None))
-        if multi_class is not None and pos_label is not None:
-            raise ValueError(f"pos_label is {pos_label!r}, which is for two classes; with multi_class it must be None")
-        self.l2 = l2
-        self.batch_size = batch_size
-        self.t0 = t0
-        self.project = project
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.pos_label = pos_label
-        self.average = average
-        self.max_features = check_max_features(max_features)
-        self.multi_class = multi_class
+            first = int(self.average) if isinstance(self.average, bool) else self.average
+            check_integer("average", first, 0, LARGEST_COUNT)
+        check_one_of("multi_class", self.multi_class, ("crammer_singer", "ovr", None))
+        if self.multi_class is not None and self.pos_label is not None:
+            raise ValueError(
+                f"pos_label is {self.pos_label!r}, which is for two classes; with multi_class it must be None"
+            )
+        check_max_features(self.max_features)
         learner = in_use(PegasosLearner)(
-            *step,
-            1 if average == "weighted" else int(average),
-            average == "weighted",
-            max_features or 0,
-            multi_class or "two",
+            float(self.l2),
+            int(self.batch_size),
+            float(self.t0),
+            bool(self.project),
+            float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            1 if self.average == "weighted" else int(self.average),
+            self.average == "weighted",
+            self.max_features or 0,
+            self.multi_class or "two",
         )
-        self._set_up(learner, Labels(pos_label=pos_label, by_label=multi_class is not None), class_weight)
+        labels = Labels(pos_label=self.pos_label, by_label=self.multi_class is not None)
+        self._set_up(learner, labels, self.class_weight)
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         scales = np.abs(state["scale"])  # each column has its own, and the only one changes no order
