@@ -7,6 +7,7 @@ import importlib
 import inspect
 import itertools
 import json
+import re
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +17,7 @@ import orjson
 from numpy.typing import NDArray
 from river import base
 
+has_surrogate = re.compile(r"[\ud800-\udfff]").search
 # The arrays that hold the names of features: their JSON texts, joined, and the offsets between these.
 NAMES, NAME_OFFSETS = "names", "name_offsets"
 
@@ -28,11 +30,8 @@ def pack(value: Any) -> Any:
         return value
     if isinstance(value, int):
         return value if abs(value) < 1 << 53 else {"int": f"{value:x}"}
-    if isinstance(value, str):
-        # JSON has no lone surrogates.
-        return (
-            value if value.isascii() or is_unicode(value) else {"str": value.encode("utf-16-le", "surrogatepass").hex()}
-        )
+    if isinstance(value, str):  # JSON has no lone surrogates
+        return {"str": value.encode("utf-16-le", "surrogatepass").hex()} if has_surrogate(value) else value
     if isinstance(value, tuple):
         return {"tuple": [pack(part) for part in value]}
     if isinstance(value, (set, frozenset)):
@@ -145,14 +144,6 @@ def look_up(name: str) -> None:
         getattr(importlib.import_module("stream_pegasos"), name, None)
 
 
-def is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def pack_names(names: list[Any]) -> dict[str, NDArray[Any]]:
     """Names of features as two arrays: their JSON texts, joined, and the offsets between these."""
     texts = [orjson.dumps(pack(name)) for name in names]
@@ -160,8 +151,9 @@ def pack_names(names: list[Any]) -> dict[str, NDArray[Any]]:
     return {NAMES: np.frombuffer(b"".join(texts), np.uint8), NAME_OFFSETS: offsets}
 
 
-def unpack_names(texts: NDArray[Any], offsets: NDArray[Any]) -> list[Any]:
-    """What `pack_names` packed."""
+def unpack_names(arrays: dict[str, NDArray[Any]]) -> list[Any]:
+    """What `pack_names` packed, taken out of the arrays."""
+    texts, offsets = arrays.pop(NAMES), arrays.pop(NAME_OFFSETS)
     content, ends = texts.tobytes(), offsets.tolist()
     has_types = texts.dtype == np.uint8 and offsets.dtype == np.int64 and offsets.ndim == 1
     if not has_types or ends[:1] != [0] or ends[-1] != len(content) or (np.diff(offsets) < 0).any():

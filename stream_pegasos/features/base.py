@@ -31,7 +31,7 @@ SENTENCE = "(sentence)"  # what an explanation calls the vector of a whole messa
 
 
 class Features(base.MiniBatchTransformer):
-    """What turns messages into columns with values: it says which fields it reads, and what its scanner takes of them."""
+    """What turns messages into columns with values: which fields it reads, and what its scanner takes of them."""
 
     kinds: ClassVar[dict[str, type[Features]]] = {}  # by name
     scanner: Scanner

@@ -121,7 +121,7 @@ def packed(vectors: VectorSource) -> dict[str, Any]:
 
 
 def unpacked(found: Mapping[str, Any], given: Any = None, kept: tuple[NDArray[Any], ...] = ()) -> VectorSource:
-    """What `packed` named: the one given, if it is the same, or the words kept of it, or what its name or path finds."""
+    """What `packed` named: the one given, if it is the same, the words kept of it, or what its name or path finds."""
     if not isinstance(found, Mapping) or any(type(found.get(key)) is not kind for key, kind in NAMED.items()):
         raise ValueError("it does not say which word vectors it needs")
     name, size, n_dimensions, digest = (found[key] for key in NAMED)

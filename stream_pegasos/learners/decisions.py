@@ -142,11 +142,7 @@ class Decisions:
         return -1 if other < 0 and n_known < 2 else other if allowed < 0 else allowed
 
     def numbers(
-        self,
-        labels: Labels,
-        margins: Floats,
-        probabilities: Floats,
-        learned: WeightedTargets | None = None,
+        self, labels: Labels, margins: Floats, probabilities: Floats, learned: WeightedTargets | None = None
     ) -> NDArray[np.intp]:
         """The class predicted for each example, −1 for none. With `learned`, limits learn each after its decision."""
         known = np.isfinite(margins)
@@ -232,15 +228,11 @@ def changed_by_label(
 def parameters_of_decisions(decisions: Mapping[Any, Decision]) -> dict[str, Any]:
     """The parameters of a classifier that has these decisions by label."""
     if decisions.keys() <= {None}:
-        one = decisions.get(None, Decision())
-        return {"threshold": one.threshold, "max_false_positive_rate": None if one.limit is None else one.limit.rate}
-    return {
-        "threshold": {label: decision.threshold for label, decision in decisions.items()},
-        "max_false_positive_rate": {
-            label: decision.limit.rate for label, decision in decisions.items() if decision.limit is not None
-        }
-        or None,
-    }
+        threshold, rate = decisions.get(None, Decision()).parameters
+        return {"threshold": threshold, "max_false_positive_rate": rate}
+    rates = {label: decision.limit.rate for label, decision in decisions.items() if decision.limit is not None}
+    thresholds = {label: decision.threshold for label, decision in decisions.items()}
+    return {"threshold": thresholds, "max_false_positive_rate": rates or None}
 
 
 def copied(decisions: Mapping[Any, Decision]) -> dict[Any, Decision]:

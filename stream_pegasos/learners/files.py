@@ -21,16 +21,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from stream_pegasos.common.packing import (
-    NAME_OFFSETS,
-    NAMES,
-    look_up,
-    pack,
-    pack_names,
-    unpack,
-    unpack_names,
-    unpack_parameters,
-)
+from stream_pegasos.common.packing import look_up, pack, pack_names, unpack, unpack_names, unpack_parameters
 from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.vectors import VectorsError, VectorSource, unpacked, vector_source
 
@@ -84,20 +75,14 @@ class Snapshot:
             arrays.update(zip(VECTORS, self.vectors.kept, strict=False))
         if self.progress is not None:
             arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
-        header: dict[str, Any] = {
-            "format_version": FORMAT_VERSION,
-            "kind": self.kind,
-            "checksum": checksum(arrays, self.kind),
-        }
+        checked = checksum(arrays, self.kind)
+        header: dict[str, Any] = {"format_version": FORMAT_VERSION, "kind": self.kind, "checksum": checked}
         if self.field_names:
             header["field_names"] = {**self.field_names}
         metadata = {FORMAT: orjson.dumps(header).decode()}
         path = Path(os.path.realpath(path))  # a symbolic link stays one
-        if path.exists() and not path.is_file():
-            with open(path, "wb") as file:  # a device or a pipe must not be replaced
-                write_safetensors(file, arrays, metadata)
-            return
-        with replacing(path, keep) as file:
+        is_device = path.exists() and not path.is_file()  # which, as a pipe, must not be replaced
+        with open(path, "wb") if is_device else replacing(path, keep) as file:
             write_safetensors(file, arrays, metadata)
 
 
@@ -150,7 +135,7 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, 
             if header["checksum"] != checksum(arrays, header["kind"]):
                 raise ValueError("its contents do not fit its checksum")
             state = orjson.loads(arrays.pop(STATE).tobytes())
-            names = unpack_names(arrays.pop(NAMES), arrays.pop(NAME_OFFSETS))
+            names = unpack_names(arrays)
             progress = orjson.loads(arrays.pop(PROGRESS).tobytes()) if PROGRESS in arrays else None
             kept = tuple(arrays.pop(name) for name in VECTORS) if VECTORS[0] in arrays else ()
             find_vectors = functools.partial(unpacked, given=given, kept=kept)

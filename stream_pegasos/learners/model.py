@@ -308,7 +308,7 @@ class Model(OneByOne, base.Estimator):
         return self._core.intercept
 
     def weights_of(self, keys: NDArray[np.int64]) -> Floats:
-        """The weights of features that are ints, as hashed ones are, 0 for unknown ones: a row each, a column a class."""
+        """The weights of features that are ints, 0 for unknown ones: a row each, a column a class."""
         return self._core.weights_of(keys)  # type: ignore[no-any-return]
 
     def check_labels(self, y: Iterable[Any]) -> None:

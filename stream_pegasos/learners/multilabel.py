@@ -42,7 +42,7 @@ OF_DECISIONS = "threshold", "max_false_positive_rate"
 
 @dataclass
 class LabelSets(Labels):
-    """The labels of a model, of which an example may have several. Those that were told of, but never held, are apart."""
+    """Labels of which an example may have several. Those that were told of, but never held, are apart."""
 
     by_label: bool = True
     never: tuple[Label, ...] = ()

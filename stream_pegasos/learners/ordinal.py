@@ -215,12 +215,9 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
                 self.learner.order = self.labels.order
             raise
 
-    def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
-    ) -> RawScores:
-        assert isinstance(labels, OrderedLabels)
+    def _learn_targets(self, encoder: Encoder, rows: Any, labels: Any, *args: Any) -> RawScores:
         self.learner.order = labels.order
-        return super()._learn_targets(encoder, rows, labels, targets, weights)
+        return super()._learn_targets(encoder, rows, labels, *args)
 
     def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
         return None

@@ -104,11 +104,7 @@ class TextClassifier(ModelOfAnyKind):
     True
     """
 
-    def __init__(
-        self,
-        features: Features | None = None,
-        classifier: Classifier | None = None,
-    ) -> None:
+    def __init__(self, features: Features | None = None, classifier: Classifier | None = None) -> None:
         self.features: Features = TextFeatures() if features is None else features
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, Features):

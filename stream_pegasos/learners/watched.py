@@ -41,7 +41,7 @@ class WatchedClassifier(Classifier):
         return self._drift.n_drifts
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None, _: Any = None
     ) -> RawScores:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
@@ -49,7 +49,7 @@ class WatchedClassifier(Classifier):
         parts: list[tuple[Floats, Floats]] = []
         learned = WeightedTargets.of(targets, weights)
         try:
-            found = self._learn_blocks(encoder, rows, labels, targets, weights, parts)
+            found = super()._learn_targets(encoder, rows, labels, targets, weights, parts)
             return found._replace(decided=self._decided(labels, found, learned))
         except BaseException:  # an interruption: limits know what the engine has learned
             if parts:
@@ -90,7 +90,7 @@ class WatchedClassifier(Classifier):
                 if drifted:
                     state = self.learner.get_state()
                     self.learner.forget(KEPT_AFTER_DRIFT)
-                self._learn_blocks(encoder, row, labels, targets[this], weight)
+                super()._learn_targets(encoder, row, labels, targets[this], weight)
             except BaseException:  # an interruption may come before the row is learned
                 if self.n_learned == n_before:
                     self._drift.n_drifts = n_drifts
@@ -119,7 +119,7 @@ class WatchedClassifier(Classifier):
     # What an estimator says.
 
     def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
-        """The decision on each row; `None` if margins alone decide. With `learned`, limits learn a row before the next."""
+        """The decision on each row; `None` if margins alone decide. With `learned`, limits learn row by row."""
         raise NotImplementedError
 
     def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:

@@ -252,10 +252,7 @@ def from_two_classes(state: State) -> State:
     ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
     slope = max(float(state["joint_weights"][0]), LEAST_SLOPE) if "joint_weights" in state else state["slope"]
     made = Calibration().get_state(several=True) | in_columns(state, np.array([-1.0, 1.0]))
-    made |= {
-        "log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO),
-        "slope": max(slope / 2.0, SMALLEST_SLOPE),
-    }
+    made |= {"log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO), "slope": max(slope / 2.0, SMALLEST_SLOPE)}
     if "vector_weights" in state:
         made["vector_weights"] = np.outer([-1.0, 1.0], state["vector_weights"])
     return {field.name: made[field.name] for field in declared("ovr").fields_of(state)}

@@ -119,13 +119,7 @@ class DenseBlock:
         self.joint = (self.joint - weight * step).clip(0.0, LARGEST_JOINT_WEIGHT)
 
     def learn(
-        self,
-        vector: Floats,
-        x: Floats,
-        of_features: Floats,
-        holds: NDArray[np.bool_],
-        order: list[int],
-        weight: float,
+        self, vector: Floats, x: Floats, of_features: Floats, holds: NDArray[np.bool_], order: list[int], weight: float
     ) -> None:
         """One step, beside the margins of features. `holds` says of each problem whether the example is positive."""
         if not vector.any():

@@ -335,10 +335,7 @@ class Learner:
                 if 0 < self.max_features < len(self) or encoder.is_crowded(self.n_held):
                     break
         n = len(margins)
-        scores = (
-            np.array(margins, np.float64).reshape(n, n_classes),
-            np.array(calibrated, np.float64).reshape(n, 3),
-        )
+        scores = (np.array(margins, np.float64).reshape(n, n_classes), np.array(calibrated, np.float64).reshape(n, 3))
         if found is not None:
             found.append(scores)
         return scores

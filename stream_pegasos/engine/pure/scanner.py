@@ -18,7 +18,7 @@ from stream_pegasos.engine.pure.weights import NO_VECTOR, Row
 
 
 class Vectors(Protocol):
-    """What gives vectors to whole messages or, by `codes`, to words: codes of eight bits and a shift, codes · 2^shift."""
+    """What gives vectors to whole messages or, by `codes`, to words: codes · 2^shift, of eight bits each."""
 
     @property
     def n_dimensions(self) -> int: ...
@@ -265,7 +265,7 @@ ALL_BITS = (1 << 64) - 1
 
 
 def words_32(data: bytes) -> int:
-    """The highest bits of Σ hash(word) · OF_NEXTⁱ, i = 0 for the last word: the hash of a pair is made of its words'."""
+    """The highest bits of Σ hash(word) · OF_NEXTⁱ, i = 0 for the last word: a pair has that of its words."""
     h = 0
     for word in data.split(b" "):
         h = (h * OF_NEXT + word_64(word)) & ALL_BITS
