@@ -56,7 +56,6 @@ class FileLock:
         self._file = file
 
     def release(self) -> None:
-        """Let other processes have it."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self._at)

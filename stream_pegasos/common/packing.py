@@ -46,7 +46,6 @@ def pack(value: Any) -> Any:
 
 
 def unpack(packed: Any) -> Any:
-    """What `pack` packed."""
     if not isinstance(packed, dict):
         return packed
     ((kind, content),) = packed.items()
@@ -65,7 +64,6 @@ def is_drift_detector(value: Any) -> bool:
 
 
 def drift_detector_class(name: str) -> Any:
-    """River's drift detector of that name."""
     from river import drift  # slow to import, and seldom needed
 
     kinds = (base.DriftDetector, base.BinaryDriftDetector)
@@ -105,7 +103,6 @@ def features_to_json(features: Any) -> str:
 
 
 def pack_parameters(estimator: base.Base) -> dict[str, Any]:
-    """The parameters of an estimator, packed."""
     return {name: pack(value) for name, value in parameters_of(estimator).items()}
 
 

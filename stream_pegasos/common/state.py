@@ -88,11 +88,10 @@ class Declaration:
                 raise ValueError(fault)
 
     def selected(self, state: Mapping[str, Any], kept: NDArray[np.bool_]) -> State:
-        """The state with only the features that are kept."""
         places = np.flatnonzero(kept)
         taken_of: dict[str, NDArray[np.intp]] = {FEATURES: places}
         if "n_taught" in state:
-            starts, n = self.starts_of(state), state["n_taught"][places]
+            starts, n = np.cumsum(state["n_taught"]) - state["n_taught"], state["n_taught"][places]
             taken_of[TAUGHT] = np.repeat(starts[places] - (np.cumsum(n) - n), n) + np.arange(n.sum())
         of_fields = {field.name: taken_of.get(field.shape[0]) for field in self.fields if field.shape}
         return {name: value if of_fields.get(name) is None else value[of_fields[name]] for name, value in state.items()}
@@ -114,11 +113,6 @@ class Declaration:
             if COLUMNS in field.shape:
                 made[field.name] = np.delete(made[field.name], column, axis=field.shape.index(COLUMNS))
         return made
-
-    def starts_of(self, state: Mapping[str, Any]) -> NDArray[np.int64]:
-        """Where the columns of each feature begin."""
-        starts: NDArray[np.int64] = np.cumsum(state["n_taught"]) - state["n_taught"]
-        return starts
 
     def names_of(self, *dimensions: str) -> list[str]:
         """The fields whose first dimension is one of these."""

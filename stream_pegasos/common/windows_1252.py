@@ -12,7 +12,6 @@ _BYTES = codecs.charmap_build(_CHARACTERS)
 
 
 def decode_windows_1252(data: bytes) -> str:
-    """Decode any bytes."""
     return codecs.charmap_decode(data, "strict", _CHARACTERS)[0]
 
 

@@ -107,7 +107,6 @@ class Features(base.MiniBatchTransformer):
         raise NotImplementedError
 
     def encoded(self, messages: list[Any], threads: int = 1) -> list[Any]:
-        """What the scanner takes of messages that were read."""
         if self.encoder is None:
             return messages
         vectors = self.encoder.vectors([message[-1] for message in messages], threads)
@@ -376,7 +375,6 @@ class SentenceVector(Features, is_kind=False):
 
 
 def with_one_vector(each: Sequence[Features]) -> list[Features]:
-    """The features of several fields, with one vector of all their texts."""
     if len({part.vector_source.digest for part in each if part.vector_source is not None}) > 1:
         raise ValueError("two parts have different word vectors or encoders; a message has one vector")
     sentences = [part for part in each if isinstance(part, SentenceVector)]
@@ -384,7 +382,6 @@ def with_one_vector(each: Sequence[Features]) -> list[Features]:
 
 
 def scanner_of(each: Sequence[Features]) -> Scanner:
-    """The scanner of the features of several fields."""
     of_texts = [part for part in each if part.takes_text] or each
     of_columns = "n_features", "alternate_sign", "binary", "norm"
     columns = {name: getattr(of_texts[0].specification, name) for name in of_columns}

@@ -75,7 +75,6 @@ class EmbeddingServer:
         return self._vectors(texts)
 
     def _probe(self, text: str) -> None:
-        """Find out what the server knows to do."""
         try:
             n = len(self._rows([text])[0])
         except RefusedError:

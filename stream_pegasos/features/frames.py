@@ -39,7 +39,6 @@ def list_of_examples(X: Any) -> list[Any]:
 
 
 def column_names(X: Any) -> list[Any]:
-    """The names of the columns of a data frame."""
     names = list(X.columns)
     if len({*names}) < len(names):
         raise ValueError(f"the data frame has two columns with the name {Counter(names).most_common(1)[0][0]!r}")
@@ -124,12 +123,10 @@ def without_duplicates(rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.f
 
 
 def n_rows(rows: Any) -> int:
-    """The number of examples in what an encoder takes: a list, or the arrays of a CSR matrix."""
     return len(rows[0]) - 1 if isinstance(rows, tuple) else len(rows)
 
 
 def some_rows(rows: Any, begin: int, end: int) -> Any:
-    """The examples from `begin` to before `end`."""
     if not isinstance(rows, tuple):
         return rows[begin:end]
     indptr, indices, data = rows

@@ -19,17 +19,12 @@ from stream_pegasos.features.message import ABSENT, check_field, is_nothing, val
 
 __all__ = ["HashedBagOfWords"]
 
-# The spellings of the patterns that the engine's scanner knows; any other one goes through `re`.
+# The patterns that the engine's scanner knows, also behind (?u); any other one goes through `re`.
 NATIVE_PATTERNS = {
-    r"(?u)\b\w\w+\b": r"\b\w\w+\b",
     r"\b\w\w+\b": r"\b\w\w+\b",
-    r"(?u)\b\w+\b": r"\w+",
     r"\b\w+\b": r"\w+",
-    r"(?u)\w+": r"\w+",
     r"\w+": r"\w+",
-    r"(?u)\w+|[^\w\s]": r"\w+|[^\w\s]",
     r"\w+|[^\w\s]": r"\w+|[^\w\s]",
-    r"(?u)\S+": r"\S+",
     r"\S+": r"\S+",
 }
 
@@ -206,7 +201,7 @@ class HashedBagOfWords(Features):
             raise ValueError(f"token_pattern {token_pattern!r} is no regular expression: {error}") from None
         if pattern.groups > 1:
             raise ValueError(f"token_pattern {token_pattern!r} has {pattern.groups} groups; it may have one")
-        return NATIVE_PATTERNS.get(token_pattern)
+        return NATIVE_PATTERNS.get(token_pattern.removeprefix("(?u)"))
 
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
         """The columns of the n-grams of a text or, with `on`, of a dict that has one; with their values."""
@@ -231,10 +226,8 @@ class HashedBagOfWords(Features):
 
     def _preprocess(self, text: str) -> str:
         if self.preprocessor is not None:
-            text = self.preprocessor(text)
-        else:
-            text = strip_accents(text.lower() if self.lowercase else text, self.strip_accents)
-        return text
+            return self.preprocessor(text)
+        return strip_accents(text.lower() if self.lowercase else text, self.strip_accents)
 
     def _tokens(self, text: str) -> list[str]:
         if self.tokenizer is not None:
@@ -277,11 +270,9 @@ class HashedBagOfWords(Features):
         return self._prepared(str.__str__(value))
 
     def _prepared(self, text: str) -> Any:
-        prepared: Any = text
+        prepared: Any = self._preprocess(text) if self._in_python and not self._ready_made else text
         if self._ready_made:
             prepared = self._ngrams(text)
-        elif self._in_python:
-            prepared = self._preprocess(text)
         return prepared if self.encoder is None else (prepared, text)
 
     def prepare_many(self, X: Any, threads: int = 1) -> list[Any]:

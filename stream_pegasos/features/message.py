@@ -114,7 +114,6 @@ def shown_message(message: Message) -> str:
 
 
 def check_field(on: Any) -> None:
-    """Raise a TypeError if no field can be called so."""
     try:
         hash(on)
     except TypeError:
@@ -172,7 +171,6 @@ class FieldsMet:
         self._n = 0
 
     def meet(self, messages: Iterable[Any]) -> None:
-        """Note which fields messages have."""
         for message in messages:
             if not self.lacking:
                 return

@@ -183,7 +183,6 @@ def _of_words(words: Sequence[str], numbers: NDArray[Any]) -> _Words:
 
 
 def of_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
-    """The table of a mapping of words to arrays."""
     words, rows = list(mapping), list[NDArray[np.float64]]()
     for word in words:
         if not isinstance(word, str):
@@ -217,7 +216,6 @@ def read_once(name: str) -> Table:
 
 
 def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
-    """The files of a table and what reads them."""
     if name == WORDLLAMA:
         # The package itself is not imported: its loader would look for its tokenizer on a network.
         found = importlib.util.find_spec("wordllama")

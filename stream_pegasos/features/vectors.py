@@ -110,7 +110,6 @@ VectorSource = WordVectors | TextEncoder
 
 
 def vector_source(source: Any) -> VectorSource:
-    """The word vectors or the encoder that a name, a path or an object stands for."""
     is_table = isinstance(source, (WordVectors, Mapping))
     return text_encoder(source) if not is_table and is_encoder(source) else word_vectors(source)
 

@@ -237,7 +237,6 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         self._set_decisions(labels, by_label if one is None else {} if one.is_by_margin else {None: one})
 
     def learner_of(self, reduction: str) -> AdaptiveLearner:
-        """A learner of the engine with these parameters."""
         return in_use(AdaptiveLearner)(
             float(self.learning_rate),
             self.loss == "hinge",

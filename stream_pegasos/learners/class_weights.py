@@ -36,7 +36,6 @@ class ClassWeights:
 
     @property
     def is_given(self) -> bool:
-        """Whether labels have weights."""
         return self._of_label is not None
 
     @property
@@ -75,18 +74,15 @@ class ClassWeights:
         return [weight != 0.0 and check_label(label) not in without for label, weight in zip(y, weights, strict=True)]
 
     def counts_with(self, labels: Iterable[Label]) -> Counts:
-        """The counts after examples of these labels are learned."""
         return self.counts if self.is_fixed else balanced_weights(labels, self.counts)[1]
 
     def forget(self, label: Label) -> None:
-        """Drop the count of a label."""
         self.counts = {each: count for each, count in self.counts.items() if each != label}
 
     def get_state(self) -> Any:
         return [[pack(label), count] for label, count in self.counts.items()]
 
     def set_state(self, state: Any, labels: Iterable[Label | None]) -> None:
-        """Set the counts of a saved model."""
         counts = {unpack(label): count for label, count in state}
         if len(counts) < len(state) or not counts.keys() <= set(labels):
             raise ValueError(f"there are counts of {[*counts]}, which are not the labels")

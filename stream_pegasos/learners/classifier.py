@@ -140,7 +140,6 @@ class Classifier(Learning):
     # Of an example.
 
     def margins_of(self, encoder: Encoder, x: Any) -> Margins:
-        """The margins of the classes that are known."""
         found, n_known = self.learner.margins(encoder, x), len(self.labels.known)
         return found if n_known > 1 else found[:n_known]
 
@@ -161,7 +160,6 @@ class Classifier(Learning):
             return explain(self.learner, encoder, x, self._explained(encoder, x, label))
 
     def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
-        """The columns whose margins are explained."""
         if label is not None and label not in self.classes:
             raise ValueError(f"{label!r} is none of the classes {self.classes}")
         labels = self.labels

@@ -164,7 +164,6 @@ class Decisions:
         ]
 
     def set_state(self, state: Any) -> None:
-        """Take over a state."""
         if [unpack(label) for label, _ in state] != [*self.of_label]:
             raise ValueError("the decisions are not on the labels of the parameters")
         for (_, one), decision in zip(state, self.of_label.values(), strict=True):
@@ -196,7 +195,6 @@ PerLabel = float | Mapping[Label, float] | None
 
 
 def none_if_empty(value: PerLabel) -> PerLabel:
-    """The value, or `None` for an empty mapping."""
     return None if isinstance(value, Mapping) and not value else value
 
 
@@ -226,7 +224,6 @@ def changed_by_label(
 
 
 def parameters_of_decisions(decisions: Mapping[Any, Decision]) -> dict[str, Any]:
-    """The parameters of a classifier that has these decisions by label."""
     if decisions.keys() <= {None}:
         threshold, rate = decisions.get(None, Decision()).parameters
         return {"threshold": threshold, "max_false_positive_rate": rate}
@@ -252,7 +249,6 @@ def limited(decisions: Mapping[Label, Decision]) -> dict[Label, float]:
 
 
 def lead_of(margins: Sequence[float], number: int) -> float:
-    """What `leads` gives for one example."""
     best = max(*margins[:number], *margins[number + 1 :], -math.inf, -math.inf)
     return margins[number] if best == -math.inf else (margins[number] - best) / 2.0
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from river import base
 
-from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.packing import is_drift_detector
 
 __all__ = ["DriftWatch"]
@@ -26,8 +25,3 @@ class DriftWatch:
         self.detector.update(bool(wrong) if isinstance(self.detector, base.BinaryDriftDetector) else float(wrong))
         self.n_drifts += bool(self.detector.drift_detected)
         return bool(self.detector.drift_detected)
-
-    def set_n_drifts(self, n_drifts: Any, n_examples: int) -> None:
-        """Set the count of a saved model, whose detector begins afresh."""
-        check_integer("n_drifts", n_drifts, 0, n_examples)
-        self.n_drifts = n_drifts

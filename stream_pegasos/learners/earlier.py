@@ -17,7 +17,6 @@ __all__ = ["as_now"]
 
 
 def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], State]:
-    """What a file says, in the way of today."""
     labels, made, nothing = values["labels"], dict(values), pack(None)
     made["parameters"] = without_removed(values["parameters"])
     if isinstance(labels, list) and has_column_each(state):

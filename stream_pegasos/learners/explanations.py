@@ -185,7 +185,6 @@ class _Units(NamedTuple):
 
     @property
     def size(self) -> tuple[int, int, bool]:
-        """The more it says of a text, the larger."""
         return len(self.carriers), len(self.words), not self.is_prefix
 
     def overlaps(self, other: _Units) -> bool:

@@ -75,7 +75,6 @@ class Tail:
         return number, above
 
     def edge(self, number: int) -> float:
-        """The lower end of a bin."""
         if number in (0, 2 * self.OF_SIGN):
             return LARGEST_MARGIN if number else -LARGEST_MARGIN
         if number == self.OF_SIGN:
@@ -91,7 +90,6 @@ class Tail:
         return {"n": self.n, "places": places, "counts": [self.counts[place] for place in places]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over a state."""
         check_number("n", state["n"], 0.0, self.MOST)
         counts: dict[int, float] = {}
         for place, count in zip(state["places"], state["counts"], strict=True):
@@ -116,7 +114,6 @@ class FalsePositiveLimit:
 
     @property
     def knows_enough(self) -> bool:
-        """Whether there are enough negatives to flag anything."""
         return self.rate * self.negatives.n >= FIRST
 
     @property
@@ -151,6 +148,5 @@ class FalsePositiveLimit:
         return self.negatives.get_state()
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over a state."""
         self.negatives.set_state(state)
         self._choose()

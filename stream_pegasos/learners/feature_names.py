@@ -44,7 +44,6 @@ class FeatureNames:
             self._n += 1
 
     def add(self, model: Any, row: Any) -> None:
-        """Name the features of a message, as the model's features prepare it."""
         begin = tuple(field[:LONGEST_NAMED] for field in row) if isinstance(row, tuple) else row[:LONGEST_NAMED]
         for ngram, column, value in model.features.contents(begin):
             if len(ngram) <= LONGEST_NAME:
@@ -88,7 +87,6 @@ class FeatureNames:
         return {"n": self._n, "names": [[column, pack(name), sign] for column, (name, sign) in self._names.items()]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `get_state` gave."""
         check_integer("n", state["n"], 0, (1 << 53) - 1)
         names = {int(column): (str(unpack(name)), float(sign)) for column, name, sign in state["names"]}
         np.array([*names], np.int64)

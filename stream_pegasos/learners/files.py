@@ -46,7 +46,6 @@ class RemovedError(ValueError):
 
 
 def kind_of(name: str) -> Any:
-    """The class of model that a file names."""
     if name == "OrdinalPairsClassifier":
         raise RemovedError(
             "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() anew, "
@@ -105,15 +104,11 @@ def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str])
         file.write(arrays[name].data)
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, and a pipe without a wait for somebody who writes to it."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
 def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, Any]:
     """The model in a file, and what `snapshot` was given beside it."""
     given = None if vectors is None else vector_source(vectors)
-    with open(path, "rb", opener=_without_waiting) as file:  # the usual OSError where it is missing or may not be read
+    # A pipe is opened without a wait for somebody who writes to it.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError(f"{path} is no model: it is no regular file")
         try:
@@ -183,7 +178,6 @@ def read_header(file: BufferedReader) -> dict[str, Any]:
 
 
 def read_arrays(file: BufferedReader, entries: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays that stand behind the header."""
     begin, arrays = 0, {}
     size = os.fstat(file.fileno()).st_size - file.tell()
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
@@ -209,7 +203,6 @@ def checksum(arrays: Arrays, rest: Any) -> str:
 
 
 def packed_features(features: Features) -> dict[str, Any]:
-    """What a file says of the features."""
     if isinstance(features, FeatureUnion):
         return {"parts": [packed_features(part) for part in features.parts], "empty_space": "apart"}
     described = {name: pack(value) for name, value in features.described().items()}
@@ -217,7 +210,6 @@ def packed_features(features: Features) -> dict[str, Any]:
 
 
 def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) -> Features:
-    """What `packed_features` packed, with the vectors that are found for what names them."""
     if "parts" in values:
         packed, *others = values["parts"]
         first = unpacked_features(packed, find_vectors)

@@ -36,7 +36,6 @@ def most_important(
 
 
 def selected(declaration: Declaration, state: State, kept: NDArray[np.bool_]) -> State:
-    """The state with only the features that are kept."""
     made = declaration.selected(state, kept)
     if "squares" in made:
         made["squares"] = np.array([math.fsum(column) for column in (made["values"] ** 2).T.tolist()])

@@ -64,7 +64,6 @@ as above |
 
 
 def known_label(given: Any, known: Iterable[Label | None]) -> Label | None:
-    """The known label that is meant; `None` if it is none of these."""
     meant = LabelsMeant(known)
     label = meant(given)
     return label if label is not None and meant.knows(label) else None

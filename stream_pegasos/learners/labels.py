@@ -69,7 +69,6 @@ class Labels:
         return (both[1], both[0]) if self.positive == 0 else (both[0], both[1])
 
     def of_target(self, number: float) -> Label:
-        """The label that was met under this number."""
         return self.known[int(number)]
 
     def with_labels(self, y: Any) -> Self:
@@ -107,7 +106,6 @@ class Labels:
         return replace(self, known=tuple(each for each in self.known if each != label), names_opposite=False)
 
     def label(self, margins: Margins) -> Any:
-        """The label that is predicted, for the margins of an example."""
         return self.choices[np.argmax(margins) if len(margins) else -1]
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -118,7 +116,6 @@ class Labels:
         return found
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
-        """The probability of each label."""
         if len(self.known) < 2:
             return self._of_few(n_learned)
         # Another thread may just have met a class that has no column yet.
@@ -164,7 +161,6 @@ class Labels:
         return {"known": [pack(label) for label in self.known], "positive": pack(self.pos_label)}
 
     def set_state(self, state: Any) -> None:
-        """Take over labels met elsewhere."""
         if not isinstance(state["known"], list):
             raise ValueError("the labels are no list")
         labels, named = [unpack(label) for label in state["known"]], unpack(state["positive"])
@@ -218,7 +214,6 @@ def told_of_labels(known: Labels, n_learned: int) -> bool:
 
 
 def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
-    """The message of an error about a label that the model does not know."""
     known = ", ".join(repr(each) for each in classes if each is not None)
     return f"{label!r} is none of the model's classes, which are {known}"
 
@@ -271,7 +266,6 @@ def largest(numbers: Floats) -> NDArray[np.intp]:
 
 
 def distinct(y: Iterable[Any]) -> Iterable[Any]:
-    """Each label once, in the order in which they come."""
     try:
         return dict.fromkeys(y)
     except TypeError:  # some are not even hashable, which check_label says of them by name
@@ -279,7 +273,6 @@ def distinct(y: Iterable[Any]) -> Iterable[Any]:
 
 
 def label_list(y: Any) -> list[Any]:
-    """The labels of several examples."""
     given = y.tolist() if hasattr(y, "tolist") else y
     check_sequence("y", given, "labels")
     if not isinstance(given, Iterable):

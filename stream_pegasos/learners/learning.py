@@ -80,11 +80,9 @@ class Learning(Model):
                 raise PartlyLearnedError(begin, self.score_rows(encoder, some_rows(rows, 0, 0)), error) from error
 
     def _label_list(self, y: Any) -> Any:
-        """The labels of examples, as a list or an array."""
         return y if isinstance(y, (list, np.ndarray)) else label_list(y)
 
     def _n_labels(self, y: Any) -> int:
-        """How many labels differ."""
         if isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.ndim == 1 and len(y):
             low = int(y.min())
             if int(y.max()) - low < len(y):  # counted without a Python object for each
@@ -118,7 +116,6 @@ class Learning(Model):
             raise
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Any, w: float | Iterable[float]) -> RawScores:
-        """Learn examples, and return the scores that each had before it was learned."""
         y = self._label_list(y)
         w = weights_given(w)
         check_lengths("labels", len(y), n_rows(rows))
@@ -146,7 +143,6 @@ class Learning(Model):
         return found
 
     def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
-        """The scores of each example."""
         found, known = RawScores(*self.learner.predict_learn_many(encoder, rows)), len(self.labels.known)
         n = len(found.margins)
         return found if known > 1 else found.without_those_to_come((n * (known < 1), n))

@@ -81,7 +81,6 @@ class Model(OneByOne, base.Estimator):
 
     @property
     def _core(self) -> Any:
-        """The classifier that learns."""
         return self
 
     @property

@@ -249,7 +249,6 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return said.labels
 
     def _labels_with(self, sets: list[dict[Label, bool]]) -> LabelSets:
-        """The labels and those of these examples."""
         targets = dict(self.labels.targets)
         for one in sets:
             for label, holds in one.items():
@@ -344,7 +343,6 @@ def sets_of(y: Any) -> Iterable[Any]:
 
 
 def whether_each_holds(y: Any) -> dict[Label, bool]:
-    """Whether each label of an example holds."""
     if isinstance(y, Mapping):
         for label, holds in y.items():
             if not isinstance(holds, (bool, np.bool_)):

@@ -39,7 +39,6 @@ class OrderedLabels(Labels):
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """The numbers of the labels, from the lowest on."""
         return np.array([self.targets[label] for label in self.classes], np.int64)
 
     def with_labels(self, y: Any) -> Self:
@@ -75,7 +74,6 @@ class OrderedLabels(Labels):
         return dict(zip(classes, found[0].tolist(), strict=True))
 
     def order_of(self, margins: Floats) -> NDArray[np.int64]:
-        """The order of the classes that have a column."""
         found: NDArray[np.int64] = self.order[self.order < margins.shape[1]]
         return found
 
@@ -184,7 +182,6 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         return cls(AdaptiveClassifier(**parameters))
 
     def _intercepts(self) -> Any:
-        """By pair of neighbouring labels."""
         return dict(zip(pairwise(self.classes), self.learner.intercept.tolist(), strict=True))
 
     def _as_shown(self, numbers: Floats) -> Floats:
@@ -228,7 +225,6 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
 
 def check_integer_label(y: Any) -> int:
-    """The label as a plain int or bool."""
     label = check_label(y)
     if isinstance(label, str):
         raise TypeError(f"label {y!r} is a str; ordered labels must be integers, such as 0 to 4 for one to five stars")

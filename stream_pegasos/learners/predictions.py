@@ -186,7 +186,6 @@ def joined_scores(parts: list[RawScores]) -> RawScores:
 
 
 def scores_of(found: list[tuple[Floats, Floats]]) -> RawScores:
-    """The raw scores of all parts that the engine found."""
     return RawScores(*found[0]) if len(found) == 1 else joined_scores([RawScores(*part) for part in found])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import check_integer
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import some_rows
@@ -133,4 +134,5 @@ class WatchedClassifier(Classifier):
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
-        self._drift.set_n_drifts(values["n_drifts"], self.n_iterations)
+        check_integer("n_drifts", values["n_drifts"], 0, self.n_iterations)
+        self._drift.n_drifts = values["n_drifts"]  # its detector begins afresh

@@ -252,7 +252,6 @@ class AdaptiveLearner(ScaledLearner):
         return rows[-1]  # type: ignore[no-any-return]
 
     def _holds(self, classes: list[int]) -> NDArray[np.bool_]:
-        """Whether the example is positive in each problem."""
         if self._shares_weights:
             return np.arange(self._problems.shape[1]) < self._known_order.index(classes[0])
         return np.isin(np.arange(self.n_columns), classes)
@@ -365,7 +364,6 @@ class AdaptiveLearner(ScaledLearner):
             (feature.log_ratio,) = self._log_ratios(np.array([feature.count]), counts).tolist()
 
     def _weaken(self, factor: float) -> None:
-        """Divide all evidence by a factor."""
         self._n_examples /= factor
         self._class_counts /= factor
         self._problems[1] /= factor

@@ -166,7 +166,6 @@ ORDERED: tuple[tuple[str, Callable[[State], bool]], ...] = (
 
 @cache
 def declared(reduction: str) -> Declaration:
-    """What the state of an `AdaptiveLearner` consists of."""
     if reduction == "two":
         return OF_TWO_CLASSES
     problems = "thresholds" if reduction == "ordinal" else COLUMNS
@@ -210,7 +209,6 @@ def declared(reduction: str) -> Declaration:
 
 
 def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bool:
-    """Whether the columns of each feature are in order."""
     of_feature = np.repeat(np.arange(len(n_taught)), n_taught)
     return bool(((np.diff(columns) > 0) | (np.diff(of_feature) > 0)).all())
 

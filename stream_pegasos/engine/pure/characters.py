@@ -107,7 +107,6 @@ def parts(ranges: Ranges, begin: int, end: int) -> Iterator[slice]:
 
 @cache
 def _page(number: int) -> bytearray:
-    """The classes of the characters of a page."""
     return _classes(number * PAGE, (number + 1) * PAGE)
 
 

@@ -87,7 +87,6 @@ class DenseBlock:
         return self._factor * (self.weights * x).sum(axis=1)  # type: ignore[no-any-return]
 
     def attribution(self, vector: Floats, column: int, slope: float) -> tuple[float, Floats, float]:
-        """What `Learner.of_vector` says."""
         unit = self.joint / slope
         factors = np.zeros(len(self.mean))
         if self.direction(vector).any():
@@ -101,7 +100,6 @@ class DenseBlock:
         return joined.clip(-LARGEST_JOINED, LARGEST_JOINED)  # type: ignore[no-any-return]
 
     def learn_joint(self, of_features: Floats, of_vector: Floats, holds: NDArray[np.bool_], weight: float) -> None:
-        """One step of the two weights."""
         both = np.stack(np.broadcast_arrays(of_features, of_vector), axis=1)
         both = both.clip(-LARGEST_MARGIN_JOINED, LARGEST_MARGIN_JOINED)
         joined = both @ self.joint
@@ -132,7 +130,8 @@ class DenseBlock:
             (of_class,) = p[holds]
             error, curvature = 1.0 - of_class, of_class * (1.0 - of_class)
         elif self.reduction == "ordinal":
-            error, curvature = 1.0 - probability_of_class(p, holds), (p * (1.0 - p)).sum()
+            of_class = float(p[holds].min(initial=1.0) - p[~holds].max(initial=0.0))  # p are those of a higher one
+            error, curvature = 1.0 - of_class, (p * (1.0 - p)).sum()
             errors = errors.sum(keepdims=True)
             self.counts[order[np.count_nonzero(holds)]] += self.evidence
         else:
@@ -198,12 +197,8 @@ class DenseBlock:
         information = self.information[[0, 0, 1], [0, 1, 1]]
         found = self.mean, self.covariance[rows, columns], weights, self.joint, information
         counts = {"vector_counts": self.counts.copy()} if self.reduction in ("multilabel", "ordinal") else {}
-        return {
-            **dict(zip(OF_DENSE, map(np.copy, found), strict=True)),
-            **counts,
-            "n_vectors": self.n,
-            "vector_evidence": self.evidence,
-        }
+        numbers = {"n_vectors": self.n, "vector_evidence": self.evidence}
+        return {**dict(zip(OF_DENSE, map(np.copy, found), strict=True)), **counts, **numbers}
 
     @classmethod
     def from_state(cls, reduction: str, state: State, n_classes: int) -> DenseBlock:
@@ -213,18 +208,8 @@ class DenseBlock:
         covariance[rows, columns] = covariance[columns, rows] = triangle
         counts = state["vector_counts"].copy() if "vector_counts" in state else np.zeros(n_classes)
         weights = weights.reshape(-1, len(mean))
-        information = np.array([[a, b], [b, c]])
-        return cls(
-            reduction,
-            mean,
-            covariance,
-            weights,
-            counts,
-            state["n_vectors"],
-            state["vector_evidence"],
-            joint,
-            information,
-        )
+        n, evidence, information = state["n_vectors"], state["vector_evidence"], np.array([[a, b], [b, c]])
+        return cls(reduction, mean, covariance, weights, counts, n, evidence, joint, information)
 
 
 def sigmoids(log_odds: Floats) -> Floats:
@@ -234,8 +219,3 @@ def sigmoids(log_odds: Floats) -> Floats:
 def softmax(margins: Floats) -> Floats:
     terms = np.exp(margins - margins.max())
     return terms / terms.sum()  # type: ignore[no-any-return]
-
-
-def probability_of_class(above: Floats, holds: NDArray[np.bool_]) -> float:
-    """Of an ordered class, given how probable one above each of the others is."""
-    return float(above[holds].min(initial=1.0) - above[~holds].max(initial=0.0))

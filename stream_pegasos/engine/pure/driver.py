@@ -20,7 +20,6 @@ Found = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def targets_of(y: list[Any], targets: Mapping[Any, float]) -> NDArray[np.float64] | None:
-    """The target of each label of a list, or None if one has none."""
     found = [targets.get(label) for label in y]
     return None if None in found else np.array(found, np.float64)
 
@@ -189,7 +188,6 @@ class Learner:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the learner was made with."""
         return parameters_of(self)
 
     # What a rule says.
@@ -283,7 +281,6 @@ class Learner:
         return np.array(scored.margins, np.float64) if self.several else self._of_classes(scored)
 
     def predict(self, encoder: Encoder, x: Any) -> int:
-        """The class with the largest margin; −1 where there is none."""
         margins = self.margins(encoder, x)
         return int(np.argmax(margins)) if len(margins) and max(margins) > -math.inf else -1
 
@@ -363,7 +360,6 @@ class Learner:
             encoder.forget_newest()
 
     def _n_classes_for(self, y: NDArray[np.float64] | None) -> int:
-        """How many classes there are once these are learned."""
         n_classes = self.n_columns if self.several else 2
         return n_classes if y is None or not len(y) else max(n_classes, int(y.max()) + 1)
 

@@ -16,7 +16,6 @@ from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCE
 
 
 def parameters_of(made: Any) -> dict[str, Any]:
-    """What an instance of a dataclass was made with."""
     return {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
 
 
@@ -34,7 +33,6 @@ class Encoder:
         self.rows(X, True)
 
     def name(self, key: int) -> Any:
-        """The name of the feature with that key."""
         return key
 
     def size(self) -> int:
@@ -118,14 +116,12 @@ class Vocabulary(Encoder):
 
 
 def plain_items(x: Any) -> list[tuple[Any, float]]:
-    """The features of a dict, checked."""
     if not isinstance(x, dict):
         raise TypeError(f"features must be a dict, not {type(x).__name__}")
     return [(plain_name(name), check_value(name, value)) for name, value in x.items()]
 
 
 def check_value(name: Any, value: Any) -> float:
-    """The value of a feature as a float."""
     try:
         if isinstance(value, (str, bytes, bytearray, memoryview, np.complexfloating)):
             raise TypeError

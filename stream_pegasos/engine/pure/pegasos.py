@@ -39,7 +39,6 @@ OF_BUFFER = ("buffer_keys", "buffer_columns", "buffer_values")
 
 @cache
 def declared(batch_size: int, average: bool, reduction: str) -> Declaration:
-    """What the state of a `PegasosLearner` consists of."""
     joined = reduction == "crammer_singer"
     fields = [
         keys("keys", FEATURES),
@@ -153,7 +152,6 @@ class PegasosLearner(Learner):
         return self._by_class(self.intercept_scaling * np.array([column.get(INTERCEPT) for column in self._columns]))
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Keys, and the weights that predict, with a row a key."""
         found = np.array([key for key in self._known if key != INTERCEPT], np.int64)
         return found, self.weights_of(found)
 
@@ -184,15 +182,10 @@ class PegasosLearner(Learner):
             self.calibration.learn_class(scored.margins, int(y), min(weight, LARGEST_LESSON))
         else:
             self.calibration.learn(scored.margins[0], y, min(weight, LARGEST_LESSON))
-        violators = [
-            [
-                (key, sign * weight * scored.row.factor * x)
-                for key, x in zip(scored.row.keys, scored.row.values, strict=True)
-            ]
-            if sign
-            else []
-            for sign in self._violated(scored.row, y)
-        ]
+        row, violators = scored.row, []
+        for sign in self._violated(row, y):
+            pairs = zip(row.keys, row.values, strict=True) if sign else ()
+            violators.append([(key, sign * weight * row.factor * x) for key, x in pairs])
         if self.batch_size == 1:
             self.step([Batch(*each, 1) for each in zip(self._columns, violators, strict=True)])
             return True
@@ -289,7 +282,6 @@ class PegasosLearner(Learner):
 
 
 def matrix(keys: list[int], columns: list[dict[int, float]]) -> NDArray[np.float64]:
-    """A row for each key, and a column for each dict."""
     rows = [[column.get(key, 0.0) for column in columns] for key in keys]
     return np.array(rows, np.float64).reshape(len(keys), len(columns))
 

@@ -41,6 +41,5 @@ def probabilities_one(margins: Any, calibrated: Sequence[float]) -> list[float]:
 
 
 def probabilities_many(margins: NDArray[np.float64], calibrated: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What `probabilities_one` gives for each row."""
     found = [probabilities_one(*of) for of in zip(margins.tolist(), calibrated.tolist(), strict=True)]
     return np.array(found, np.float64).reshape(margins.shape)

@@ -27,7 +27,6 @@ class ScaledLearner(Learner, is_rule=False):
         return len(self._features)
 
     def items(self) -> tuple[NDArray[np.int64], Floats]:
-        """Keys, and what each feature weighs, weight · scale."""
         found = np.fromiter(self._features, np.int64, len(self._features))
         return found, self.weights_of(found)
 

@@ -189,7 +189,6 @@ TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+", ANY_LANGUAGE)
 
 
 def checked_text(text: Any) -> str:
-    """A text as a plain str."""
     if not isinstance(text, str):
         hint = "; with on='NAME' it is taken from a field" if isinstance(text, dict) else ""
         raise TypeError(f"a text must be a str, not {type(text).__name__}{hint}")
