@@ -45,14 +45,7 @@ AHEAD = 2  # chunks that a server encodes while one is learned
 
 
 class ExampleError(ValueError):
-    """An example that the model refuses to learn, such as one with a list where it wants one label.
-
-    Attributes
-    ----------
-    example
-        The example.
-
-    """
+    """An `example` that the model refuses to learn, such as one with a list where it wants one label."""
 
     def __init__(self, message: str, example: Labelled) -> None:
         super().__init__(message, example)
@@ -169,12 +162,8 @@ def predict_learn(
 ) -> Iterator[PredictedBlock]:
     """Predict each example, then learn it; yield the predictions in blocks, as soon as a block is learned.
 
-    With `on_refused` an example that the model refuses is passed over.
-
-    Raises
-    ------
-    ExampleError
-        If the model refuses an example; all examples before it are learned, and their predictions were yielded.
+    An example that the model refuses is passed over if there is `on_refused`; else it raises an ExampleError, after the
+    examples before it are learned and their predictions were yielded.
     """
 
     def together(examples: list[Labelled]) -> PredictedBlock:
@@ -247,15 +236,7 @@ def predict_one(model: Any, example: Labelled) -> PredictedBlock:
 
 
 def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1) -> int:
-    """Learn examples without predicting them, and return how many were learned.
-
-    With `on_refused` an example that the model refuses is passed over.
-
-    Raises
-    ------
-    ExampleError
-        If the model refuses an example; all examples before it are learned.
-
+    """Learn examples without predicting them, and return how many were learned. Refused ones are as in `predict_learn`.
     """
 
     def learn_many(examples: list[Labelled]) -> None:

@@ -13,14 +13,8 @@ MOST_ROWS = 200
 
 
 class Curve:
-    """Rows of a score as it grows. At 200 rows, every second one is dropped, and the step is doubled.
-
-    Attributes
-    ----------
-    rows
-        The rows.
-    step
-        The number of examples between two rows.
+    """Rows of a score as it grows, one after each `step` examples. At 200 rows, every second one is dropped, and the
+    step is doubled.
     """
 
     def __init__(self, step: int) -> None:

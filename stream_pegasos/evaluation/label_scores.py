@@ -56,35 +56,9 @@ class LabelScore(Score):
 
     Each label of each example is a decision. Micro F1 counts all decisions together; macro F1 is the mean over the
     labels that occurred or were predicted. The Hamming loss is the share of wrong decisions, over all labels met so
-    far. Log loss and calibration count the labels that were known when an example was predicted. In the log loss, a
-    label that holds but was not known yet has the probability 1/2.
-
-    Parameters
-    ----------
-    window
-        How many of the newest examples `window_accuracy` and `window_micro_f1` count.
-
-    Attributes
-    ----------
-    accuracy, exact_matches
-        The share of examples with all labels right.
-
-    Examples
-    --------
-
-    >>> import numpy as np
-    >>> from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
-
-    >>> probabilities = np.array([[0.9, 0.2], [0.8, 0.6]])
-    >>> score = LabelScore()
-    >>> score.update(
-    ...     LabelOutcomes.of(
-    ...         [("oil",), ("gas",)], [("oil",), ("oil", "gas")], ("oil", "gas"), probabilities
-    ...     )
-    ... )
-    >>> score.micro_f1, score.exact_matches, score.hamming_loss
-    (0.8, 0.5, 0.25)
-
+    far. Accuracy is `exact_matches`, the share of examples with all labels right. Log loss and calibration count the
+    labels that were known when an example was predicted. In the log loss, a label that holds but was not known yet has
+    the probability 1/2.
     """
 
     kind = LABELS

@@ -32,33 +32,12 @@ def draw(
 
     It draws accuracy, accuracy over the newest examples, macro F1 and, of two classes, ROC AUC. With ordered classes,
     quadratic kappa replaces the last two. With several labels an example it draws micro F1, micro F1 over the newest
-    examples, macro F1 and exact matches.
+    examples, macro F1 and exact matches. `marks` are what happened after so many examples.
 
-    Parameters
-    ----------
-    curve
-        The rows of an `Evaluation`.
-    title
-        The name of the stream.
-    score
-        The score of an `Evaluation`, to add a reliability diagram: the share of positive examples against their
-        predicted probability, in tenths; a calibrated model is on the diagonal. With more than two classes it is for
-        the predicted class, with several labels for each label. More than two classes also have precision, recall and
-        F1 of the commonest, and the pairs that were confused most often.
-    marks
-        What happened after so many examples, to be marked.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos import TextClassifier, prequential
-    >>> from stream_pegasos.evaluation.plot import draw
-    >>> from stream_pegasos.streams import synthetic
-
-    >>> evaluation = prequential(synthetic(n=2_000), TextClassifier())
-    >>> figure = draw(evaluation.curve, "synthetic", evaluation.score, {1_000: "words change"})
-    >>> figure.savefig("curve.png")  # doctest: +SKIP
-
+    With a score it adds a reliability diagram: the share of positive examples against their predicted probability, in
+    tenths; a calibrated model is on the diagonal. With more than two classes it is for the predicted class, with
+    several labels for each label. More than two classes also have precision, recall and F1 of the commonest, and the
+    pairs that were confused most often.
     """
     if score is None:
         figure = Figure(figsize=(8, 4.8), dpi=150, layout="constrained")
@@ -225,16 +204,7 @@ def save(
     score: Score | None = None,
     marks: Mapping[int, str] | None = None,
 ) -> None:
-    """Draw what `draw` draws into a .png, .svg or .pdf file; by default a PNG.
-
-    Raises
-    ------
-    ValueError
-        If the file ends in something else.
-    OSError
-        If the file cannot be written.
-
-    """
+    """Draw what `draw` draws into a .png, .svg or .pdf file; by default a PNG. Another ending is a ValueError."""
     write(draw(curve, title, score, marks), path)
 
 

@@ -20,14 +20,8 @@ _BINS = 4_000  # for margins of each sign; larger ones than 3.8 million count in
 
 
 class PositiveScore:
-    """The margins of a positive class against a negative one, and the calibration of its probability.
-
-    Attributes
-    ----------
-    classes
-        The negative and the positive label, `None` until it is known.
-    reliability
-        The reliability of the probability of the positive label.
+    """The margins of a positive class against a negative one, and how reliable the probability of the positive one is.
+    The two are `None` until they are known.
     """
 
     def __init__(self, window: int, exact: bool) -> None:

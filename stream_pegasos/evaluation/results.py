@@ -102,12 +102,8 @@ class Evaluation:
         return to
 
     def to_frame(self) -> Any:
-        """The rows of the curve as a data frame of pandas or, without it, of Polars.
-
-        Raises
-        ------
-        ImportError
-            If neither is installed.
+        """The rows of the curve as a data frame of pandas or, without it, of Polars; an ImportError if there is
+        neither.
         """
         return frame_of([row._asdict() for row in self.curve])
 
@@ -207,13 +203,7 @@ class Comparison(Mapping[str, Evaluation]):
         return max(self.values(), key=lambda each: each.seconds)
 
     def plot(self, to: Any = None) -> Any:
-        """Draw the first metric of all models over the stream; needs the extra `plot`.
-
-        Parameters
-        ----------
-        to
-            As for `Evaluation.plot`, which returns the same.
-        """
+        """Draw the first metric of all models over the stream, as `Evaluation.plot` does; needs the extra `plot`."""
         from stream_pegasos.evaluation import plot
 
         return plot.draw_comparison(self, to)

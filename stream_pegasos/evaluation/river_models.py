@@ -21,13 +21,8 @@ MOST_LOG_ODDS = 34.0
 
 
 class RiverModel:
-    """A classifier of River's behind the interface that evaluation asks for. Where it has no probabilities, these are
-    NaN, and what rests on them is undefined.
-
-    Raises
-    ------
-    TypeError
-        If the model is no classifier of one label an example.
+    """A classifier of River's behind the interface that evaluation asks for; a TypeError if it is none. Where it has no
+    probabilities, these are NaN, and what rests on them is undefined.
     """
 
     capabilities: frozenset[str] = frozenset()

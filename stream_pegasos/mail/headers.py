@@ -17,28 +17,7 @@ MOST_STARS = 50
 
 
 def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
-    """The headers X-Spam-Flag, X-Spam-Status and X-Spam-Level, each with its end of line.
-
-    Parameters
-    ----------
-    verdict
-        The verdict on the mail.
-    newline
-        How the lines of the mail end.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.mail.headers import spam_headers
-    >>> from stream_pegasos.mail.verdict import Verdict
-    >>> print(spam_headers(Verdict("spam", 0.99, 7.4, (("free prize", 0.8),))).decode())
-    X-Spam-Flag: YES
-    X-Spam-Status: Yes, score=7.4 required=5.0 tests=PEGASOS_SPAM autolearn=no
-     probability=0.9900 words="free prize 0.80 for spam"
-    X-Spam-Level: *******
-    <BLANKLINE>
-
-    """
+    """The headers X-Spam-Flag, X-Spam-Status and X-Spam-Level, each with its end of line, as that of the mail."""
     status = Header(status_of(verdict), "us-ascii", LONGEST_LINE, "X-Spam-Status")
     if verdict.words:
         words = "; ".join([f"{shown_word(word)} {abs(value):.2f} {side_of(value)}" for word, value in verdict.words])
@@ -91,14 +70,6 @@ def newline_of(mail: bytes) -> bytes:
 def with_lines(mail: bytes, lines: bytes) -> bytes:
     """The mail with these lines before its headers. A first line `From …`, which an mbox and many servers put there,
     stays first.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.mail.headers import with_lines
-    >>> with_lines(b"From ann@example.org Mon Nov 23 10:00:00 2026\\nSubject: lunch\\n\\n", b"X-Spam-Flag: NO\\n")
-    b'From ann@example.org Mon Nov 23 10:00:00 2026\\nX-Spam-Flag: NO\\nSubject: lunch\\n\\n'
-
     """
     begin = mail.find(b"\n") + 1 if mail.startswith(b"From ") else 0
     return mail[:begin] + lines + mail[begin:]

@@ -31,27 +31,13 @@ DIGITS = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class MailboxPlan:
-    """The folders to look at, and what to do.
-
-    Parameters
-    ----------
-    junk
-        The folder of spam.
-    ham_folders
-        Other folders into which people move mails that are not spam.
-    moves
-        Whether spam is moved to Junk; if not, it is flagged where it is.
-    acts
-        Whether to change anything on the server; if not, it is only logged.
-    backlog
-        Whether to judge the mails that are in the inbox already, too.
-    """
+    """The folders to look at, and what to do."""
 
     junk: str = "Junk"
-    ham_folders: tuple[str, ...] = ()
-    moves: bool = True
-    acts: bool = True
-    backlog: bool = False
+    ham_folders: tuple[str, ...] = ()  # others into which people move mails that are not spam
+    moves: bool = True  # whether spam is moved to Junk; if not, it is flagged where it is
+    acts: bool = True  # whether to change anything on the server; if not, it is only logged
+    backlog: bool = False  # whether to judge the mails that are in the inbox already, too
 
 
 class MailboxFilter:
@@ -60,20 +46,6 @@ class MailboxFilter:
     A look finds new mails by their numbers (UID) in a folder, and moved ones by their keys, which no move changes. Each
     action is recorded before it is done, so that a look can end at any moment, and the next one goes on from there.
     What is done to a mail is logged, and each kind of error once.
-
-    Parameters
-    ----------
-    ledger
-        The model and the memory.
-    verdicts
-        The thresholds of spam and ham.
-    plan
-        The folders and the actions.
-
-    Attributes
-    ----------
-    counts
-        How many mails were "judged", "moved", "flagged" and "refused".
     """
 
     def __init__(self, ledger: Ledger, verdicts: Verdicts, plan: MailboxPlan) -> None:

@@ -59,34 +59,16 @@ class CopiedError(RefusedError):
 
 @dataclass(frozen=True)
 class Account:
-    """Where a mailbox is, and how to open it.
-
-    Parameters
-    ----------
-    host, port
-        The server.
-    user
-        The name there.
-    secret
-        Gives the password, or the token of OAuth 2, whenever a connection is made; a LoginRefusedError if it cannot.
-    tls
-        Which certificates to trust; `None` for a connection that anyone on the way can read.
-    starttls
-        Whether the connection becomes TLS by a command, as on port 143.
-    oauth2
-        Whether the secret is a token.
-    timeout
-        How long the server may say nothing, in seconds.
-    """
+    """Where a mailbox is, and how to open it."""
 
     host: str
     port: int
     user: str
-    secret: Callable[[], str]
-    tls: ssl.SSLContext | None
-    starttls: bool = False
-    oauth2: bool = False
-    timeout: float = 60.0
+    secret: Callable[[], str]  # the password or token, for each connection; a LoginRefusedError if there is none
+    tls: ssl.SSLContext | None  # with the certificates to trust; `None`: anyone on the way can read the connection
+    starttls: bool = False  # whether the connection becomes TLS by a command, as on port 143
+    oauth2: bool = False  # whether the secret is a token
+    timeout: float = 60.0  # seconds for which the server may say nothing
 
     @property
     def name(self) -> str:
@@ -97,14 +79,8 @@ class Connection:
     """A connection to an IMAP server, logged in.
 
     Every method raises ConnectionFailedError when the connection is of no use any more, and RefusedError if the server
-    says no. Neither has the password in it.
-
-    Parameters
-    ----------
-    account
-        Which server and which mailbox.
-    wait
-        Calls a function that waits for the server; it may raise KeyboardInterrupt meanwhile.
+    says no. Neither has the password in it. `wait` calls a function that waits for the server; it may raise
+    KeyboardInterrupt meanwhile.
     """
 
     def __init__(self, account: Account, wait: Callable[..., Any] = lambda function, *args: function(*args)) -> None:

@@ -39,36 +39,11 @@ class Ledger:
     """The model and the memory of a mailbox, in one file, with a journal beside it.
 
     A record of the journal holds labelled mails and events before these are learned and applied, and restores both
-    after a kill. So each mail is learned once, however the process ends: see `Learning`.
+    after a kill. So each mail is learned once, however the process ends: see `Learning`. If nothing `is_kept`, the
+    model and the memory change in this process alone.
 
-    Parameters
-    ----------
-    path
-        The file of the model.
-    model
-        Makes the model to begin with, if there is no file yet.
-    verdicts
-        The verdicts, which check the model.
-    window
-        How many mails are remembered.
-    is_kept
-        Whether to write anything. If not, the model and the memory change in this process alone.
-    threads
-        How many threads the model may use.
-
-    Raises
-    ------
-    ValueError
-        If the file or the journal is damaged, or belongs to another command.
-    OSError
-        If another process keeps its checkpoints there, or a file cannot be read.
-
-    Attributes
-    ----------
-    model, memory
-        The model and the memory of the mailbox.
-    learning
-        What learns the mails, and counts them.
+    `model` makes the model to begin with, if there is no file yet. A ValueError says that a file is damaged, or belongs
+    to another command; an OSError, that another process keeps it.
     """
 
     def __init__(
@@ -102,15 +77,9 @@ class Ledger:
             raise
 
     def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> list[Answer]:
-        """Learn labelled mails, unless they were learned with this label before, and apply events. Returns the
-        answers to the mails: see `Learning.taking`.
-
-        Raises
-        ------
-        OSError
-            If the journal cannot be written; then nothing is learned or applied.
-        Exception
-            If the model fails at a mail; then the mails before it are learned and noted, and the rest is not.
+        """Learn labelled mails, unless they were learned with this label before, and apply events. It returns the
+        answers to the mails, and keeps the promises of `Learning.taking`: nothing is learned or applied if the journal
+        cannot be written, and those before a fault are if the model fails.
         """
         model = self.model
         mails: list[Entry] = [(message_of(each.content, model), each.outcome, 1.0, each.event) for each in labelled]
@@ -135,11 +104,5 @@ class Ledger:
         self.learning.journal.sync()
 
     def close(self) -> None:
-        """Write a last checkpoint, if anything is new, and release the lock.
-
-        Raises
-        ------
-        OSError
-            If it could not be written.
-        """
+        """Write a last checkpoint, if anything is new, and release the lock; an OSError if it could not be written."""
         self.learning.close(last=self.learning.is_changed or self._checkpoints.error is not None)

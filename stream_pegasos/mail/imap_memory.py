@@ -35,14 +35,8 @@ Event = list[Any]  # what happened, and its particulars, as JSON: see `Memory.ap
 
 
 class Known(NamedTuple):
-    """What is known of a mail.
-
-    Attributes
-    ----------
-    is_junk
-        Whether the filter or a person put it into Junk, or it was learned as spam, and it did not come back since.
-    uid
-        Its number in Junk; 0 if it was never seen there.
+    """Whether the filter or a person put a mail into Junk, or it was learned as spam, and it did not come back since;
+    and its number in Junk, 0 if it was never seen there.
     """
 
     is_junk: bool
@@ -50,70 +44,28 @@ class Known(NamedTuple):
 
 
 class Memory:
-    """What is remembered of a mailbox, in bounded memory.
+    """What is remembered of a mailbox, in bounded memory: of so many mails, those met last.
 
     It changes by events alone, each of which may come twice. So the events of a journal restore it after a kill.
-
-    Parameters
-    ----------
-    window
-        How many mails are remembered, those met last, and how many labels; at least 1.
-
-    Attributes
-    ----------
-    owner
-        Whose mailbox it is; `None` before the first event.
-    mails
-        What is known of each mail, by the key that it keeps in every folder: see `Connection.keys`.
-    folders
-        How far each folder was looked at: its UIDVALIDITY, and the first UID that was not looked at.
-    pending
-        The mails of the inbox that are spam and about to be moved or flagged: keys by UIDs.
-    training
-        How far folders were learned: see `learn_folders`.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.mail.imap_memory import INBOX, JUNK, Memory
-
-    >>> memory = Memory()
-    >>> memory.asks(INBOX, "a")
-    'judge'
-    >>> memory.apply(["know", "a", False, "", 0])
-    >>> memory.asks(INBOX, "a"), memory.asks(JUNK, "a")
-    ('nothing', 'learn spam')
-    >>> memory.apply(["know", "a", True, "spam", 7, "digest of a"])
-    >>> memory.asks(JUNK, "a"), memory.asks(INBOX, "a")
-    ('nothing', 'learn ham')
-
     """
 
     name = "imap"
 
     def __init__(self, window: int = 100_000) -> None:
         check_integer("window", window, 1, 100_000_000)
-        self.owner: str | None = None
-        self.mails: Recent[str, Known] = Recent(window)
-        self.folders: dict[str, tuple[int, int]] = {}
-        self.pending: dict[int, str] = {}
-        self.training: dict[str, Any] = {}
+        self.owner: str | None = None  # of the mailbox; `None` before the first event
+        self.mails: Recent[str, Known] = Recent(window)  # by the key that a mail keeps in every folder
+        self.folders: dict[str, tuple[int, int]] = {}  # UIDVALIDITY of each, and the first UID that is not looked at
+        self.pending: dict[int, str] = {}  # keys by UID, of spam in the inbox that is about to be moved or flagged
+        self.training: dict[str, Any] = {}  # how far folders were learned: see `learn_folders`
 
     @property
     def window(self) -> int:
         return self.mails.window
 
     def asks(self, role: str, key: str, stood_there: bool = False) -> str:
-        """What is to be done for a mail that appears in a folder.
-
-        Parameters
-        ----------
-        role
-            `INBOX`, `JUNK` or `HAM_FOLDER`.
-        key
-            The mail's.
-        stood_there
-            Whether it may have been there all along, as in a folder that is looked at for the first time.
+        """What is to be done for a mail that appears in a folder with that role. It may have `stood_there` all along,
+        as in a folder that is looked at for the first time.
         """
         known = self.mails.get(key)
         if known is None:
@@ -160,13 +112,7 @@ class Memory:
         return json.dumps([self.owner, mails, self.folders, [*self.pending.items()], self.training])
 
     def set_state(self, state: Any) -> None:
-        """Replace the state by what `get_state` returned.
-
-        Raises
-        ------
-        ValueError
-            If it is no such state.
-        """
+        """Replace the state by what `get_state` returned; a ValueError if it is no such state."""
         try:
             owner, mails, folders, pending, training, *_ = json.loads(state)
             self.owner = None if owner is None else str(owner)
@@ -184,13 +130,8 @@ class Memory:
 
 
 def with_ids(progress: dict[str, Any], window: int) -> dict[str, Any]:
-    """The progress of a checkpoint, with the ids of the mails learned beside the memory; those of earlier versions
-    had labels in the memory.
-
-    Raises
-    ------
-    ValueError
-        If the memory cannot be read.
+    """The progress of a checkpoint, with the ids of the mails learned beside the memory; those of earlier versions had
+    labels in the memory. A ValueError says that it cannot be read.
     """
     if "ids" in progress:
         return progress

@@ -21,19 +21,11 @@ def learn_folders(
     junk: str,
     on_progress: Callable[[int, int], None] = lambda n, total: None,
 ) -> int:
-    """Learn all mails in folders, each folder once, and return how many mails were learned.
+    """Learn all mails in folders, each folder once, and return how many mails were learned. Each folder has the label
+    of its mails, `"spam"` or `"ham"`; `on_progress` is told how many are learned, and how many there are.
 
     The ledger records the progress, so that a run after a kill goes on from there. Mails that come meanwhile are not
     learned.
-
-    Parameters
-    ----------
-    folders
-        The label of the mails in each folder: `"spam"` or `"ham"`.
-    junk
-        The folder of spam.
-    on_progress
-        Called with the number of mails learned so far, and the number of all.
     """
     training, before = ledger.memory.training, ledger.learning.n_learned
     states = {}

@@ -31,30 +31,14 @@ def watch(
     poll: float = 60.0,
     wait: Callable[..., Any] = lambda function, *args: function(*args),
 ) -> None:
-    """Look at a mailbox whenever something changes in it.
+    """Look at a mailbox whenever something changes in it, or without IDLE after each `poll` seconds.
+
+    `begin` is called with each new connection. `look` looks once, and returns the number of new mails; it may fail
+    anywhere, and is called again then. `wait` calls a function that waits, and may raise KeyboardInterrupt meanwhile.
 
     A connection that fails is made anew, after pauses that grow up to 5 minutes. Each kind of error is logged once, and
-    so is that the connection works again.
-
-    Parameters
-    ----------
-    account
-        The mailbox.
-    begin
-        Called with each new connection.
-    look
-        Looks once, and returns the number of new mails. It may fail anywhere, and is called again then.
-    once
-        Whether to end after one look.
-    poll
-        The seconds between two looks at a server without IDLE.
-    wait
-        Calls a function that waits; it may raise KeyboardInterrupt meanwhile.
-
-    Raises
-    ------
-    ConnectionFailedError, RefusedError, OSError
-        If `once` is set and the look fails; a LoginRefusedError also where no login has worked yet.
+    so is that the connection works again. An error is raised if it is to look but `once`; a LoginRefusedError also
+    where no login has worked yet.
     """
     pause, has_worked, logged = FIRST_PAUSE, False, set[type]()
     while True:

@@ -17,20 +17,9 @@ WAITING = 2048  # connections that wait to be accepted
 
 
 def listen(address: str) -> socket.socket:
-    """A socket that listens.
-
-    Parameters
-    ----------
-    address
-        As `127.0.0.1:783`, `[::1]:783`, or `783` for this machine alone; or a path, which has a `/`. The group of the
-        owner may write to a socket with a path. An old socket is replaced if nobody listens there any more.
-
-    Raises
-    ------
-    ValueError
-        If it is no address.
-    OSError
-        If it cannot listen there.
+    """A socket that listens at an address such as `127.0.0.1:783`, `[::1]:783`, or `783` for this machine alone; or at
+    a path, which has a `/`. The group of the owner may write to a socket with a path. An old socket is replaced if
+    nobody listens there any more. A ValueError says that it is no address.
     """
     if "/" in address:
         return _at_path(address)

@@ -66,34 +66,16 @@ class RefusalError(Exception):
 
 @dataclass(slots=True)
 class Asked:
-    """The head of a request.
-
-    Attributes
-    ----------
-    command
-        The command, such as `"CHECK"`.
-    version
-        The version of the protocol; 1.0 has no headers.
-    length
-        The length of the body, in bytes; `None` if the body ends with the stream.
-    user
-        The user whose mail it is; `""` if nobody is named.
-    label
-        The label to learn: `"spam"`, `"ham"`, or `""` if there is none.
-    sets, removes
-        Whether to learn the mail, and whether to forget it.
-    is_compressed
-        Whether zlib has compressed the body.
-    """
+    """The head of a request."""
 
     command: str
-    version: float
-    length: int | None = None
-    user: str = ""
-    label: str = ""
-    sets: bool = False
-    removes: bool = False
-    is_compressed: bool = False
+    version: float  # of the protocol; 1.0 has no headers
+    length: int | None = None  # of the body, in bytes; `None` if it ends with the stream
+    user: str = ""  # "" if nobody is named
+    label: str = ""  # to learn: "spam", "ham", or "" if there is none
+    sets: bool = False  # whether to learn the mail
+    removes: bool = False  # whether to forget it
+    is_compressed: bool = False  # by zlib
 
     @property
     def has_mail(self) -> bool:
@@ -101,13 +83,7 @@ class Asked:
 
 
 async def read_head(reader: asyncio.StreamReader) -> Asked:
-    """Read a request, up to its body.
-
-    Raises
-    ------
-    RefusalError
-        If the request breaks the protocol.
-    """
+    """Read a request, up to its body; a RefusalError if it breaks the protocol."""
     line = await _line(reader)
     found = COMMAND.fullmatch(line)
     if found is None:
@@ -175,13 +151,7 @@ async def read_body(reader: asyncio.StreamReader, length: int | None) -> bytes:
 
 
 def inflated(body: bytes | bytearray, largest: int) -> bytes:
-    """Decompress a body.
-
-    Raises
-    ------
-    RefusalError
-        If zlib cannot read it, or it is too large.
-    """
+    """Decompress a body; a RefusalError if zlib cannot read it, or it is too large."""
     stream = zlib.decompressobj()
     try:
         mail = stream.decompress(body, largest + 1)

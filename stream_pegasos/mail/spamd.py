@@ -47,19 +47,10 @@ LINGER = 1.0  # seconds in which a client that is still sending may read its ans
 
 
 class Spamd:
-    """Answers SpamAssassin's protocol by a live learner.
+    """Answers SpamAssassin's protocol by the common model and those of users.
 
     Each connection brings one request. A client has `Limits.seconds` to send it, and as many to take the answer. Beyond
     the limit of connections a client is told to try again.
-
-    Parameters
-    ----------
-    users
-        The common model, and those of users.
-    verdicts
-        The thresholds of spam and ham.
-    may_teach
-        Whether TELL is allowed.
     """
 
     def __init__(self, users: UserModels, verdicts: Verdicts, may_teach: bool = True) -> None:

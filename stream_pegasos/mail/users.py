@@ -38,23 +38,9 @@ class _Loaded:
 class UserModels:
     """The common model, and those of users, each in a folder of its own with its checkpoint and its journal.
 
-    A user has a model only if their folder exists: any client can name any user, and must not make files. A
-    model is loaded when it is asked for. Beyond a number of them the least recently used one is closed.
-
-    Parameters
-    ----------
-    common
-        The learner for users who have no folder, or have taught nothing.
-    folder
-        The parent of the users' folders, each of which is called by `folder_name`; `None` if all have the common model.
-    make
-        Makes a learner.
-    most_loaded
-        How many models of users are in memory at a time, at least 1.
-    checkpoints
-        Makes the checkpoints of a file.
-    learns_common
-        Whether users who have no folder teach the common model.
+    A user has a model only if their folder exists, called by `folder_name`: any client can name any user, and must not
+    make files. Others have the common model, which they teach if it `learns_common`. A model is loaded when it is asked
+    for. Beyond `most_loaded` the least recently used one is closed.
     """
 
     def __init__(
@@ -89,19 +75,8 @@ class UserModels:
 
     @asynccontextmanager
     async def serving(self, user: str, teaches: bool = False) -> AsyncIterator[LiveLearner]:
-        """The learner for a user, which stays in memory meanwhile.
-
-        Parameters
-        ----------
-        user
-            The name; `""` for nobody.
-        teaches
-            Whether the user teaches the model, and so has one from now on.
-
-        Raises
-        ------
-        OSError
-            If the model cannot be loaded.
+        """The learner for a user, `""` for nobody, which stays in memory meanwhile. A user who teaches has a model from
+        now on. An OSError says that it cannot be loaded.
         """
         name = self._own(user, teaches)
         if name is None:

@@ -32,27 +32,13 @@ class MailModelError(ValueError):
 
 
 class Verdict(NamedTuple):
-    """The verdict on a mail.
-
-    Attributes
-    ----------
-    outcome
-        `"spam"`, `"ham"` or `"unsure"`.
-    probability
-        The probability of spam; `None` as long as the model knows no answer.
-    score
-        A mail with at least `REQUIRED` is spam. One more is e times the odds.
-    words
-        The words that decided, each with what it adds to the margin of spam, the largest size first.
-    reason
-        Why a mail that is probably spam is not called so; `None` otherwise.
-    """
+    """The verdict on a mail."""
 
     outcome: str
-    probability: float | None
-    score: float
-    words: tuple[tuple[str, float], ...] = ()
-    reason: str | None = None
+    probability: float | None  # of spam; `None` as long as the model knows no answer
+    score: float  # spam has at least `REQUIRED`; one more is e times the odds
+    words: tuple[tuple[str, float], ...] = ()  # that decided, with what each adds to the margin of spam, largest first
+    reason: str | None = None  # why a mail that is probably spam is not called so
 
     @property
     def is_spam(self) -> bool:
@@ -64,38 +50,8 @@ class Verdicts:
     """Calls mails spam, ham or unsure, by the predictions of a model.
 
     A mail is spam if its probability is at least a threshold and the model itself predicts the label: so never beyond
-    the model's limit of false positives. It is never spam before the model has learned `LEAST_LEARNED` mails, of
-    both labels.
-
-    Parameters
-    ----------
-    spam_threshold
-        The probability of spam, from 0 to 1, from which on a mail is spam.
-    ham_threshold
-        The probability of spam, from 0 to `spam_threshold`, below which a mail is ham. Between the two it is unsure.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a threshold is out of its range.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos import MailFeatures, TextClassifier
-    >>> from stream_pegasos.mail.verdict import Verdicts
-    >>> from stream_pegasos.streams import Answer
-
-    >>> model = TextClassifier(MailFeatures())
-    >>> for i in range(60):
-    ...     model.learn_one(f"Subject: Prize {i}".encode(), "spam")
-    ...     model.learn_one(f"Subject: Lunch {i}".encode(), "ham")
-    >>> verdicts = Verdicts(spam_threshold=0.9, ham_threshold=0.2)
-    >>> verdicts.on(model, b"Subject: Prize").outcome
-    'spam'
-    >>> verdicts.of(model, Answer(None, "spam", 0.6)).outcome
-    'unsure'
-
+    the model's limit of false positives. It is never spam before the model has learned `LEAST_LEARNED` mails, of both
+    labels. Below `ham_threshold` it is ham, and between the two unsure. Thresholds are from 0 to 1.
     """
 
     spam_threshold: float = 0.9
@@ -108,13 +64,7 @@ class Verdicts:
             raise ValueError(f"ham_threshold is {self.ham_threshold}; spam_threshold, {self.spam_threshold}, is below")
 
     def check(self, model: Any) -> None:
-        """Check that a model can judge mails.
-
-        Raises
-        ------
-        MailModelError
-            If it reads no mails, or has other labels.
-        """
+        """Check that a model can judge mails; a MailModelError if it reads none, or has other labels."""
         if "texts" not in model.capabilities or model.features.mail_field is None:
             raise MailModelError("the model does not read mails; one that does is made by train --spam … --ham …")
         if "several labels" in model.capabilities:
@@ -141,17 +91,7 @@ class Verdicts:
         return [(phrase.name, phrase.value) for phrase in phrases(words, N_WORDS, model.features.texts(x))[0]]
 
     def of(self, model: Any, answer: Answer, words: Iterable[tuple[str, float]] = ()) -> Verdict:
-        """The verdict on a mail.
-
-        Parameters
-        ----------
-        model
-            The model.
-        answer
-            Its answer.
-        words
-            The words that decided, as `words` has them.
-        """
+        """The verdict on a mail, by the model's answer to it, with the words that decided."""
         probability = self.probability(answer)
         if probability is None or not {SPAM, HAM} <= {*model.classes}:
             return Verdict(UNSURE, None, 0.0, reason="the model does not know spam and ham yet")

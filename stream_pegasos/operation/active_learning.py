@@ -29,27 +29,13 @@ _CHARACTERS_A_MESSAGE = 1_000  # that may be kept, on average
 
 @dataclass(slots=True)
 class Waiting:
-    """A message that waits for its label.
+    """A message that waits for its label."""
 
-    Parameters
-    ----------
-    number
-        Its number among all messages that waited.
-    x
-        The message: a text, or `Fields`.
-    uncertainty
-        How unsure the model was of it, from 0 to 1; -1, below all others, until it is scored.
-    scored_at
-        How many messages the model had learned then; -1 for never.
-    origin
-        Where the message comes from, such as its id.
-    """
-
-    number: int
+    number: int  # among all messages that waited
     x: Message
-    uncertainty: float = -1.0
-    scored_at: int = -1
-    origin: Any = None
+    uncertainty: float = -1.0  # of the model, from 0 to 1; below all others until it is scored
+    scored_at: int = -1  # how many messages the model had learned then
+    origin: Any = None  # where the message comes from, such as its id
 
 
 @dataclass(slots=True)
@@ -163,14 +149,8 @@ class ActiveLearning:
         return len(self._waiting)
 
     def add(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
-        """Let messages without a label wait. One that waits already becomes the newest.
-
-        Parameters
-        ----------
-        X
-            The messages.
-        origins
-            The origin of each, such as its id.
+        """Let messages without a label wait, each with its origin, such as its id. One that waits already becomes the
+        newest.
         """
         if not self.size:
             return
@@ -202,8 +182,8 @@ class ActiveLearning:
             self._finish(x)
 
     def superseded(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> list[Given | None]:
-        """The label of each message, found by the message or its origin, that a person gave and can still take back;
-        `None` if there is none.
+        """The label of each message, found by the message or its origin, that a person gave and can still take back, if
+        any.
         """
         if not self._given:
             return [None] * len(X)
@@ -214,8 +194,7 @@ class ActiveLearning:
         return [given_to.get(origin, by_message.get(x)) for x, origin in pairs]
 
     def messages_from(self, origins: Iterable[Any]) -> list[Message | None]:
-        """The newest message of each origin that waits for its label, or whose label can still be taken back; `None` if
-        there is none.
+        """The newest message of each origin that waits for its label, or whose label can still be taken back, if any.
         """
         self._settle()
         given = [given.message for given in self._given.values()]
@@ -223,7 +202,6 @@ class ActiveLearning:
         return [from_origin[origin].x if origin in from_origin else None for origin in origins]
 
     def _by_origin(self, messages: Iterable[Waiting]) -> dict[Any, Waiting]:
-        """Messages by their origin."""
         return {message.origin: message for message in messages if message.origin is not None}
 
     def stale(self, n_learned: int) -> list[Waiting]:
@@ -246,21 +224,8 @@ class ActiveLearning:
             message.uncertainty, message.scored_at = value, n_learned
 
     def queue(self, limit: int, first: str = "uncertain", also: int | None = None) -> list[Waiting]:
-        """The messages to ask for next.
-
-        Parameters
-        ----------
-        limit
-            How many.
-        first
-            Which messages: the most `"uncertain"`, the `"newest"` or the `"oldest"`.
-        also
-            The number of a message to add at the end, if it waits and is not among these.
-
-        Raises
-        ------
-        ValueError
-            If there is no such order.
+        """So many messages to ask for next: the most `"uncertain"`, the `"newest"` or the `"oldest"`. The message
+        numbered `also` is added at the end, if it waits and is not among these.
         """
         if first not in FIRST:
             raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
@@ -276,24 +241,11 @@ class ActiveLearning:
         return chosen
 
     def message_of(self, number: int) -> Message:
-        """The message of that number.
-
-        Raises
-        ------
-        LookupError
-            If it does not wait for a label.
-        """
         return self._message(number).x
 
     def give(self, number: int, label: Any) -> None:
-        """Give a message its label; it is learned when it is due.
-
-        Raises
-        ------
-        LookupError
-            If the message does not wait for a label.
-        OSError
-            If the store fails; the message still waits.
+        """Give a message its label, to be learned when it is due. If the store fails (OSError), or the message does not
+        wait (LookupError), nothing changes.
         """
         message = self._message(number)
         if self.store is not None:
@@ -303,24 +255,12 @@ class ActiveLearning:
         self._close(message)
 
     def skip(self, number: int) -> None:
-        """Do not ask for a message again.
-
-        Raises
-        ------
-        LookupError
-            If the message does not wait for a label.
-        """
+        """Do not ask for a message again; a LookupError if it does not wait."""
         self._close(self._message(number))
 
     def take_back(self, number: int) -> None:
-        """Take back a label that is not learned yet; its message waits again.
-
-        Raises
-        ------
-        LookupError
-            If the message has no label that can be taken back.
-        OSError
-            If the store fails; the label stays.
+        """Take back a label that is not learned yet; its message waits again. If the store fails (OSError), the label
+        stays; it is a LookupError if there is none.
         """
         if number not in self._given:
             raise LookupError(f"message {number} has no label that can be taken back; what is learned stays learned")
@@ -337,12 +277,8 @@ class ActiveLearning:
         return [(given, max(0.0, given.due - now)) for given in reversed(self._given.values())]
 
     def due(self, at_once: bool = False) -> list[Given]:
-        """Remove and return the labels to learn now, in the order in which they were given.
-
-        Parameters
-        ----------
-        at_once
-            Whether to return all labels, as at the end.
+        """Remove and return the labels to learn now, in the order in which they were given; `at_once` all, as at the
+        end.
         """
         now = self._clock()
         is_late = len(self._given) if at_once else max(0, len(self._given) - MOST_HELD)

@@ -25,20 +25,9 @@ def answer(
     in_full: bool = True,
     threads: int = 1,
 ) -> list[Answer]:
-    """The answer to each example, in order.
-
-    Parameters
-    ----------
-    model
-        The model; it learns nothing.
-    examples
-        The examples, including those that could not be read, whose answer is their fault.
-    on_refused
-        Called with each example that the model refuses, and the reason.
-    in_full
-        Whether answers have the probability of every label.
-    threads
-        How many threads the model may use.
+    """The answer to each example, in order, of a model that learns nothing. That to an example that could not be read,
+    or that the model refuses, is the fault; of the latter `on_refused` is told. Answers `in_full` have the probability
+    of every label.
     """
 
     def answered(examples: Sequence[Example]) -> list[Answer]:
@@ -80,12 +69,8 @@ def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def label_named(classes: Iterable[Any], given: Any) -> Any:
-    """The class that is shown as `given`, or else the one that is meant by it; `None` if there is none.
-
-    Raises
-    ------
-    LookupError
-        If several classes are shown so, such as labels that begin with the same 199 characters.
+    """The class that is shown as `given`, or else the one that is meant by it; `None` if there is none. A LookupError
+    says that several classes are shown so, such as labels that begin with the same 199 characters.
     """
     known = [label for label in classes if label is not None]
     shortened = [label for label in known if shown(label) != label and shown(label) == given]

@@ -23,50 +23,10 @@ log = logging.getLogger(__name__)
 class Checkpoints:
     """Writes checkpoints of a model while it learns, and keeps the newest two.
 
-    A thread writes each checkpoint from a snapshot. If that fails, it is logged, the model goes on, and writing is
-    tried again when the next checkpoint is due.
-
-    Parameters
-    ----------
-    path
-        The file. The one before it gets the same name with `.previous` added.
-    every
-        The number of messages after which a checkpoint is due, at least 1.
-    seconds
-        The seconds after which one is due, if there was any message.
-    reads_only
-        Whether only to resume from there: nothing is locked or written.
-
-    Attributes
-    ----------
-    error
-        Why the last checkpoint could not be written; `None` if it was.
-    n_failures
-        How many checkpoints could not be written.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
-
-    Examples
-    --------
-
-    >>> import pathlib, tempfile
-    >>> from stream_pegasos import TextClassifier
-    >>> from stream_pegasos.operation.checkpoints import Checkpoints
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model = TextClassifier()
-    ...     checkpoints = Checkpoints(pathlib.Path(folder) / "mail.safetensors")
-    ...     checkpoints.start(lambda: model.snapshot(progress={"n": model.n_iterations}))
-    ...     model.learn_one("cheap pills", "spam")
-    ...     checkpoints.count(1)
-    ...     checkpoints.close()
-    ...     restored, progress = checkpoints.resume()
-    >>> restored.predict_one("pills"), progress
-    ('spam', {'n': 1})
-
+    A thread writes each checkpoint from a snapshot. One is due after `every` messages, or after so many seconds in
+    which there was any. If writing fails, it is logged, the model goes on, and it is tried again when the next
+    checkpoint is due. The file before the newest has the same name with `.previous` added. With `reads_only` nothing is
+    locked or written.
     """
 
     def __init__(
@@ -85,7 +45,7 @@ class Checkpoints:
         self.every = every
         self.seconds = seconds
         self.reads_only = reads_only
-        self.error: str | None = None
+        self.error: str | None = None  # why the last one could not be written
         self.n_failures = 0
         self.written_at: float | None = None
         self._is_whole = False  # whether the file at `path` is to be kept as the one before
@@ -97,32 +57,16 @@ class Checkpoints:
         self._lock = FileLock(self.path, log.warning)
 
     def claim(self) -> None:
-        """Lock the checkpoints against other processes, until `close`. Where locks are not supported, that is logged.
-
-        Raises
-        ------
-        OSError
-            If another process writes the file, or the folder cannot be written.
+        """Lock the checkpoints against other processes, until `close`; an OSError if another one holds them. Where
+        locks are not supported, that is logged.
         """
         if not self.reads_only:
             self._lock.claim()
 
     def resume(self, vectors: Any = None) -> tuple[Any, Any] | None:
-        """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all.
-
-        Parameters
-        ----------
-        vectors
-            Where the word vectors of the model are now; `None` for where they were.
-
-        Raises
-        ------
-        VectorsError
-            If the word vectors of the model are missing, or others.
-        ValueError
-            If there are files, but none is whole.
-        OSError
-            If a file cannot be read.
+        """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all, a
+        ValueError if none is whole. Of word vectors that are missing, or others, a VectorsError tells; `vectors` says
+        where they are now, if not where they were.
         """
         if not self.reads_only:
             remove_leftovers(self.path)
@@ -146,14 +90,8 @@ class Checkpoints:
         raise ValueError("; ".join(errors))
 
     def start(self, snapshot: Callable[[], Snapshot], on_written: Callable[[Any], None] | None = None) -> None:
-        """Begin to write checkpoints.
-
-        Parameters
-        ----------
-        snapshot
-            Returns what is to be written. The thread of the checkpoints calls it.
-        on_written
-            Called after each checkpoint with its progress, from the same thread. If it fails, that is logged.
+        """Begin to write checkpoints. Their thread calls `snapshot` for what is to be written, and `on_written` after
+        each one with its progress; if the latter fails, that is logged.
         """
         if self.reads_only:
             return
@@ -168,17 +106,8 @@ class Checkpoints:
             self._due.set()
 
     def close(self, last: bool = True) -> None:
-        """Write a last checkpoint, if `start` was called, and release the lock.
-
-        Parameters
-        ----------
-        last
-            Whether to write it.
-
-        Raises
-        ------
-        OSError
-            If it could not be written.
+        """Write a `last` checkpoint, if it is wanted and `start` was called, and release the lock; an OSError if it
+        could not be written.
         """
         if self._thread is not None:
             self._closing, self._last = True, last

@@ -16,12 +16,8 @@ __all__ = ["Encoding"]
 class Encoding:
     """Has the vectors of messages made before these are predicted or learned, which then finds them ready.
 
-    One thread encodes. What comes meanwhile waits, and is encoded together.
-
-    Parameters
-    ----------
-    encode
-        Encodes messages; what it raises is lost, unless the encoder is away.
+    One thread encodes. What comes meanwhile waits, and is encoded together. What `encode` raises is lost, unless the
+    server of the encoder is away.
     """
 
     def __init__(self, encode: Callable[[list[Message]], Any]) -> None:
@@ -30,13 +26,7 @@ class Encoding:
         self._task: asyncio.Task[None] | None = None
 
     async def encode(self, X: Sequence[Message]) -> None:
-        """Wait until the messages are encoded, or refused.
-
-        Raises
-        ------
-        EncoderAwayError
-            If the server of the encoder is away.
-        """
+        """Wait until the messages are encoded, or refused; an EncoderAwayError if the server of the encoder is away."""
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((X, done))
         if self._task is None or self._task.done():

@@ -20,12 +20,7 @@ def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dic
     phrase; `words` has the share of each word in it. Phrases beyond the limit are summed up. `pieces` are the texts of
     the message, by field, piece by piece with what each adds.
 
-    Raises
-    ------
-    LookupError
-        If the model does not know the label, or several labels are shown like it.
-    TypeError
-        If the model cannot explain its predictions.
+    It raises a LookupError about a label that the model does not know, and a TypeError if the model cannot explain.
     """
     kind, block = kind_of(model), predict_block(model, [x], [])
     answer = block.answers(probabilities=block.most_probable())[0].as_json()

@@ -36,42 +36,9 @@ class Journal:
 
     A journal is also the `LabelStore` of an `ActiveLearning`: it keeps the labels that can still be taken back.
 
-    Parameters
-    ----------
-    path
-        The file of the checkpoint; `None` to write nothing.
-    lock
-        The lock of the model. Hold it to call a method that writes.
-    safe
-        Whether `sync` will be called.
-    begun_with
-        A name for the model before the first checkpoint, such as "the model mail.safetensors".
-    reads_only
-        Whether only to read what is there.
-
-    Attributes
-    ----------
-    waiting
-        The labels that are not learned yet, as entries by the number of their message.
-    n_written, n_synced
-        How many records were written, and how many of these are flushed to the disk.
-    error
-        Why the newest record could not be written; `None` if it was, or if a checkpoint was written since.
-
-    Examples
-    --------
-
-    >>> import pathlib, tempfile
-    >>> from threading import Lock
-    >>> from stream_pegasos.operation.journal import Journal
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "mail.safetensors"
-    ...     journal = Journal(path, Lock())
-    ...     journal.learn([("cheap pills", "spam", 1.0, "m1")])
-    ...     journal.close()
-    ...     [entry for entries in Journal(path, Lock()).entries(None) for entry in entries]
-    [('cheap pills', 'spam', 1.0, 'm1')]
-
+    Its path is the file of the checkpoint, `None` to write nothing. It is `safe` if `sync` will be called. Hold the
+    lock, which is the model's, to call a method that writes. A method that raises an OSError could not write its
+    record, and the journal then has nothing of it.
     """
 
     def __init__(
@@ -84,9 +51,9 @@ class Journal:
     ) -> None:
         self.path, self.safe, self._begun_with = path or Path(), safe, begun_with
         self._reads, self._writes = path is not None, path is not None and not reads_only
-        self.waiting: dict[int, Entry] = {}
-        self.n_written = self.n_synced = 0
-        self.error: str | None = None
+        self.waiting: dict[int, Entry] = {}  # labels that are not learned yet, by the number of their message
+        self.n_written = self.n_synced = 0  # records; those that are flushed to the disk
+        self.error: str | None = None  # why the newest record could not be written, until a checkpoint is
         self._lock = lock
         self._name, self._number = os.urandom(4).hex(), 0  # all files have the name, this one the number
         self._newest: Any = None  # the position in the newest checkpoint
@@ -98,19 +65,9 @@ class Journal:
         self._failed: int | None = None  # the number of the file whose flush failed
 
     def entries(self, position: Any) -> Iterator[list[Entry]]:
-        """The entries written after a checkpoint, in order. At the end `waiting` has the labels that are not learned.
-
-        Parameters
-        ----------
-        position
-            What `rotate` returned for that checkpoint; `None` if it has no journal, or there is no checkpoint.
-
-        Raises
-        ------
-        ValueError
-            If the journal belongs to another checkpoint, or was begun with another model.
-        OSError
-            If it cannot be read.
+        """The entries written after a checkpoint, in order, given what `rotate` returned for it; `None` if it has no
+        journal, or there is no checkpoint. At the end `waiting` has the labels that are not learned. It raises a
+        ValueError if the journal belongs to another checkpoint, or was begun with another model.
         """
         files = self._files()
         names = {name for name, number in files if number == 0}
@@ -158,13 +115,7 @@ class Journal:
         return any(of == name and number >= first and path.stat().st_size for (of, number), path in files)
 
     def learn(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> None:
-        """Record entries before they are learned, and the numbers of messages whose labels wait no longer.
-
-        Raises
-        ------
-        OSError
-            If the record cannot be written; the journal then has nothing of it.
-        """
+        """Record entries before they are learned, and the numbers of messages whose labels wait no longer."""
         if entries or resolved:
             self._write({"entries": entries, "is_rest": False, "resolved": resolved})
             self._open, self._n_committed = entries, 0
@@ -176,12 +127,8 @@ class Journal:
         self._n_committed += n
 
     def abort(self) -> None:
-        """Take note that the rest of the last record is not learned.
-
-        Raises
-        ------
-        OSError
-            If that cannot be written; the next record then says that they are not learned.
+        """Take note that the rest of the last record is not learned; if that cannot be written, the next record says
+        so.
         """
         n = len(self._open) - self._n_committed
         if n > 0:
@@ -189,13 +136,7 @@ class Journal:
             self._write({})
 
     def try_again(self) -> None:
-        """See whether records can be written again.
-
-        Raises
-        ------
-        OSError
-            If they cannot.
-        """
+        """See whether records can be written again."""
         self._write({})
 
     def given(self, message: Waiting, label: Any) -> None:
@@ -212,12 +153,8 @@ class Journal:
         """Write nothing: `learn` has recorded the label."""
 
     def rotate(self) -> Any:
-        """Begin a new file, at the moment of a snapshot, and return its position.
-
-        Raises
-        ------
-        OSError
-            If the entries that are not learned yet cannot be written there; the old file then stays in use.
+        """Begin a new file, at the moment of a snapshot, and return its position. If the entries that are not learned
+        yet cannot be written there (OSError), the old file stays in use.
         """
         before = self._file, self._end, self._number
         rest = self._open[self._n_committed :]
@@ -260,12 +197,8 @@ class Journal:
                     path.unlink()
 
     def sync(self) -> None:
-        """Flush to the disk, so that all records written by now outlive a power cut.
-
-        Raises
-        ------
-        OSError
-            If that failed, now or since the newest checkpoint.
+        """Flush to the disk, so that all records written by now outlive a power cut; an OSError if that failed, now or
+        since the newest checkpoint.
         """
         with self._lock:
             self._check()

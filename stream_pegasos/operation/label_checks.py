@@ -15,16 +15,8 @@ MOST_ANSWERED = 2_000_000  # labels in the answer to a request, where a message 
 
 
 class LabelChecks:
-    """Refuses labels that must not be learned, before anything is learned.
-
-    Parameters
-    ----------
-    monitor
-        The monitor of the model.
-    labels
-        The only labels that may be learned; `None` for any.
-    most
-        How many labels the model may learn here.
+    """Refuses labels that must not be learned, before anything is learned: those that are none of `labels`, if there
+    are such, and those beyond the `most` that the model may learn here.
     """
 
     def __init__(self, monitor: Monitor, labels: Sequence[Label] | None, most: int) -> None:
@@ -35,13 +27,8 @@ class LabelChecks:
         return LabelsMeant([*self._monitor.model.classes, *each_label(given)], self._labels)
 
     def check(self, labels: Sequence[Any], given: Iterable[Any]) -> int:
-        """Check that labels may be learned beside those that people gave; return how many the model will then know.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If one is not allowed, the model does not take it, or there would be too many, as if a column of ids were
-            the label.
+        """Check that labels may be learned beside those that people gave; return how many the model will then know. A
+        ValueError or TypeError tells of one that may not, or of too many, as if a column of ids were the label.
         """
         meant = self.meant(given)
         for label in dict.fromkeys(each_label(labels)):
@@ -55,13 +42,7 @@ class LabelChecks:
         return n
 
     def check_size(self, n: int, n_labels: int | None = None) -> None:
-        """Check that the answers to `n` messages are not too large if each may have all labels.
-
-        Raises
-        ------
-        ValueError
-            If the answers are too large.
-        """
+        """Check that the answers to `n` messages are not too large if each may have all labels; else a ValueError."""
         n_labels = len(self._monitor.model.classes) if n_labels is None else n_labels
         most = max(1, MOST_ANSWERED // max(1, n_labels))
         if self._monitor.kind == LABELS and n > most:

@@ -16,32 +16,7 @@ NEW, KNOWN, CORRECTED = "new", "known", "corrected"
 
 
 class LearnedIds:
-    """The ids of the newest messages learned, each with its label, in constant memory; 1 and `"1"` are two ids.
-
-    Parameters
-    ----------
-    window
-        How many are remembered.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `window` is no number from 0 to 100,000,000.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.operation.learned_ids import LearnedIds
-    >>> learned = LearnedIds(window=3)
-    >>> learned.compared(["a", 1, None, "1", "a"], ["spam", "spam", "spam", "spam", "ham"])
-    ['new', 'new', 'new', 'new', 'corrected']
-    >>> learned.add(["a", 1, None, "1", "b"], ["spam"] * 5)
-    >>> learned.ids()
-    [1, '1', 'b']
-    >>> learned.compared([1, "b"], ["spam", "ham"])
-    ['known', 'corrected']
-
-    """
+    """The ids of the newest messages learned, each with its label, in constant memory; 1 and `"1"` are two ids."""
 
     def __init__(self, window: int = 100_000) -> None:
         self._ids: Recent[Id, int] = Recent(window, name="the window of ids")  # the digest of the label of each
@@ -86,13 +61,7 @@ class LearnedIds:
         return list(self._ids.values())
 
     def set_state(self, ids: str, digests: str) -> None:
-        """Replace all ids and digests by those of two JSON lists.
-
-        Raises
-        ------
-        ValueError
-            If it is no such list.
-        """
+        """Replace all ids and digests by those of two JSON lists; a ValueError if they are none."""
         known, labels = _list(ids, int, str), _list(digests, int)
         if len(labels) != len(known):
             raise ValueError("this is no list of ids")

@@ -29,12 +29,8 @@ TAUGHT_ANEW, ONE_STEP, UNKNOWN = "taught anew", "one step", "unknown"
 
 
 class Notes(Protocol):
-    """What stands beside a model in its checkpoint and its journal. It changes by notes alone, which are JSON lists.
-
-    Attributes
-    ----------
-    name
-        Its name in the checkpoint.
+    """What stands beside a model in its checkpoint, by its `name`, and in its journal. It changes by notes alone, which
+    are JSON lists.
     """
 
     name: str
@@ -58,68 +54,13 @@ def noted(note: list[Any]) -> Entry:
 
 
 class Learning:
-    """Learns messages with ids by a model, and keeps it in a checkpoint with a journal.
+    """Learns messages with ids by a `TextClassifier`, and keeps it in a claimed checkpoint with a journal.
 
     A message that was learned with another label is corrected by two steps: the model learns it twice with the new
     label, once to undo the old label and once for the new one. An exact correction would need a second model.
 
-    Parameters
-    ----------
-    model
-        A `TextClassifier`.
-    checkpoints
-        Where the model is kept, claimed; `None` to keep nothing.
-    progress
-        The progress that the checkpoint holds beside the model. What its journal has beyond that is learned again.
-    monitor
-        What follows the model and stands in the checkpoint; `None` for nothing.
-    notes
-        What else stands beside the model.
-    id_window
-        How many ids of learned messages are remembered.
-    sync
-        Whether the journal will be flushed to the disk.
-    begun_with
-        A name for `model` if there is no checkpoint yet: see `Journal`.
-    threads
-        How many threads the model may use.
-
-    Raises
-    ------
-    ValueError
-        If the progress or the journal does not belong to this model.
-    OSError
-        If the journal cannot be read.
-
-    Attributes
-    ----------
-    ids
-        The ids of the messages learned.
-    journal
-        The journal.
-    lock
-        Hold it to learn, or to read what another thread may change.
-    is_changed
-        Whether anything came since the newest checkpoint.
-    n_learned_again
-        How many messages were learned again since the checkpoint, from its journal.
-    n_learned, n_corrected
-        How many messages were learned since, and how many of them had been learned with another label.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos import TextClassifier
-    >>> from stream_pegasos.operation.learning import Learning
-
-    >>> learning = Learning(TextClassifier())
-    >>> first = learning.learn([("lunch", "ham"), ("cheap pills", "ham")], [1, 2])
-    >>> (corrected,) = learning.learn([("cheap pills", "spam")], [2])
-    >>> corrected.correction, learning.model.n_learned
-    ('taught anew', 4)
-    >>> learning.unlearn("lunch", 1), learning.model.n_learned
-    ('one step', 5)
-
+    The progress is what the checkpoint holds beside the model; what its journal has beyond that is learned again. A
+    ValueError says that one of them does not belong to this model.
     """
 
     def __init__(
@@ -139,19 +80,19 @@ class Learning:
         self._checkpoints = checkpoints
         self.ids = LearnedIds(id_window)
         self.lock = threading.Lock() if monitor is None else monitor.lock
-        self.is_changed = False
-        self.n_learned = self.n_corrected = 0
+        self.is_changed = False  # whether anything came since the newest checkpoint
         if progress:
             for name, beside in self._beside.items():
                 beside.set_state(progress.get(name, {}))
             self.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
         self.journal = Journal(None, self.lock)
+        self.n_learned = self.n_corrected = 0
         before = self.model.n_learned
         if checkpoints is not None:
             self.journal = Journal(checkpoints.path, self.lock, sync, begun_with, checkpoints.reads_only)
             self._learn_again((progress or {}).get("journal"))
         self.n_learned_again = self.model.n_learned - before
-        self.n_learned = self.n_corrected = 0
+        self.n_learned = self.n_corrected = 0  # from now on
 
     @property
     def model(self) -> Any:
@@ -196,18 +137,7 @@ class Learning:
             self._checkpoints.start(self.snapshot, lambda progress: self.journal.written(progress["journal"]))
 
     def close(self, last: bool = True) -> None:
-        """Write a last checkpoint.
-
-        Parameters
-        ----------
-        last
-            Whether to write it.
-
-        Raises
-        ------
-        OSError
-            If it could not be written.
-        """
+        """Write a `last` checkpoint, unless it is not wanted; an OSError if it could not be written."""
         if self._checkpoints is not None:
             try:
                 self._checkpoints.close(last)
@@ -217,24 +147,13 @@ class Learning:
     def taking(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> Generator[list[Any], None, None]:
         """Learn messages, unless their ids are known with their label, forget those without a label, and take notes. It
         yields the answers to a slice of the messages at a time, between which others may hold the lock. All of it
-        stands in one record of the journal before.
+        stands in one record of the journal before; `resolved` is as in `Journal.learn`.
 
         An answer is that of `learn`, and says whether its message is `learned`; that to a message without a label is
         what `unlearn` returns.
 
-        Parameters
-        ----------
-        entries
-            The messages and notes.
-        resolved
-            The numbers of messages whose labels wait no longer: see `Journal.learn`.
-
-        Raises
-        ------
-        OSError
-            If the journal cannot be written; nothing is learned then.
-        Exception
-            If the model fails at a message; those before it are learned and noted, and the rest is not.
+        Nothing is learned if the journal cannot be written (OSError). If the model fails at a message, those before it
+        are learned and noted, and the rest is not.
         """
         labelled = [entry for entry in entries if entry[1] is not None]
         with self.lock:
@@ -296,22 +215,9 @@ class Learning:
                 self._notes.apply(note)
 
     def learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any] = ()) -> list[Answer]:
-        """Predict each message, then learn it, even if its id is known with this label. The answers to corrections have
-        the `correction` "taught anew".
-
-        Parameters
-        ----------
-        examples
-            The messages, which stand in the journal.
-        ids
-            The id of each.
-        notes
-            A note for each, which is taken once it is learned; none for none.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the model refuses a message; those before it are learned.
+        """Predict each message, then learn it, even if its id is known with this label. The messages stand in the
+        journal; each may have a note, which is taken once it is learned. Answers to corrections have the `correction`
+        "taught anew". If the model refuses a message, those before it are learned.
         """
         answers: list[Answer] = []
         outcomes = self.ids.compared(ids, [example[1] for example in examples])
@@ -351,12 +257,7 @@ class Learning:
 
     def unlearn(self, x: Message, id: Id) -> str:
         """Forget the label of a message: a model of two labels learns it once with the other label, and its id is new
-        again. Returns "one step", or "unknown" if the id or the other label is not known and nothing is done.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the model refuses the message.
+        again. It returns "one step", or "unknown" if the id or the other label is not known and nothing is done.
         """
         known = list(self.model.classes)
         others = [label for label in known if not self.ids.has(id, label)]

@@ -40,47 +40,14 @@ class EndingError(Exception):
 
 
 class LiveLearner:
-    """A text model that predicts and learns, with its monitor, its checkpoints, its journal and its limits.
+    """A `TextClassifier` that predicts and learns, with its monitor, its checkpoints, its journal and its limits.
 
-    Parameters
-    ----------
-    model
-        A `TextClassifier`.
-    checkpoints
-        Where the model is kept; `None` to keep nothing.
-    progress
-        The progress that the checkpoint holds beside the model.
-    limits
-        What a client may ask for.
-    token
-        The bearer token that requests have to carry; `None` for none.
-    id_window
-        How many ids of learned messages are remembered, so that none of them is learned again.
-    active_learning
-        The messages that people are asked to label; `None` for none. With checkpoints the journal is its store.
-    sync
-        Whether the answer to a request waits until the journal is flushed to the disk.
-    begun_with
-        A name for `model` if there is no checkpoint yet: see `Journal`.
-    labels
-        The only labels that may be learned from now on, in the order in which the page offers them; `None` for any.
-        true, `"true"` and 1 are one label here, and have to be written as the model knows it.
+    The progress is what the checkpoint holds beside the model, and `begun_with` names the model where there is no
+    checkpoint: see `Journal`. With checkpoints the journal is the store of `active_learning`. With `sync` the answer to
+    a request waits until the journal is flushed to the disk.
 
-    Attributes
-    ----------
-    n_learned_again
-        How many messages were learned again since the checkpoint, from its journal.
-    learning_lock
-        Hold it to learn, and to give labels or take them back.
-    n_verdicts
-        How many mails were called spam, ham or unsure by spamd's protocol since the start; empty where none is spoken.
-
-    Raises
-    ------
-    ValueError
-        If the progress or the journal does not belong to this model.
-    OSError
-        If the journal cannot be read.
+    Of `labels`, the only ones that may be learned from now on, true, `"true"` and 1 are one, and have to be written as
+    the model knows it.
     """
 
     def __init__(
@@ -146,18 +113,7 @@ class LiveLearner:
             pass
 
     def close(self, last: bool = True) -> None:
-        """Write a last checkpoint.
-
-        Parameters
-        ----------
-        last
-            Whether to write it.
-
-        Raises
-        ------
-        OSError
-            If it could not be written.
-        """
+        """Write a `last` checkpoint, unless it is not wanted; an OSError if it could not be written."""
         self._learning.close(last)
 
     @property
@@ -194,17 +150,8 @@ class LiveLearner:
         its message is `learned`. A new label for a known id is a `correction`: "taken back" if the old label was not
         learned yet, else "taught anew".
 
-        Raises
-        ------
-        ValueError
-            If a label is not allowed, the model does not take it, or there would be too many labels or answers. Nothing
-            is learned then.
-        OSError
-            If the journal cannot be written.
-        EndingError
-            If it is ending; nothing is learned then.
-        RuntimeError
-            If learning failed on the way; `learned_ids` tells how far it came.
+        Nothing is learned where it raises an EndingError, an OSError of the journal, or a ValueError or TypeError about
+        a label. After a RuntimeError the messages before the fault are learned; `learned_ids` tells how far it came.
         """
         if self.active_learning.of_file:  # whose labels are written down by themselves
             raise ValueError("labels are for the messages of the file here: give them by POST /teach")
@@ -215,13 +162,8 @@ class LiveLearner:
         return answers
 
     async def describe_labels(self, descriptions: Descriptions) -> dict[str, Any]:
-        """Learn what labels mean, as `TextClassifier.describe` does. Returns how many texts were learned, and which
-        labels are left out.
-
-        Raises
-        ------
-        ValueError, TypeError, OSError, EndingError, RuntimeError
-            As `learn` does; also if a description is no text.
+        """Learn what labels mean, as `TextClassifier.describe` does. It returns how many texts were learned, and which
+        labels are left out, and raises what `learn` does.
         """
         lessons = self.model.lessons_of(descriptions)
         await self.learn([(message_of(x), y, lessons.w) for x, y in zip(lessons.X, lessons.y, strict=True)])
@@ -269,12 +211,8 @@ class LiveLearner:
         ]
 
     async def unlearn(self, X: Sequence[Message], ids: Sequence[Id]) -> list[str]:
-        """Forget what was learned by each id, as `Learning.unlearn` does.
-
-        Raises
-        ------
-        ValueError, TypeError, OSError, EndingError
-            As `learn` does; nothing is forgotten then.
+        """Forget what was learned by each id, as `Learning.unlearn` does. It raises what `learn` does; nothing is
+        forgotten then.
         """
         async with self.learning_lock:
             self._check_runs()

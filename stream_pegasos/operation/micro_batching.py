@@ -25,14 +25,8 @@ class _Request(NamedTuple):
 
 class MicroBatching:
     """Answers all requests of one turn of the event loop by one call, which takes far less time than one call each.
-    Where that call fails, each request is answered by a call of its own.
-
-    Parameters
-    ----------
-    answer
-        Returns an answer to each item of a list.
-    most
-        A batch is full once its items have this size together.
+    Where that call fails, each request is answered by a call of its own. A batch is full once its items have the size
+    `most` together.
     """
 
     def __init__(self, answer: Callable[[list[Any]], list[Any]], most: int) -> None:

@@ -45,43 +45,8 @@ OF_VERSION_0_2 = {
 
 
 class Monitor:
-    """Follows a text model as it predicts and learns, in constant memory but for the counts of each class.
-
-    Parameters
-    ----------
-    model
-        The `TextClassifier`.
-    window
-        The length of the window of newest messages, which has scores of its own.
-
-    Attributes
-    ----------
-    score
-        The prequential scores of all messages learned.
-    n_predictions
-        The number of predictions asked for.
-    n_failed
-        The number of requests that failed.
-    lock
-        Hold it to read the monitor while another thread learns.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos import TextClassifier
-    >>> from stream_pegasos.operation.monitor import Monitor
-    >>> from stream_pegasos.evaluation.prequential import predict_learn
-
-    >>> model = TextClassifier()
-    >>> monitor = Monitor(model)
-    >>> chunk = [("cheap pills", "spam"), ("lunch?", "ham"), ("more pills", "spam")]
-    >>> for block in predict_learn(model, chunk):
-    ...     monitor.learned(chunk[: len(block)], block)
-    ...     chunk = chunk[len(block) :]
-    >>> view = monitor.view()
-    >>> view["n"], view["newest"][0]["text"], view["newest"][0]["predicted"]
-    (3, 'more pills', 'spam')
-
+    """Follows a text model as it predicts and learns, in constant memory but for the counts of each class. Hold its
+    lock to read it while another thread learns.
     """
 
     def __init__(self, model: Any, window: int = 1_000) -> None:
@@ -210,12 +175,8 @@ class Monitor:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `get_state` gave.
-
-        Raises
-        ------
-        ValueError
-            If it is no such state. Do not use the monitor then.
+        """Take over what `get_state` gave. Do not use the monitor after a ValueError, which says that it is no such
+        state.
         """
         try:
             score = score_of_state(state["score"], self.model, self.score.window)
@@ -293,12 +254,8 @@ class Monitor:
 
     def words(self, label: Any = None) -> dict[str, list[tuple[str, float]]]:
         """The named words with the largest weights for and against a label; with ordered labels, for higher and for
-        lower ones.
-
-        Raises
-        ------
-        LookupError
-            If the model does not know the label, or has no weights, as kernel models have none.
+        lower ones. A LookupError says that the model does not know the label, or has no weights, as kernel models have
+        none.
         """
         if not self._has_weights:
             raise LookupError("the model has no weights")

@@ -21,10 +21,7 @@ from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, St
 __all__ = ["StreamRunner"]
 
 READ_AHEAD = 8  # batches
-FIRST_PAUSE, LONGEST_PAUSE = (
-    1.0,
-    60.0,
-)  # seconds for which an encoder that is away is waited for; each is twice the last
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds for which an encoder that is away is waited for, each twice the last
 MOVED = "if that is where it has moved, say so: --moved"
 
 
@@ -46,53 +43,9 @@ class StreamRunner:
     truncates it to that. Other sinks get each answer at least once: answers after the newest checkpoint are sent again.
     A checkpoint also holds the answers that were not sent yet.
 
-    Parameters
-    ----------
-    model
-        A model, of any number of classes.
-    source
-        The messages. A message without a label is only answered. If the source yields messages that cannot be read,
-        their answer is the fault.
-    send
-        Takes the answers of a batch. If it raises an OSError, the same answers are sent again until they are taken.
-    output
-        The file that `send` writes to, if it is one.
-    in_full
-        Whether answers have the probability of every label, and margins.
-    labels
-        A source of labels that come later, each with the id of its message.
-    window
-        How many messages wait for their labels, and labels for their messages.
-    limit
-        How many messages to read, if not all; messages that cannot be read do not count. It does not go with
-        checkpoints, which hold positions of whole batches.
-    checkpoints
-        What keeps model and progress; `None` to keep nothing.
-    progress
-        The progress that the checkpoint holds beside the model.
-    moved
-        Whether the sources may have other names than those in the progress.
-    label_fault
-        Returns what is wrong with a label, or `None`. A message with a wrong label is only answered.
-    on_bad
-        Called with a message that has a label but is not learned, and the reason.
-    on_event
-        Called with a line of text for the operator.
-
-    Raises
-    ------
-    StreamError
-        If the progress belongs to another source, waits for labels from another one, or cannot be read.
-
-    Attributes
-    ----------
-    n_read
-        The number of messages answered, without those that could not be read.
-    n_learned
-        The number of messages learned.
-    sending
-        Whether answers are being sent, which lasts until somebody takes them. After `stop` a signal handler may raise
-        KeyboardInterrupt meanwhile, to give up the answers that are left.
+    A message that the source could not read has its fault for an answer. `labels` is a source of labels that come
+    later, each with the id of its message; so many messages wait for theirs, and labels for their messages, as the
+    window says. A StreamError says that the progress belongs to another source, unless it has `moved`.
     """
 
     def __init__(
@@ -127,7 +80,7 @@ class StreamRunner:
         self.model = model
         self._names = names
         self._before = progress or None  # what stands in the newest checkpoint
-        self.n_read = progress.get("n_read", 0)
+        self.n_read = progress.get("n_read", 0)  # without messages that could not be read
         self.n_learned = progress.get("n_learned", 0)
         self._sources = [source] if labels is None else [source, labels]
         positions = [progress.get("position"), progress.get("label_position")]
@@ -144,8 +97,9 @@ class StreamRunner:
         self._label_fault = label_fault
         self._on_bad = on_bad
         self._on_event = on_event
-        self._rest = limit  # how many messages are still to be read
+        self._rest = limit  # messages still to be read; not with checkpoints, which hold positions of whole batches
         self._stopping = False
+        # After `stop` a signal handler may raise KeyboardInterrupt while this is set, to give up the answers left.
         self.sending = False
         self._gave_up = False  # whether sending answers was given up
         self._unsent = [Answer(*answer) for answer in progress.get("unsent", [])]
@@ -154,12 +108,8 @@ class StreamRunner:
         self._batches: queue.Queue[tuple[int, Batch | BaseException | None]] = queue.Queue(READ_AHEAD)
 
     def run(self) -> None:
-        """Work until the source ends, or `stop` is called; then write a last checkpoint.
-
-        Raises
-        ------
-        StreamError, OSError
-            If the source fails for good, or the last checkpoint could not be written.
+        """Work until the source ends, or `stop` is called; then write a last checkpoint. A source that fails for good
+        raises a StreamError, a last checkpoint that cannot be written an OSError.
         """
         if self._checkpoints is not None:
             self._checkpoints.start(self.snapshot, self._commit)

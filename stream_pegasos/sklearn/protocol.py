@@ -339,13 +339,7 @@ def options_of(part: Any) -> dict[str, Any]:
 
 
 def with_options(part: Any, options: Mapping[str, Any]) -> Any:
-    """A copy of a part that has learned nothing, with new options.
-
-    Raises
-    ------
-    ValueError
-        If it has no such option.
-    """
+    """A copy of a part that has learned nothing, with new options; a ValueError if it has no such option."""
     known = options_of(part)
     for name in options.keys() - known.keys():
         raise ValueError(f"Invalid parameter {name!r} for {type(part).__name__}. It has: {', '.join(known)}")

@@ -13,14 +13,8 @@ __all__ = ["texts_of"]
 
 
 def texts_of(X: Any) -> list[Any]:
-    """The texts of a list, an array, a series, or a frame or an array with one column.
-
-    Raises
-    ------
-    TypeError
-        If X is a single text, a set, or a sparse matrix.
-    ValueError
-        If there is more than one column.
+    """The texts of a list, an array, a series, or a frame or an array with one column. More columns are a ValueError, a
+    single text or a sparse matrix a TypeError.
     """
     check_sequence("X", X, "texts")
     if hasattr(X, "tocsr"):

@@ -48,14 +48,8 @@ KINDS = {
 
 
 def check_column(frame: DataFrame, what: str, name: str, types: tuple[Any, ...], several: bool = False) -> t.DataType:
-    """The type of the column, or of the elements of its arrays if there are `several`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column.
-    TypeError
-        If it is of another type.
+    """The type of the column, or of the elements of its arrays if there are `several`. A missing column is a
+    ValueError, another type a TypeError.
     """
     check_there(frame, what, name)
     found = frame.schema[name].dataType
@@ -107,14 +101,8 @@ def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
 
 
 def check_order(frame: DataFrame, order: str | Sequence[str]) -> list[str]:
-    """The columns to sort by, as a list; a single one may be given as a string.
-
-    Raises
-    ------
-    ValueError
-        If the frame has no such columns.
-    TypeError
-        If they cannot be sorted by.
+    """The columns to sort by, as a list; a single one may be given as a string. It is a ValueError if one is missing, a
+    TypeError if it has no order.
     """
     names = [order] if isinstance(order, str) else [*order]
     for name in names:
@@ -135,13 +123,9 @@ def is_ordered(kind: t.DataType) -> bool:
 
 
 def check_labels(frame: DataFrame, name: str, model: Any) -> None:
-    """Check a column of labels that a model is to learn: strings, booleans or 64-bit integers.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `check_column` does, and if none of the labels that the model knows can stand in the column, or classes are
-        ordered and no label there can be an integer.
+    """Check a column of labels that a model is to learn: strings, booleans or 64-bit integers. Besides what
+    `check_column` refuses, it is a TypeError if none of the labels that the model knows can stand in the column, or
+    classes are ordered and no label there can be an integer.
     """
     kind = check_column(frame, "labels", name, LABELS, "several labels" in model.capabilities)
     if isinstance(kind, t.StringType):
@@ -202,12 +186,8 @@ def arrow_of_answers(
 
 
 def check_messages(frame: DataFrame, name: str, model: Any) -> None:
-    """Check that a column has what a model reads: texts or, if it reads several fields, structs with these.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no such column, it is of another type, or the model is no text model.
+    """Check that a column has what a model reads: texts or, if it reads several fields, structs with these. What is
+    wrong is a ValueError or a TypeError, as is a model that is no text model.
     """
     if not isinstance(model, TextClassifier):
         raise TypeError(f"the model is of class {type(model).__name__}; columns of messages go to a TextClassifier")

@@ -34,16 +34,8 @@ MOST_REASONS, OTHERS = 20, "other reasons"
 
 @dataclass
 class Learned:
-    """Counts of messages that were learned.
-
-    Attributes
-    ----------
-    n_read
-        The number of messages.
-    n_learned
-        The number of messages that were learned; one of weight 0 is not.
-    refused
-        How many were skipped, by reason.
+    """How many messages there were, how many of them were learned (one of weight 0 is not), and how many skipped, by
+    reason.
     """
 
     n_read: int = 0
@@ -174,12 +166,7 @@ def refused_labels(model: Any, labels: Iterable[Any]) -> dict[Any, str]:
 
 
 def parts_of(table: pa.Table) -> list[Part]:
-    """The parts, in order, from the pieces that the workers have sent.
-
-    Raises
-    ------
-    ValueError
-        If a worker could learn nothing.
+    """The parts, in order, from the pieces that the workers have sent; a ValueError if one of them could learn nothing.
     """
     rows = sorted(zip(*(table.column(name).to_pylist() for name in (PART, PIECE, CONTENT)), strict=True))
     parts: list[Part] = []

@@ -14,13 +14,7 @@ __all__ = ["ModelFile", "context_of"]
 
 
 def context_of(frame: DataFrame) -> SparkContext:
-    """The context that a frame belongs to.
-
-    Raises
-    ------
-    TypeError
-        If there is none, as with Spark Connect.
-    """
+    """The context that a frame belongs to; a TypeError if there is none, as with Spark Connect."""
     if not isinstance(frame.sparkSession, SparkSession):
         raise TypeError(
             "models are sent to workers by broadcast, which Spark Connect does not have: use a classic session"
