@@ -72,44 +72,16 @@ class PrequentialScore(Score):
     """Metrics of predictions of one label an example, updated in bulk. Memory stays constant, except for counts of each
     class.
 
-    As long as one margin tells two classes apart, there are also metrics of the positive one and of the ranking. From
-    the first example on that is of a third class, these are `nan`; everything else goes on.
+    As long as one margin tells two classes apart, there are also metrics of the positive one and of the ranking, and
+    the reliability is that of its probability. From the first example on that is of a third class, these metrics are
+    `nan`, and the reliability is that of the predicted class; everything else goes on.
 
     A metric is `nan` where it is undefined. What had the prediction `None`, as no label was known yet, counts in `n`
     and `n_unanswered` alone. Macro F1 is the mean over the classes that occurred or were predicted, balanced accuracy
     over those that occurred.
 
-    Parameters
-    ----------
-    window
-        How many of the newest examples `window_accuracy` and `window_roc_auc` count.
-    exact
-        Whether `roc_auc` is exact, which takes 8 bytes an example. If not, margins are counted in 8,001 bins, in
-        constant memory; the width of a bin is 1/200 of the margin, or 1/12,800 near 0.
-
-    Attributes
-    ----------
-    positive
-        The positive label, `None` if there is none or it is not known yet.
-    reliability, calibration_error
-        Those of the probability of the positive label, or where there is none of the predicted one, which comes true if
-        the prediction is right.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.evaluation.scores import Outcomes, PrequentialScore
-
-    >>> score = PrequentialScore()
-    >>> truths, predicted = ["card", "cash", "card", "fee"], ["card", "card", "card", None]
-    >>> score.update(Outcomes(truths, predicted, [0.9, 0.3, 0.6, 0.1], [0.9, 0.7, 0.6, 0]))
-    >>> round(score.accuracy, 3), round(score.macro_f1, 3), score.n_unanswered
-    (0.667, 0.4, 1)
-    >>> score.of_classes(1)
-    [ClassRow(label='card', precision=0.6666666666666666, recall=1.0, f1=0.8, count=2)]
-    >>> score.confused(1)
-    [ConfusedRow(truth='cash', predicted='card', count=1)]
-
+    An exact ROC AUC takes 8 bytes an example. If it is not `exact`, margins are counted in 8,001 bins, in constant
+    memory; the width of a bin is 1/200 of the margin, or 1/12,800 near 0.
     """
 
     kind = CLASSES
@@ -119,7 +91,6 @@ class PrequentialScore(Score):
         self._positive: PositiveScore | None = PositiveScore(window, exact)
 
     def update(self, outcomes: Outcomes) -> None:
-        """Count outcomes."""
         made = np.array([label is not None for label in outcomes.predicted], bool)
         self.n += outcomes.n
         self.n_unanswered += int((~made).sum())
@@ -149,6 +120,7 @@ class PrequentialScore(Score):
 
     @property
     def positive(self) -> Label | None:
+        """The positive label, `None` if there is none or it is not known yet."""
         return None if self._positive is None else self._positive.classes[1]
 
     @property
@@ -172,14 +144,6 @@ class PrequentialScore(Score):
         return self._reliability if self._positive is None else self._positive.reliability
 
     @property
-    def reliability(self) -> Floats:
-        return self._shown_reliability.rows
-
-    @property
-    def calibration_error(self) -> float:
-        return self._shown_reliability.error
-
-    @property
     def has_positive(self) -> bool:
         return self._positive is not None
 
@@ -198,25 +162,8 @@ class PrequentialScore(Score):
 class OrderedScore(PrequentialScore):
     """Metrics of predictions of ordered classes, which are integers; also how far off predictions are.
 
-    Attributes
-    ----------
-    mean_absolute_error
-        How far the predicted label is from the true one.
-    quadratic_kappa
-        Cohen's kappa with squared distances between labels as weights: 1 - the mean squared error / the mean squared
-        error of random predictions with the same frequencies.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.evaluation.scores import OrderedScore, Outcomes
-
-    >>> probabilities = [0.5] * 4
-    >>> score = OrderedScore()
-    >>> score.update(Outcomes([0, 1, 2, 4], [0, 2, 2, 3], probabilities, probabilities))
-    >>> score.mean_absolute_error, round(score.quadratic_kappa, 3)
-    (0.5, 0.852)
-
+    Quadratic kappa is Cohen's with squared distances between labels as weights: 1 - the mean squared error / the mean
+    squared error of random predictions with the same frequencies.
     """
 
     kind = ORDERED
@@ -238,21 +185,18 @@ class OrderedScore(PrequentialScore):
         super().set_state(state)
 
     def _follow_order(self, truths: Integers, predicted: Integers) -> None:
-        labels = np.array(self._steps(), float)
-        truth, prediction = labels[truths], labels[predicted]
+        labels: list[Any] = self.tally.labels
+        if self._first is None and labels:
+            self._first = labels[0]
+        steps = np.array([label - self._first for label in labels], float)
+        truth, prediction = steps[truths], steps[predicted]
         error = prediction - truth
         columns = [np.ones_like(error), abs(error), error**2, truth, truth**2, prediction, prediction**2]
         self._sums += np.sum(columns, axis=1)
 
-    def _steps(self) -> list[int]:
-        """How far each label met is from the first one."""
-        labels: list[Any] = self.tally.labels
-        if self._first is None and labels:
-            self._first = labels[0]
-        return [label - self._first for label in labels]
-
     @property
     def mean_absolute_error(self) -> float:
+        """How far the predicted label is from the true one."""
         return ratio(self._sums[1], self._sums[0])
 
     @property
@@ -268,17 +212,7 @@ def kind_of(model: Any) -> str:
 
 
 def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
-    """A new score of the kind that suits a model.
-
-    Parameters
-    ----------
-    model
-        The model.
-    window
-        The number of newest examples that some metrics are also given for.
-    exact
-        Whether ROC AUC is exact, as in `PrequentialScore`.
-    """
+    """A new score of the kind that suits a model; for the window and `exact` see `PrequentialScore`."""
     kind = kind_of(model)
     if kind == CLASSES:
         return PrequentialScore(window, exact)
@@ -286,12 +220,8 @@ def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
 
 
 def score_of_state(state: Mapping[str, Any], model: Any, window: int = 1_000) -> Score:
-    """The score with a state that `get_state` gave, for the model that was saved with it.
-
-    Raises
-    ------
-    ArithmeticError, LookupError, TypeError, ValueError
-        If it is nothing that `get_state` gives, or of another kind than the model's.
+    """The score with a state that `get_state` gave, for the model that was saved with it. It raises what `set_state`
+    does.
     """
     score = new_score(model, window, exact=False)
     if state["kind"] != score.kind:

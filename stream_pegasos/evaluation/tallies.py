@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -98,34 +99,11 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 
 class Score(ABC):
-    """How good predictions are, over a growing stream.
-
-    Attributes
-    ----------
-    kind
-        "classes", "ordered" or "several labels".
-    window
-        How many of the newest examples `window_accuracy` counts.
-    n, n_unanswered, n_answered
-        The number of examples; of those that had no answer yet, which no metric counts; and of the others.
-    accuracy, window_accuracy
-        The share of right predictions; if an example may have several labels, of those with every label right.
-    log_loss
-        The mean of -log P(what came true).
-    reliability
-        One row for each tenth of the probabilities, from 0 to 1: how many there were, their mean, and the share that
-        came true.
-    calibration_error
-        How far the mean probability of a tenth is from the share that came true, on average.
-    tally
-        The counts by class.
-    micro_f1
-        The F1 of all decisions together. With one label an example, this is the accuracy.
-    macro_f1
-        The mean of the F1 of the classes that occurred or were predicted.
+    """How good predictions are, over a growing stream. Of `window` newest examples there are metrics of their own. No
+    metric counts the `n_unanswered`.
     """
 
-    kind: str
+    kind: str  # "classes", "ordered" or "several labels"
     n_sums = 0
     n_columns = 1  # kept for each of the newest examples; the first says whether it was right
 
@@ -151,7 +129,8 @@ class Score(ABC):
 
     @property
     @abstractmethod
-    def accuracy(self) -> float: ...
+    def accuracy(self) -> float:
+        """The share of right predictions."""
 
     @property
     def window_accuracy(self) -> float:
@@ -159,28 +138,41 @@ class Score(ABC):
 
     @property
     def log_loss(self) -> float:
+        """The mean of -log P(what came true)."""
         return ratio(self._log_loss, self.n_answered)
 
     @property
+    def _shown_reliability(self) -> Reliability:
+        return self._reliability
+
+    @property
     def reliability(self) -> Floats:
-        return self._reliability.rows
+        """For each tenth of the probabilities: how many there were, their mean, and the share that came true."""
+        return self._shown_reliability.rows
 
     @property
     def calibration_error(self) -> float:
-        return self._reliability.error
+        """How far the mean probability of a tenth is from the share that came true, on average."""
+        sums = self._shown_reliability.sums
+        return ratio(float(np.abs(sums[:, 1] - sums[:, 2]).sum()), sums[:, 0].sum())
 
     @property
     def micro_f1(self) -> float:
-        return self.tally.micro_f1
+        """The F1 of all decisions together. With one label an example, this is the accuracy."""
+        tally = self.tally
+        return ratio(2 * tally.right.sum(), tally.occurred.sum() + tally.predicted.sum())
 
     @property
     def macro_f1(self) -> float:
-        return self.tally.macro_f1
+        """The mean of the F1 of the classes that occurred or were predicted."""
+        total = self.tally.occurred + self.tally.predicted
+        return ratio(float((2 * self.tally.right / np.maximum(total, 1)).sum()), int(np.count_nonzero(total)))
 
     @property
     def balanced_accuracy(self) -> float:
         """The mean recall of the classes that occurred."""
-        return self.tally.balanced_accuracy
+        there = self.tally.occurred > 0
+        return ratio(float((self.tally.right[there] / self.tally.occurred[there]).sum()), int(there.sum()))
 
     @abstractmethod
     def update(self, outcomes: Any) -> None:
@@ -200,15 +192,12 @@ class Score(ABC):
         return kind(self.n, *(getattr(self, name) for name in kind._fields[1:-1]), seconds)
 
     def of_classes(self, limit: int | None = None) -> list[ClassRow]:
-        """How well each class was predicted, the commonest first."""
         return self.tally.of_classes(limit)
 
     def others(self, limit: int) -> OtherRow | None:
-        """The classes that `of_classes(limit)` leaves out, summed up; `None` if it leaves out none."""
         return self.tally.others(limit)
 
     def confused(self, limit: int | None = None) -> list[ConfusedRow]:
-        """The pairs of classes that were confused most often."""
         return self.tally.confused(limit)
 
     def get_state(self) -> dict[str, Any]:
@@ -225,12 +214,8 @@ class Score(ABC):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what has been counted elsewhere.
-
-        Raises
-        ------
-        ArithmeticError, LookupError, TypeError, ValueError
-            If it is nothing that `get_state` gives.
+        """Take over what has been counted elsewhere; an ArithmeticError, LookupError, TypeError or ValueError if it is
+        nothing that `get_state` gives.
         """
         latest = np.array(state["newest"], float).reshape(-1, self.n_columns)[-self.window :]
         sums = np.array(state["sums"], float).reshape(self.n_sums)
@@ -252,7 +237,7 @@ class Tally:
         self.labels: list[Label] = []
         self._numbers: dict[Any, int] = {}
         self._counts: Integers = np.zeros((3, 8), np.int64)
-        self._pairs: dict[tuple[int, int], int] = {}
+        self._pairs: Counter[tuple[int, int]] = Counter()
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -284,16 +269,11 @@ class Tally:
 
     def add_pairs(self, truths: ArrayLike, predicted: ArrayLike, counts: ArrayLike | None = None) -> None:
         """Count confused labels by their numbers."""
-        columns = [np.asarray(column).tolist() for column in (truths, predicted)]
-        each = [1] * len(columns[0]) if counts is None else np.asarray(counts).tolist()
-        for *pair, count in zip(*columns, each, strict=True):
-            truth, taken_for = map(int, pair)
-            self._pairs[truth, taken_for] = self._pairs.get((truth, taken_for), 0) + count
+        columns = truths, predicted, np.ones_like(truths) if counts is None else counts
+        for truth, taken_for, count in zip(*(np.asarray(column).tolist() for column in columns), strict=True):
+            self._pairs[truth, taken_for] += count
         if len(self._pairs) > MOST_PAIRS:
-            self._pairs = dict(self._most_pairs(MOST_PAIRS // 2))
-
-    def _most_pairs(self, limit: int | None) -> list[tuple[tuple[int, int], int]]:
-        return sorted(self._pairs.items(), key=lambda item: -item[1])[:limit]
+            self._pairs = Counter(dict(self._pairs.most_common(MOST_PAIRS // 2)))
 
     def number_of(self, label: Any) -> int:
         """The number of a label that was met, or −1."""
@@ -301,9 +281,7 @@ class Tally:
 
     def row(self, label: Any) -> tuple[int, int, int]:
         """How often a label occurred, was predicted, and both."""
-        number = self._numbers.get(label)
-        occurred, predicted, right = (0, 0, 0) if number is None else self._counts[:, number].tolist()
-        return occurred, predicted, right
+        return tuple(self._counts[:, self._numbers[label]].tolist()) if label in self._numbers else (0, 0, 0)
 
     @property
     def occurred(self) -> Integers:
@@ -319,23 +297,6 @@ class Tally:
     def right(self) -> Integers:
         """How often each label was predicted where it occurred."""
         return self._counts[2, : len(self)]
-
-    @property
-    def micro_f1(self) -> float:
-        """2 · right / (occurred + predicted), all labels together."""
-        return ratio(2 * self.right.sum(), self.occurred.sum() + self.predicted.sum())
-
-    @property
-    def macro_f1(self) -> float:
-        """The mean of the F1 of all labels that occurred or were predicted."""
-        total = self.occurred + self.predicted
-        return ratio(float((2 * self.right / np.maximum(total, 1)).sum()), int(np.count_nonzero(total)))
-
-    @property
-    def balanced_accuracy(self) -> float:
-        """The mean recall of all labels that occurred."""
-        there = self.occurred > 0
-        return ratio(float((self.right[there] / self.occurred[there]).sum()), int(there.sum()))
 
     def of_classes(self, limit: int | None = None) -> list[ClassRow]:
         """How well each class was predicted, the commonest first."""
@@ -353,7 +314,8 @@ class Tally:
 
     def confused(self, limit: int | None = None) -> list[ConfusedRow]:
         """The pairs of classes that were confused most often."""
-        return [ConfusedRow(self.labels[i], self.labels[j], count) for (i, j), count in self._most_pairs(limit)]
+        pairs = self._pairs.most_common(limit)
+        return [ConfusedRow(self.labels[truth], self.labels[taken_for], count) for (truth, taken_for), count in pairs]
 
     def get_state(self) -> dict[str, Any]:
         return {
@@ -363,13 +325,7 @@ class Tally:
         }
 
     def set_state(self, state: Any) -> None:
-        """Take over what was counted elsewhere.
-
-        Raises
-        ------
-        ArithmeticError, LookupError, TypeError, ValueError
-            If it is nothing that `get_state` gives.
-        """
+        """Take over what was counted elsewhere; it raises what `Score.set_state` does."""
         tally = Tally()
         n = len(tally.numbers_of([unpack(label) for label in state["labels"]]))
         counts = np.array(state["counts"], np.int64).reshape(3, n)
@@ -398,13 +354,7 @@ class Reliability:
         n = self.sums[:, :1]
         return np.hstack([n, np.divide(self.sums[:, 1:], n, out=np.full((TENTHS, 2), math.nan), where=n > 0)])
 
-    @property
-    def error(self) -> float:
-        """How far the mean probability of a tenth is from the share that came true, on average."""
-        return ratio(float(np.abs(self.sums[:, 1] - self.sums[:, 2]).sum()), self.sums[:, 0].sum())
-
     def set_state(self, sums: Any) -> None:
-        """Take over the sums of another one."""
         self.sums = np.array(sums, float).reshape(TENTHS, 3)
 
     def mirror(self) -> None:
