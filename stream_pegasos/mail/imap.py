@@ -252,7 +252,7 @@ class MailboxFilter:
                 self.counts[done] += 1
                 self.ledger.record([["settle", uid]])
             return
-        self.ledger.sync()
+        self.ledger.learning.journal.sync()
         pending = [*memory.pending.items()]
         numbers = [uid for uid in memory.pending if uid > 0]  # others were not found again
         keys = {uid: key for found in box.keys(numbers) for uid, key in found.items()}

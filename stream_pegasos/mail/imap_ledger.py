@@ -93,16 +93,6 @@ class Ledger:
             self._checkpoints.count(1)
         return answers
 
-    def sync(self) -> None:
-        """Flush the journal to the disk, so that all records outlive a power cut.
-
-        Raises
-        ------
-        OSError
-            If that failed.
-        """
-        self.learning.journal.sync()
-
     def close(self) -> None:
         """Write a last checkpoint, if anything is new, and release the lock; an OSError if it could not be written."""
         self.learning.close(last=self.learning.is_changed or self._checkpoints.error is not None)

@@ -25,8 +25,6 @@ __all__ = [
     "bad_header",
     "failure",
     "inflated",
-    "mismatch",
-    "read_body",
     "read_head",
     "tell_answer",
     "too_large",
@@ -35,7 +33,6 @@ __all__ = [
 LARGEST_HEAD = 64 << 10  # bytes
 MOST_HEADERS = 256
 LONGEST_USER = 254  # characters, as of an address
-PART = 64 << 10  # bytes that are read at a time
 
 OF_MAILS = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
 COMMAND = re.compile(rb"(%b|TELL|PING|SKIP) SPAMC/(\d{1,3}(?:\.\d{1,3})?)\s*" % "|".join(OF_MAILS).encode())
@@ -142,14 +139,6 @@ def _take(asked: Asked, name: str, value: str) -> None:
         asked.is_compressed = True
 
 
-async def read_body(reader: asyncio.StreamReader, length: int | None) -> bytes:
-    """The next part of a body, of which `length` bytes are still to come; `b""` at its end.
-
-    It may have one byte more, by which a wrong length is noticed.
-    """
-    return await reader.read(PART if length is None else min(PART, length + 1))
-
-
 def inflated(body: bytes | bytearray, largest: int) -> bytes:
     """Decompress a body; a RefusalError if zlib cannot read it, or it is too large."""
     stream = zlib.decompressobj()
@@ -166,10 +155,6 @@ def inflated(body: bytes | bytearray, largest: int) -> bytes:
 
 def too_large(largest: int) -> RefusalError:
     return RefusalError(EX_DATAERR, f"the mail is too large; it may have {largest:,} bytes")
-
-
-def mismatch(expected: int, got: str) -> RefusalError:
-    return bad_header(f"(Content-Length mismatch: Expected {expected} bytes, got {got} bytes)")
 
 
 def bad_header(what: str) -> RefusalError:
@@ -227,12 +212,9 @@ def _body(asked: Asked, mail: bytes, verdict: Verdict) -> bytes:
 def symbols(verdict: Verdict) -> list[str]:
     """The outcome, the probability and the words that decided, as names for a list."""
     probability = [] if verdict.probability is None else [f"probability={certain(verdict.probability)}"]
-    return [f"outcome={verdict.outcome}", *probability, *filter(None, (symbol_of(word) for word, _ in verdict.words))]
-
-
-def symbol_of(word: str) -> str:
-    """A word as a name for a list, which has no commas and no white space."""
-    return re.sub(r"[\s,]+", "_", shown_word(word))
+    # A list has no commas and no white space in a name.
+    words = [re.sub(r"[\s,]+", "_", shown_word(word)) for word, _ in verdict.words]
+    return [f"outcome={verdict.outcome}", *probability, *filter(None, words)]
 
 
 def report(verdict: Verdict) -> str:

@@ -26,8 +26,6 @@ from stream_pegasos.mail.protocol import (
     bad_header,
     failure,
     inflated,
-    mismatch,
-    read_body,
     read_head,
     tell_answer,
     too_large,
@@ -44,6 +42,7 @@ log = logging.getLogger(__name__)
 SECONDS_TO_END = 10.0  # for the current requests at the end
 LARGE = 50_000  # bytes; larger mails are parsed in a thread
 LINGER = 1.0  # seconds in which a client that is still sending may read its answer
+PART = 64 << 10  # bytes of a body that are read at a time
 
 
 class Spamd:
@@ -139,7 +138,8 @@ class Spamd:
             raise RefusalError(EX_UNAVAILABLE, "Compress requires Content-length header")
         mail = bytearray()
         while length is None or len(mail) < length:
-            part = await read_body(client.reader, None if length is None else length - len(mail))
+            # One byte more than the length shows that it is wrong.
+            part = await client.reader.read(PART if length is None else min(PART, length - len(mail) + 1))
             if not part:
                 break
             mail += part
@@ -148,7 +148,8 @@ class Spamd:
         if length is not None and len(mail) != length:
             # Like spamd, ignore further lines.
             if len(mail) < length or not mail[:length].endswith(b"\n"):
-                raise mismatch(length, str(len(mail)) if len(mail) < length else "more")
+                got = len(mail) if len(mail) < length else "more"
+                raise bad_header(f"(Content-Length mismatch: Expected {length} bytes, got {got} bytes)")
             del mail[length:]
         if not asked.is_compressed:
             return bytes(mail)

@@ -3,7 +3,7 @@
 | what | file |
 |---|---|
 | a live stream: answers, labels, positions | `stream_runner` |
-| a model that is asked and taught at once | `live_learner`, `limits`, `label_checks`, `encoding`, `micro_batching` |
+| a model that is asked and taught at once | `live_learner`, `limits`, `label_checks`, `micro_batching` |
 | what is learned once by id, and corrected | `learning`, `learned_ids` |
 | what survives a kill | `checkpoints`, `journal` |
 | what people see and teach | `monitor`, `explaining`, `active_learning` |

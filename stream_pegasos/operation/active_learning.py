@@ -178,8 +178,7 @@ class ActiveLearning:
                 with suppress(OSError):
                     self._discard(given.message)
         for x in X:
-            self._remove(x)
-            self._finish(x)
+            self._close(x)
 
     def superseded(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> list[Given | None]:
         """The label of each message, found by the message or its origin, that a person gave and can still take back, if
@@ -194,8 +193,7 @@ class ActiveLearning:
         return [given_to.get(origin, by_message.get(x)) for x, origin in pairs]
 
     def messages_from(self, origins: Iterable[Any]) -> list[Message | None]:
-        """The newest message of each origin that waits for its label, or whose label can still be taken back, if any.
-        """
+        """The newest message of each origin that waits for its label, or whose label can still be taken back, if any."""
         self._settle()
         given = [given.message for given in self._given.values()]
         from_origin = self._by_origin([*self._waiting.values(), *given])
@@ -252,11 +250,11 @@ class ActiveLearning:
             self.store.given(message, label)
         self._given[number] = Given(message, label, self._clock() + self.seconds)
         self.n_given += 1
-        self._close(message)
+        self._close(message.x)
 
     def skip(self, number: int) -> None:
         """Do not ask for a message again; a LookupError if it does not wait."""
-        self._close(self._message(number))
+        self._close(self._message(number).x)
 
     def take_back(self, number: int) -> None:
         """Take back a label that is not learned yet; its message waits again. If the store fails (OSError), the label
@@ -293,10 +291,10 @@ class ActiveLearning:
         """Put back labels that were due and could not be learned, before those that were given later."""
         self._given = {**{each.message.number: each for each in given}, **self._given}
 
-    def _close(self, message: Waiting) -> None:
+    def _close(self, x: Message) -> None:
         """Ask for a message no longer."""
-        self._remove(message.x)
-        self._finish(message.x)
+        self._remove(x)
+        self._done[identity_of(x)] = None
 
     def _discard(self, message: Waiting) -> None:
         if self.store is not None:
@@ -316,14 +314,11 @@ class ActiveLearning:
             return
         for x, origin in self._new:
             self._remove(x)
-            self._wait(x, origin)
+            if is_asked(x) and identity_of(x) not in self._done:
+                self._put(Waiting(next(self._numbers), x, origin=origin))
         self._new.clear()
         self._n_new = 0
         self._make_room()
-
-    def _wait(self, x: Message, origin: Any) -> None:
-        if is_asked(x) and identity_of(x) not in self._done:
-            self._put(Waiting(next(self._numbers), x, origin=origin))
 
     def _put(self, message: Waiting) -> None:
         self._remove(message.x)
@@ -340,6 +335,3 @@ class ActiveLearning:
     def _make_room(self) -> None:
         while len(self._waiting) > self.size or self._n_characters > self.size * _CHARACTERS_A_MESSAGE:
             self._remove(next(iter(self._waiting.values())).x)
-
-    def _finish(self, x: Message) -> None:
-        self._done[identity_of(x)] = None

@@ -20,14 +20,13 @@ from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.operation.answers import shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.encoding import Encoding
 from stream_pegasos.operation.explaining import explained
 from stream_pegasos.operation.journal import Entry
 from stream_pegasos.operation.label_checks import LabelChecks
 from stream_pegasos.operation.learned_ids import Id, is_same
 from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.limits import Limits
-from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, MicroBatching, give_way, slices
+from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, Encoding, MicroBatching, give_way, slices
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.streams import Answer
@@ -115,11 +114,6 @@ class LiveLearner:
     def close(self, last: bool = True) -> None:
         """Write a `last` checkpoint, unless it is not wanted; an OSError if it could not be written."""
         self._learning.close(last)
-
-    @property
-    def kind(self) -> str:
-        """The kind of model: "classes", "ordered" or "several labels"."""
-        return self.monitor.kind
 
     async def predict(self, X: list[Message], ids: Sequence[Id | None] | None = None) -> list[Answer]:
         """The answer to each message. People are asked to label those whose ids are new."""
@@ -262,10 +256,6 @@ class LiveLearner:
         """The labels of people that can still be taken back, the newest first."""
         return [each.label for each, _ in self.active_learning.given()]
 
-    def messages_from(self, ids: Sequence[Id | None]) -> list[Message | None]:
-        """The message of each id, if it waits for a label or its label can still be taken back."""
-        return self.active_learning.messages_from(ids)
-
     def learned_ids(self) -> list[Id]:
         """The ids of the newest messages learned, the oldest first."""
         with self._lock:
@@ -288,7 +278,15 @@ class LiveLearner:
     def view(self) -> dict[str, Any]:
         with self._lock:
             view = self.monitor.view()
-        return {**view, "checkpoint": self._checkpoint(), "asks": self.active_learning.size > 0, "fields": self.fields}
+        checkpoint = None
+        if self.checkpoints is not None:
+            written = self.checkpoints.written_at
+            checkpoint = {
+                "path": self.checkpoints.path.name,
+                "seconds_ago": None if written is None else monotonic() - written,
+                "error": self.checkpoints.error,
+            }
+        return {**view, "checkpoint": checkpoint, "asks": self.active_learning.size > 0, "fields": self.fields}
 
     def describe(self) -> dict[str, Any]:
         with self._lock:
@@ -308,14 +306,3 @@ class LiveLearner:
     def can_learn(self) -> bool:
         """Whether the journal took the newest record."""
         return self._journal.error is None
-
-    def _checkpoint(self) -> dict[str, Any] | None:
-        checkpoints = self.checkpoints
-        if checkpoints is None:
-            return None
-        written = checkpoints.written_at
-        return {
-            "path": checkpoints.path.name,
-            "seconds_ago": None if written is None else monotonic() - written,
-            "error": checkpoints.error,
-        }

@@ -1,4 +1,4 @@
-"""Small requests are predicted together, and large ones in slices, between which others are answered."""
+"""Small requests are predicted or encoded together, and large ones in slices, between which others are answered."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.together import together_or_alone
-from stream_pegasos.features.message import grouped
+from stream_pegasos.features.encoders import EncoderAwayError
+from stream_pegasos.features.message import Message, grouped
 
-__all__ = ["A_MESSAGE", "SLICE", "MicroBatching", "give_way", "slices"]
+__all__ = ["A_MESSAGE", "SLICE", "Encoding", "MicroBatching", "give_way", "slices"]
 
 SLICE = 50_000  # characters of a slice, about
 A_MESSAGE = 100  # characters that each message counts beside its text
@@ -49,9 +51,7 @@ class MicroBatching:
             size += batch[-1].size
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._answer_next)
-        self._answer_batch(batch)
 
-    def _answer_batch(self, batch: list[_Request]) -> None:
         def answered(requests: list[_Request]) -> Iterator[Any]:
             return iter(self._answer([item for request in requests for item in request.items]))
 
@@ -64,6 +64,46 @@ class MicroBatching:
                     request.answers.set_exception(own)
                 else:
                     request.answers.set_result(own)
+
+
+class Encoding:
+    """Has the vectors of messages made before these are predicted or learned, which then finds them ready.
+
+    One thread encodes. What comes meanwhile waits, and is encoded together. What `encode` raises is lost, unless the
+    server of the encoder is away.
+    """
+
+    def __init__(self, encode: Callable[[list[Message]], Any]) -> None:
+        self._encode = encode
+        self._waiting: list[tuple[Sequence[Message], asyncio.Future[None]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def encode(self, X: Sequence[Message]) -> None:
+        """Wait until the messages are encoded, or refused; an EncoderAwayError if the server of the encoder is away."""
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append((X, done))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._encode_waiting())
+        await done
+
+    async def _encode_waiting(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            away = None
+            try:
+                with suppress(Exception):  # any that an encoder raises: those that wait now are encoded all the same
+                    try:
+                        await asyncio.to_thread(self._encode, [x for X, _ in batch for x in X])
+                    except EncoderAwayError as error:
+                        away = error
+            finally:
+                for _, done in batch:
+                    if done.done():  # as of a client that is gone
+                        continue
+                    if away is None:
+                        done.set_result(None)
+                    else:
+                        done.set_exception(EncoderAwayError(str(away)))
 
 
 async def give_way() -> None:

@@ -68,16 +68,13 @@ class Monitor:
 
     def learned(self, examples: list[Labelled], block: PredictedBlock) -> None:
         """Count messages that were predicted, then learned."""
-        self._score(block.outcomes(self.model))
-        self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, self.score.n)
-        self._count(len(examples))
-        self._find_names(block, examples)
-
-    def _score(self, outcomes: Any) -> None:
-        self._curve.update(self.score, outcomes, self._curve_point)
+        self._curve.update(self.score, block.outcomes(self.model), self._curve_point)
         if self.model.n_drifts > self._n_drifts:
             self._n_drifts = self.model.n_drifts
             self._drifts = [*self._drifts, self.score.n][-MOST_DRIFTS:]
+        self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, self.score.n)
+        self._count(len(examples))
+        self._find_names(block, examples)
 
     def predicted(self, X: list[Message], block: PredictedBlock) -> None:
         """Count messages that were only predicted."""

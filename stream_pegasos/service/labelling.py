@@ -64,7 +64,7 @@ class Labelling:
         listed = learner.labels.meant(taken).listed
         labels = self._offer([*classes, *each_label(taken)]) if listed is None else [*listed]
         return {
-            "kind": learner.kind,
+            "kind": learner.monitor.kind,
             "size": active_learning.size,
             "seconds": active_learning.seconds,
             "first": first,
@@ -99,7 +99,7 @@ class Labelling:
         if now.keys() != self._offered.keys():
             new = sorted((label for label in now if label not in self._offered), key=str)
             self._offered = dict.fromkeys([*(label for label in self._offered if label in now), *new])
-        return sorted(self._offered) if self._learner.kind == ORDERED else [*self._offered]
+        return sorted(self._offered) if self._learner.monitor.kind == ORDERED else [*self._offered]
 
     async def teach(self, number: int, label: Any) -> None:
         """Give a message its label, which is learned once it can no longer be taken back. With `None` the message is

@@ -296,7 +296,7 @@ def _id_of(sent: Any, where: str) -> Id | None:
 def _contents(messages: Sequence[Any], ids: list[Id | None], learner: LiveLearner, is_list: bool) -> list[Any]:
     X = [message.x for message in messages]
     bare = [i for i, x in enumerate(X) if x is None]
-    known = learner.messages_from([ids[i] for i in bare]) if bare else []
+    known = learner.active_learning.messages_from([ids[i] for i in bare]) if bare else []
     for i, x in zip(bare, known, strict=True):
         if x is None:
             what = ", ".join(learner.fields) or "text"

@@ -76,7 +76,7 @@ def openapi(operations: Sequence[Operation], learner: LiveLearner) -> dict[str, 
     schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, Any] = {}
     for one in operations:
-        examples = one.examples(learner.kind)
+        examples = one.examples(learner.monitor.kind)
         described: dict[str, Any] = {"summary": one.summary}
         if one.query is not None:
             asked = components.pop(one.query.__name__)["properties"]

@@ -136,7 +136,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         batch = batch_of(sent, learner, allowed)
         meant = learner.labels_meant
         examples: list[Labelled] = [
-            (x, labels_as_read(message.label, learner.kind, i, batch.is_list, meant, allowed), message.weight)
+            (x, labels_as_read(message.label, learner.monitor.kind, i, batch.is_list, meant, allowed), message.weight)
             for i, (x, message) in enumerate(zip(batch.X, batch.messages, strict=True))
         ]
         with refusing(kept="what is learned cannot be kept"):
@@ -195,7 +195,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         if sent.take_back is not (label is UNSET):
             raise HTTPException(422, "label: give the message one, or null to skip it, or take_back")
         if label is not None and label is not UNSET:
-            label = labels_as_read(label, learner.kind, 0, False, learner.labels_meant, limits.of_request)
+            label = labels_as_read(label, learner.monitor.kind, 0, False, learner.labels_meant, limits.of_request)
         with refusing(unknown=404, kept="the label cannot be kept"):
             await (labelling.take_back(sent.number) if sent.take_back else labelling.teach(sent.number, label))
         return as_json({"n_given": learner.active_learning.n_given})

@@ -8,8 +8,8 @@ from running import bits
 from serving import asking, learn, ok, predict, refused, send, serving
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier, TextFeatures
-from stream_pegasos.operation.encoding import Encoding
 from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.operation.micro_batching import Encoding
 from stream_pegasos.streams import label_of
 
 

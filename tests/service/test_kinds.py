@@ -79,7 +79,7 @@ def test_answers_have_the_most_probable_labels(of_each_kind, case):
     label = said.labels[0]
     probabilities = dict(zip(said.classes, said.probabilities[0].tolist(), strict=True))
     assert answer["id"] == 7
-    if service.kind == "several labels":
+    if service.monitor.kind == "several labels":
         assert (answer["label"], answer["probability"]) == ([*label], [probabilities[each] for each in label])
     else:
         assert (answer["label"], answer["probability"]) == (label, probabilities[label])
@@ -109,7 +109,7 @@ def test_the_examples_of_openapi_work(of_each_kind, case):
             first = answer if name == "one message" else answer[0]
             assert said.keys() - {"margin", "probabilities"} == first.keys() - {"margin", "probabilities"}
             assert "margin" in first and (path == "/explain" or (case == "two classes") != ("probabilities" in first))
-            assert isinstance(said["label"], list) == (service.kind == "several labels")
+            assert isinstance(said["label"], list) == (service.monitor.kind == "several labels")
             tried += 1
     seen = ok(client.get("/monitor"))
     assert (seen["n"], tried) == (len(KINDS[case][1]) + 3, 5)
@@ -227,7 +227,7 @@ def test_labels_may_be_anything():
 
 def test_labels_that_are_refused(of_each_kind):
     service, client = of_each_kind
-    n, several = service.model.n_learned, service.kind == "several labels"
+    n, several = service.model.n_learned, service.monitor.kind == "several labels"
     for label in ("x" * 201, "x" * 1_000_000):
         sent = {"text": "a", "label": [label] if several else label}
         refused(send(client, "/learn", sent), 413, "characters")
@@ -261,7 +261,7 @@ def test_a_model_is_described(of_each_kind):
     assert (described["kind"], described["classes"]) == ("TextClassifier", [*service.model.classes])
     assert described["classifier"] == type(service.model.classifier).__name__
     parameters = described["parameters"]["classifier"]
-    if service.kind in ("ordered", "several labels"):
+    if service.monitor.kind in ("ordered", "several labels"):
         parameters = parameters["classifier"]
         assert parameters["kind"] == "AdaptiveClassifier"
     assert parameters["half_life"] == 10_000
