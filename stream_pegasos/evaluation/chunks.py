@@ -236,7 +236,7 @@ def predict_one(model: Any, example: Labelled) -> PredictedBlock:
 
 
 def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1) -> int:
-    """Learn examples without predicting them, and return how many were learned. Refused ones are as in `predict_learn`."""
+    """Learn examples without predicting them; return how many were learned. For refused ones see `predict_learn`."""
 
     def learn_many(examples: list[Labelled]) -> None:
         model.learn_many(*columns_of(examples), threads=threads)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stream_pegasos.common.display import printable
 from stream_pegasos.common.extras import missing
 from stream_pegasos.evaluation.metrics import LABELS, drawn, spelled
+from stream_pegasos.evaluation.report import MOST_CLASSES, commonest
 from stream_pegasos.evaluation.tallies import Score
 
 try:
@@ -78,7 +79,6 @@ def draw_comparison(comparison: Mapping[str, Any], to: Any = None) -> Any:
 
 MAIN, SECOND = "#1f5fa8", "#e08214"
 COLOURS = (MAIN, SECOND, "#4d9a52", "#8a5fa8")
-MOST_CLASSES = 20
 MOST_PAIRS = 15
 FEWEST_ROWS = 3  # that there is room for
 
@@ -149,12 +149,8 @@ def _draw_reliability(axes: Axes, score: Score) -> None:
 
 def _draw_classes(axes: Axes, score: Score) -> None:
     """F1 of the commonest classes as bars, precision and recall as points on them."""
-    rows: list[Any] = [*score.of_classes(MOST_CLASSES)]
-    names = [_shown(row.label) for row in rows]
-    others = score.others(MOST_CLASSES)
-    if others is not None:
-        rows.append(others)
-        names.append(f"{others.n_classes:,} other{'s' * (others.n_classes != 1)}")
+    commonest_rows = commonest(score, _shown)
+    names, rows = [name for name, _ in commonest_rows], [row for _, row in commonest_rows]
     places = range(len(rows))
     what = "labels" if score.kind == LABELS else "classes"
     axes.barh(places, [row.f1 for row in rows], height=0.7, color="#c9d8ea", label="F1")
@@ -197,19 +193,8 @@ def _shown(label: Any, longest: int = 34) -> str:
     return printable(label, longest, "\N{REPLACEMENT CHARACTER}")  # for which every font has a glyph
 
 
-def save(
-    curve: Sequence[Any],
-    path: str | os.PathLike[str],
-    title: str,
-    score: Score | None = None,
-    marks: Mapping[int, str] | None = None,
-) -> None:
-    """Draw what `draw` draws into a .png, .svg or .pdf file; by default a PNG. Another ending is a ValueError."""
-    write(draw(curve, title, score, marks), path)
-
-
 def write(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure, as `save` does."""
+    """Write a figure into a .png, .svg or .pdf file, by default a PNG; another ending is a ValueError."""
     extension = os.path.splitext(path)[1].lower()
     if extension and extension not in FILE_TYPES:
         raise ValueError(f"{os.fspath(path)} ends in none of {', '.join(FILE_TYPES)}")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from stream_pegasos.common.display import printable
 from stream_pegasos.evaluation.metrics import spelled
-from stream_pegasos.evaluation.tallies import ClassRow, OtherRow, Score
+from stream_pegasos.evaluation.tallies import Score
 
-__all__ = ["as_html", "as_text", "headline", "tables_of", "tables_of_comparison"]
+__all__ = ["MOST_CLASSES", "as_html", "as_text", "commonest", "headline", "tables_of", "tables_of_comparison"]
 
 MOST_CLASSES = 20
 MOST_PAIRS = 10
@@ -39,20 +39,24 @@ def tables_of(score: Score, in_full: bool = False) -> list[Table]:
     """
     metrics = [(_name(name, score), f"{value:.4f}") for name, value in score.metrics().items()]
     several = score.kind == "several labels"
-    rows: list[ClassRow | OtherRow] = [*score.of_classes(None if in_full else MOST_CLASSES)]
+    rows = commonest(score, _shown)
     if in_full:
-        rows.sort(key=lambda row: row.f1)
-    names = [_shown(row[0]) for row in rows]
-    others = None if in_full else score.others(MOST_CLASSES)
-    if others is not None:
-        rows.append(others)
-        names.append(f"{others.n_classes:,} other{'s' * (others.n_classes != 1)}")
+        rows = [(_shown(row.label), row) for row in sorted(score.of_classes(), key=lambda row: row.f1)]
     n_classes = len(score.tally)
     title = f"{n_classes:,} {'label' if several else 'class'}{('s' if several else 'es') * (n_classes != 1)}"
-    of_classes = [(name, *map(_share, row[1:4]), f"{row[4]:,}") for name, row in zip(names, rows, strict=True)]
+    of_classes = [(name, *map(_share, row[1:4]), f"{row[4]:,}") for name, row in rows]
     confused = [(_shown(a), _shown(b), f"{n:,}") for a, b, n in score.confused(None if in_full else MOST_PAIRS)]
     tables: list[Table] = [(("", ""), [*metrics]), ((title, "precision", "recall", "F1", "count"), [*of_classes])]
     return [*tables, (("missed" if several else "truly", "predicted", "count"), [*confused])] if confused else tables
+
+
+def commonest(score: Score, shown: Callable[[Any], str]) -> list[tuple[str, Any]]:
+    """The commonest classes, each with its name, then the others, summed up."""
+    rows: list[tuple[str, Any]] = [(shown(row.label), row) for row in score.of_classes(MOST_CLASSES)]
+    others = score.others(MOST_CLASSES)
+    if others is not None:
+        rows.append((f"{others.n_classes:,} other{'s' * (others.n_classes != 1)}", others))
+    return rows
 
 
 def tables_of_comparison(scores: Mapping[str, Score], pairs: Iterable[Any]) -> list[Table]:

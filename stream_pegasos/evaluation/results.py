@@ -93,13 +93,15 @@ class Evaluation:
         """
         from stream_pegasos.evaluation import plot
 
-        if isinstance(to, (str, os.PathLike)):
-            plot.save(self.curve, to, os.path.basename(self.name), self.score, self.marks)
-            return None
-        if to is None:
-            return plot.draw(self.curve, os.path.basename(self.name), self.score, self.marks)
-        plot.draw_curve(to, self.curve, os.path.basename(self.name), self.score.window, self.marks)
-        return to
+        name, is_file = os.path.basename(self.name), isinstance(to, (str, os.PathLike))
+        if to is not None and not is_file:
+            plot.draw_curve(to, self.curve, name, self.score.window, self.marks)
+            return to
+        figure = plot.draw(self.curve, name, self.score, self.marks)
+        if not is_file:
+            return figure
+        plot.write(figure, to)
+        return None
 
     def to_frame(self) -> Any:
         """The rows of the curve as a data frame of pandas or, without it, of Polars; an ImportError if there is

@@ -193,7 +193,7 @@ class ActiveLearning:
         return [given_to.get(origin, by_message.get(x)) for x, origin in pairs]
 
     def messages_from(self, origins: Iterable[Any]) -> list[Message | None]:
-        """The newest message of each origin that waits for its label, or whose label can still be taken back, if any."""
+        """The newest message of each origin that waits for its label or whose label can still be taken back."""
         self._settle()
         given = [given.message for given in self._given.values()]
         from_origin = self._by_origin([*self._waiting.values(), *given])

@@ -83,13 +83,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         return self.PARTS[name]() if part is None else part
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name.
-
-        Parameters
-        ----------
-        deep
-            Whether to include those of the parts, as in `classifier__learning_rate`.
-        """
+        """The parameters by name; if `deep`, with those of the parts, as in `classifier__learning_rate`."""
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
             for name in self.PARTS:
@@ -97,17 +91,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters, and those of the parts, as in `classifier__learning_rate`.
-
-        Parameters
-        ----------
-        params
-            The new values by name.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If there is no such parameter, or a part does not take its value. Nothing is changed then.
+        """Change parameters, and those of the parts, as in `classifier__learning_rate`. Nothing is changed if there is
+        no such parameter, or a part does not take its value (TypeError, ValueError).
         """
         of_parts: dict[str, dict[str, Any]] = {}
         for name in list(params):
@@ -250,13 +235,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         return {label: column for column, label in enumerate(self.classes_.tolist())}
 
     def predict(self, X: Any) -> Labels:
-        """The label of each example, as an array.
-
-        Parameters
-        ----------
-        X
-            The examples.
-        """
+        """The label of each example, as an array."""
         said, columns = self._predictions(X), self._columns()
         # The opposite of a single truth value is one that is to come; `None` is predicted where no class is allowed.
         opposite = (self._to_come(said) or [0])[0]
@@ -276,11 +255,6 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
 
         They are calibrated online, and those of an example sum to 1. A class without any example has 0. While only one
         class has had examples, the others share the rest: 1 / (n + 2) after n examples.
-
-        Parameters
-        ----------
-        X
-            The examples.
         """
         return self._probabilities(self._predictions(X))
 
@@ -299,11 +273,6 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
     def decision_function(self, X: Any) -> Floats:
         """The margins of each example. With two classes: how far it is on the side of `classes_[1]`. With more: a
         column for each of `classes_`, −inf for a class without any example yet.
-
-        Parameters
-        ----------
-        X
-            The examples.
         """
         said, columns, classes = self._predictions(X), self._columns(), self.model_.classes
         margins = np.full((len(said), len(columns)), -np.inf)

@@ -38,15 +38,7 @@ ROW_BITS = 33  # of `monotonically_increasing_id`, below the number of the parti
 
 @dataclass
 class History(Learned):
-    """What `learn` learned.
-
-    Attributes
-    ----------
-    model
-        The `TextClassifier`.
-    n_rounds
-        The number of rounds.
-    """
+    """What `learn` learned: the `TextClassifier`, the number of rounds, and the counts of messages."""
 
     model: Any = None
     n_rounds: int = 0

@@ -166,7 +166,7 @@ def refused_labels(model: Any, labels: Iterable[Any]) -> dict[Any, str]:
 
 
 def parts_of(table: pa.Table) -> list[Part]:
-    """The parts, in order, from the pieces that the workers have sent; a ValueError if one of them could learn nothing."""
+    """The parts, in order, from the pieces that the workers have sent; a ValueError if one could learn nothing."""
     rows = sorted(zip(*(table.column(name).to_pylist() for name in (PART, PIECE, CONTENT)), strict=True))
     parts: list[Part] = []
     for _, group in itertools.groupby(rows, lambda row: row[0]):

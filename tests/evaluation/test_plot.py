@@ -12,7 +12,7 @@ from stream_pegasos.evaluation.scores import OrderedScore, PrequentialScore
 
 pytest.importorskip("matplotlib")
 
-from stream_pegasos.evaluation.plot import draw, save
+from stream_pegasos.evaluation.plot import draw, write
 
 
 def row(n, **figures):
@@ -97,7 +97,7 @@ def test_a_score_adds_its_classes_and_those_that_were_confused(score, names, tmp
     confused = score.confused(15)
     assert [bar.get_width() for bar in pairs.patches] == [pair.count for pair in confused]
     assert pairs.texts[0].get_text().strip().startswith(f"{confused[0].count}  ")
-    save([score.row(0.1)], tmp_path / "none.svg", "stream", type(score)())
+    write(draw([score.row(0.1)], "stream", type(score)()), tmp_path / "none.svg")
     assert "calibration error" in (tmp_path / "none.svg").read_text(encoding="utf-8")
 
 
@@ -110,7 +110,7 @@ def test_a_score_adds_its_classes_and_those_that_were_confused(score, names, tmp
     ],
 )
 def test_curves_with_nothing_to_show(rows, tmp_path):
-    save(rows, tmp_path / "curve.png", title="")
+    write(draw(rows, title=""), tmp_path / "curve.png")
     assert (tmp_path / "curve.png").stat().st_size > 1_000
 
 
@@ -118,13 +118,13 @@ def test_curves_with_nothing_to_show(rows, tmp_path):
     ("name", "magic"), [("a.png", b"\x89PNG"), ("a", b"\x89PNG"), ("a.SVG", b"<?xml"), ("a.pdf", b"%PDF")]
 )
 def test_file_types(name, magic, tmp_path):
-    save(curve, tmp_path / name, title="stream")
+    write(draw(curve, title="stream"), tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(magic)
 
 
 def test_another_file_type_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"a\.xyz ends in none of \.png, \.svg, \.pdf"):
-        save(curve, tmp_path / "a.xyz", title="stream")
+        write(draw(curve, title="stream"), tmp_path / "a.xyz")
     assert not (tmp_path / "a.xyz").exists()
 
 
