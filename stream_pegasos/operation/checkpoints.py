@@ -106,8 +106,8 @@ class Checkpoints:
             self._due.set()
 
     def close(self, last: bool = True) -> None:
-        """Write a `last` checkpoint, if it is wanted and `start` was called, and release the lock; an OSError if it
-        could not be written.
+        """Write a last checkpoint, if `last` and `start` was called, and release the lock; an OSError if it could not
+        be written.
         """
         if self._thread is not None:
             self._closing, self._last = True, last

@@ -36,9 +36,9 @@ class Journal:
 
     A journal is also the `LabelStore` of an `ActiveLearning`: it keeps the labels that can still be taken back.
 
-    Its path is the file of the checkpoint, `None` to write nothing. It is `safe` if `sync` will be called. Hold the
-    lock, which is the model's, to call a method that writes. A method that raises an OSError could not write its
-    record, and the journal then has nothing of it.
+    Its path is the file of the checkpoint, `None` to write nothing, and `begun_with` names the model before the first
+    one. It is `safe` if `sync` will be called. Hold the lock, which is the model's, to call a method that writes. If a
+    record cannot be written (OSError), the journal has nothing of it.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ class Learning:
     label, once to undo the old label and once for the new one. An exact correction would need a second model.
 
     The progress is what the checkpoint holds beside the model; what its journal has beyond that is learned again. A
-    ValueError says that one of them does not belong to this model.
+    ValueError says that the progress or the journal does not belong to this model.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Learning:
             self._checkpoints.start(self.snapshot, lambda progress: self.journal.written(progress["journal"]))
 
     def close(self, last: bool = True) -> None:
-        """Write a `last` checkpoint, unless it is not wanted; an OSError if it could not be written."""
+        """Write a last checkpoint, if `last`, and end; an OSError if it could not be written."""
         if self._checkpoints is not None:
             try:
                 self._checkpoints.close(last)

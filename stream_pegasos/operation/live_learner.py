@@ -112,7 +112,7 @@ class LiveLearner:
             pass
 
     def close(self, last: bool = True) -> None:
-        """Write a `last` checkpoint, unless it is not wanted; an OSError if it could not be written."""
+        """Write a last checkpoint, if `last`, and end; an OSError if it could not be written."""
         self._learning.close(last)
 
     async def predict(self, X: list[Message], ids: Sequence[Id | None] | None = None) -> list[Answer]:

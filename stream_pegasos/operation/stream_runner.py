@@ -44,8 +44,8 @@ class StreamRunner:
     A checkpoint also holds the answers that were not sent yet.
 
     A message that the source could not read has its fault for an answer. `labels` is a source of labels that come
-    later, each with the id of its message; so many messages wait for theirs, and labels for their messages, as the
-    window says. A StreamError says that the progress belongs to another source, unless it has `moved`.
+    later, each with the id of its message; at most `window` messages wait for theirs, and labels for their messages. A
+    StreamError says that the progress belongs to another source, unless it has `moved`.
     """
 
     def __init__(
