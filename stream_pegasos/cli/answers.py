@@ -37,16 +37,8 @@ format_field = functools.partial(
 
 @dataclass(frozen=True)
 class AnswerFormat:
-    """How answers are written.
-
-    Parameters
-    ----------
-    name
-        One of `FORMATS`, or `None` for the label, a tab and its probability.
-    separator
-        What separates the labels of a message if there is no name.
-    has_truth
-        Whether each answer has the true label, too; this needs a name.
+    """How answers are written: by the name of one of `FORMATS`, or without one as the label, a tab and its probability.
+    The true label can stand beside an answer only where there is a name.
     """
 
     name: str | None = None
@@ -108,16 +100,8 @@ def chosen_format(
 
 
 class Output:
-    """Where answers are written: a file, or standard output without a path.
-
-    If a disk was full in the middle of a line, the rest is written when the same answers are sent again.
-
-    Parameters
-    ----------
-    format
-        How they are written.
-    path
-        The file, which `open` opens.
+    """Where answers are written: a file, which `open` opens, or standard output without a path. If a disk was full in
+    the middle of a line, the rest is written when the same answers are sent again.
     """
 
     def __init__(self, format: AnswerFormat, path: Path | None = None) -> None:
@@ -164,13 +148,7 @@ class Output:
             os.fsync(self._file.fileno())
 
     def send(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> None:
-        """Write answers.
-
-        Raises
-        ------
-        OSError
-            If not all of them could be written.
-        """
+        """Write answers; an OSError if not all of them could be written."""
         if not self._rest:
             self._n_answers += len(answers)
             self._has_ids = self._has_ids or any(answer.id is not None for answer in answers)
@@ -231,13 +209,7 @@ def begin_of_last_line(file: IO[bytes]) -> int:
 
 
 class EvaluatedAnswers:
-    """Writes an answer to each record of an evaluation, in the order of the records, in whatever order answers come.
-
-    Parameters
-    ----------
-    output
-        Where they go, beside the true labels.
-    """
+    """Writes an answer to each record of an evaluation, in the order of the records, in whatever order answers come."""
 
     def __init__(self, output: Output) -> None:
         self._output = output

@@ -37,22 +37,10 @@ class _Argument(click.Argument):
 
 
 def shared(flag: str, help: str, *, group: str, default: Any = None, **given: Any) -> Any:
-    """An option as a field of a dataclass.
-
-    Parameters
-    ----------
-    flag
-        Its name and, after a space, a placeholder of its value, as in "--limit N".
-    help
-        What --help-all says of it.
-    group
-        The heading under which it stands.
-    brief
-        What --help says of it, `True` for the first clause of `help`; without it, only --help-all lists the option.
-    shown
-        The default as it is shown, if it is neither the value itself nor "none".
-    **given
-        Options of click. The type is that of the field.
+    """An option as a field of a dataclass: its flag with, after a space, a placeholder of its value, and what
+    --help-all says of it. `brief` is what --help says, `True` for the first clause of `help`; without it only
+    --help-all lists the option. `shown` is the default as it is shown, if it is neither the value itself nor "none".
+    The rest is for click; the type is that of the field.
     """
     return field(default=default, metadata={"flag": flag, "help": help, "group": group, **given})
 

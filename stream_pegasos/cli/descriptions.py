@@ -61,13 +61,7 @@ class DescriptionOptions:
 
 
 def read_descriptions(path: Path, meant: "LabelsMeant") -> dict[Any, Any]:
-    """The texts of each label in a file; `None` where its name is meant. `meant` says which label a text means.
-
-    Raises
-    ------
-    OSError, ValueError
-        If it cannot be read, is neither lines of labels and texts nor a JSON object, or has a label that is not taken.
-    """
+    """The texts of each label in a file; `None` where its name is meant. `meant` says which label a text means."""
     from stream_pegasos.streams.encoding import marked_encoding
 
     written = path.read_bytes()

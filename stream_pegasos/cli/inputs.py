@@ -26,20 +26,9 @@ MOST_UNREAD = 1_000  # names of unread fields that are reported; a stream may br
 
 
 class Input:
-    """A stream as a command reads it for a model. Bad records are reported and counted.
-
-    Parameters
-    ----------
-    stream
-        What is read.
-    model
-        The model that reads it: it says which fields are read, and whether a message may have several labels.
-    unlabelled
-        Whether messages need no label.
-    unreadable
-        Whether a record that cannot be read is yielded, too, with its fault.
-    known
-        Labels that are known beside those of the model, as other models read the stream, too.
+    """A stream as a command reads it for a model, which says what fields are read and whether a message may have
+    several labels. Bad records are reported and counted; with `unreadable` they are yielded, too, with their fault.
+    `known` are labels beside those of the model, as other models read the stream, too.
     """
 
     def __init__(

@@ -189,12 +189,8 @@ def field_names(text: str) -> list[str]:
 
 
 def read_json(text: str, as_pairs: bool = False) -> Any:
-    """What a text of JSON says; objects as lists of pairs where a name may stand there twice.
-
-    Raises
-    ------
-    ValueError
-        If it is no JSON, or is nested too deep.
+    """What a text of JSON says; objects as lists of pairs where a name may stand there twice. A ValueError if it is no
+    JSON.
     """
     import json
 

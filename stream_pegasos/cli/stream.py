@@ -13,18 +13,8 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A stream by its address and its options, which are checked; nothing is read yet.
-
-    Parameters
-    ----------
-    address
-        A path, the address of a live source, or `-`; `None` for the synthetic stream.
-    options
-        How the stream is written.
-    mails
-        Paths of mails by their label, which are read in place of the address.
-    reads_labels
-        Whether labels are read, of a field that cannot be that of the text.
+    """A stream by its address and its options, which are checked; nothing is read yet. The address is a path, that of a
+    live source, or `-`; `None` for the synthetic stream. Mails, by their label, are read in its place.
     """
 
     def __init__(
@@ -37,7 +27,8 @@ class Stream:
         from stream_pegasos.streams import FORMATS, format_of
 
         check_choice(options.format, FORMATS, "--format")
-        self.address, self.options, self.reads_labels = address, options, reads_labels
+        self.address, self.options = address, options
+        self.reads_labels = reads_labels  # of a field that cannot be that of the text
         self.mails = {} if mails is None else mails.given
         self.text_fields = tuple(field_names(options.text_field or ""))  # none where no option names any
         if options.text_field is not None and not self.text_fields:

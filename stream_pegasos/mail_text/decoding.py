@@ -56,12 +56,8 @@ IN_UTF7 = re.compile(rb"\+([A-Za-z0-9+/]*)-?")
 
 @functools.lru_cache(500)
 def codec_of(charset: str) -> str:
-    """The codec of what a mail calls a charset, by the table of the WHATWG[^1] as browsers have it, or else by Python's
-    names; `""` if it is unknown.
-
-    References
-    ----------
-    [^1]: [Encoding Standard](https://encoding.spec.whatwg.org/#names-and-labels).
+    """The codec of what a mail calls a charset, by the table of the WHATWG as browsers have it (Encoding Standard,
+    https://encoding.spec.whatwg.org/#names-and-labels), or else by Python's names; `""` if it is unknown.
     """
     try:
         import webencodings  # type: ignore[import-untyped, unused-ignore]
@@ -85,16 +81,8 @@ def codec_of(charset: str) -> str:
 
 
 def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
-    """The text of bytes whose charset may be missing, unknown or wrong.
-
-    Parameters
-    ----------
-    data
-        The bytes.
-    charset
-        What the mail calls their charset.
-    otherwise
-        The charset that they have if none is named, and they are not UTF-8.
+    """The text of bytes whose charset may be missing, unknown or wrong. `otherwise` is the charset that they have if
+    none is named, and they are not UTF-8.
     """
     codec = codec_of(charset) if charset else ""
     if codec in ("", "cp1252", "utf-8") and b"\x1b$" in data:
@@ -157,15 +145,7 @@ def decode_piece(piece: bytes) -> bytes:
 
 
 def decode_transfer(data: bytes, encoding: str) -> bytes:
-    """The bytes of a part, of which some may be broken.
-
-    Parameters
-    ----------
-    data
-        The part as it was sent.
-    encoding
-        The word of its Content-Transfer-Encoding, in small letters.
-    """
+    """The bytes of a part, of which some may be broken; the encoding is in small letters."""
     if encoding == "quoted-printable":
         return binascii.a2b_qp(data)
     if encoding == "base64":
@@ -204,21 +184,8 @@ def files_in(text: bytes) -> list[tuple[str, bytes, tuple[int, int]]]:
 
 
 def decode_field(value: str, charset: str = "") -> str:
-    """A header field with its encoded words (RFC 2047) and any raw bytes decoded.
-
-    Parameters
-    ----------
-    value
-        The field; each character beyond ASCII stands for a byte (Latin-1).
-    charset
-        The charset that raw bytes have if they are not UTF-8, such as that of the mail's text.
-
-    Examples
-    --------
-
-    >>> decode_field("=?utf-8?q?Gr=C3=BC?= =?utf-8?q?=C3=9Fe?= to you")
-    'Grüße to you'
-
+    """A header field with its encoded words (RFC 2047) and any raw bytes decoded. Each character beyond ASCII stands
+    for a byte (Latin-1); `charset` is that of raw bytes which are not UTF-8, such as that of the mail's text.
     """
     pieces: list[tuple[bytes, str]] = []
     end = 0

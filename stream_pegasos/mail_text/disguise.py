@@ -45,13 +45,6 @@ AS_LETTERS = str.maketrans("013457@$!", "oieastasi")
 def compatible(text: str) -> tuple[str, int]:
     """A text with plain characters for wide, slanted and other compatible ones (NFKC), and without those that nobody
     sees; and how many these were.
-
-    Examples
-    --------
-
-    >>> compatible("\uff46\uff52\uff45\uff45, p\u200bi\u200bl\u200bl")
-    ('free, pill', 3)
-
     """
     if text.isascii():
         return text, 0
@@ -63,15 +56,7 @@ def compatible(text: str) -> tuple[str, int]:
 
 
 def respelled(text: str) -> str:
-    """A text of compatible characters with its words spelled as usual.
-
-    Examples
-    --------
-
-    >>> respelled("V.I.A.G.R.A fr0m us: \u0441lick")
-    'VIAGRA from us: click'
-
-    """
+    """A text of compatible characters with its words spelled as usual: `V.I.A.G.R.A fr0m us` is `VIAGRA from us`."""
     if not text.isascii() and OTHER_SCRIPT.search(text):
         text = TWO_SCRIPTS.sub(_in_latin, text)
     kinds = text.encode("ascii", "replace").translate(AS_KINDS)

@@ -27,16 +27,6 @@ OF_SOURCE = "source: "  # how the names of the source's sequences of characters 
 class Mail(str):
     """A mail of which each character stands for a byte (Latin-1), as in mails that a stream brings. It is taken apart
     when that is first needed, and only once.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos import MailFeatures
-    >>> from stream_pegasos.mail_text.features import Mail
-    >>> mail = Mail("Subject: =?utf-8?q?Fr=65e?=\\n\\n")
-    >>> MailFeatures().parts(mail) is MailFeatures().parts(mail)
-    True
-
     """
 
     @functools.cached_property
@@ -225,12 +215,8 @@ def bytes_of(mail: Any) -> bytes:
 
 
 def content_of(mail: Any) -> tuple[bytes, bool]:
-    """A mail as it was received, and whether it was decoded, so that its raw letters are in UTF-8 now.
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
+    """A mail as it was received, and whether it was decoded, so that its raw letters are in UTF-8 now; a TypeError if
+    it is something else.
     """
     if isinstance(mail, str):
         with suppress(UnicodeEncodeError):

@@ -107,38 +107,18 @@ def site_of(host: str) -> str:
 
 
 class Headers(NamedTuple):
-    """What is found in the headers of a mail.
+    """What is found in the headers of a mail."""
 
-    Attributes
-    ----------
-    text
-        Fields and the route, in which no address, host or list is named.
-    route
-        The lines that servers wrote, with the names of hosts, and without time, recipient and number.
-    source
-        The beginning of the newest lines that servers wrote, without time and number, and that of the fields that the
-        sender's program wrote, as they stand.
-    tokens
-        Features of everything else.
-    """
-
-    text: str
-    route: str
+    text: str  # fields and the route, in which no address, host or list is named
+    route: str  # the lines that servers wrote, with the names of hosts, and without time, recipient and number
+    # The beginnings of the newest of these lines, without time and number, and of the sender's program's fields.
     source: str
-    tokens: list[str]
+    tokens: list[str]  # features of everything else
 
 
 def read_headers(found: Sequence[tuple[str, str]], subject: str, charset: str) -> Headers:
-    """Read the headers of a mail.
-
-    Parameters
-    ----------
-    found
-        Names and values of the fields, as they stand.
-    subject
-        The subject, decoded.
-    charset
-        What the mail calls the charset of its text, in which raw bytes of headers mostly are.
+    """Read the names and values of fields, as they stand. The subject is decoded; `charset` is what the mail calls that
+    of its text, in which raw bytes of headers mostly are.
     """
     decode = partial(decode_field, charset=charset)
     fields: dict[str, str] = {}

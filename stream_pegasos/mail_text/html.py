@@ -35,38 +35,23 @@ MAX_STYLES = 40_000  # characters of different styles of a mail
 
 
 class Page:
-    """What an HTML text shows and hides, taken in tag by tag.
-
-    Attributes
-    ----------
-    seen, hidden
-        The pieces of text that a reader sees, and those of hidden text.
-    links
-        Pairs of an address and the text of its link.
-    images
-        The addresses of images, with whether each is too small to be seen.
-    tags
-        How often each tag occurs; `"#comment"` is one, too.
-    traits
-        How text is hidden, and other marks of the page.
-    """
+    """What an HTML text shows and hides, taken in tag by tag."""
 
     def __init__(self, sheet: Sheet) -> None:
-        self.seen: list[str] = []
+        self.seen: list[str] = []  # pieces of text
         self.hidden: list[str] = []
-        self.links: list[tuple[str, str]] = []
-        self.images: list[tuple[str, bool]] = []
-        self.tags: dict[str, int] = {}
-        self.traits: set[str] = set()
+        self.links: list[tuple[str, str]] = []  # the address and the text of each
+        self.images: list[tuple[str, bool]] = []  # the address of each, and whether it is too small to be seen
+        self.tags: dict[str, int] = {}  # how often each occurs; "#comment" is one, too
+        self.traits: set[str] = set()  # how text is hidden, and other marks of the page
         self._sheet = sheet
         self._has_type = False
         self._read_styles: set[str] = set()
         self._left_of_styles = MAX_STYLES
         self._href = ""
         self._label: list[str] = []
-        self._open: list[
-            tuple[Style, bool]
-        ] = []  # of each open element the style around it, and whether it ends a line
+        # Of each open element the style around it, and whether it ends a line.
+        self._open: list[tuple[Style, bool]] = []
         self._around: list[Element] = []  # what selectors may ask of them
         self._style = Style(is_known=sheet.is_known)
         self._hides = self._doubt = ""  # why text is hidden here, or may be; "" if it is not
@@ -192,29 +177,8 @@ def etree() -> Any:
 
 
 def read_html(markup: str, max_tags: int = MAX_TAGS) -> tuple[Page, int]:
-    """What an HTML text shows and hides, and how many characters were left out beyond `max_tags`.
-
-    Parameters
-    ----------
-    markup
-        The HTML; it may be any text.
-    max_tags
-        How many tags are read at most, 0 or more.
-
-    Raises
-    ------
-    ImportError
-        If lxml or tinycss2 is not installed.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.mail_text.html import read_html
-
-    >>> page, _ = read_html('F<b>re</b>e<p>for<i style="display: none">bid</i> <a href="http://x.example">you</a>')
-    >>> "".join(page.seen).split(), "".join(page.hidden).split(), page.links
-    (['Free', 'for', 'you'], ['bid'], [('http://x.example', 'you')])
-
+    """What an HTML text, which may be any text, shows and hides, and how many characters were left out beyond
+    `max_tags`.
     """
     pieces = markup.split("<", max_tags + 1)
     left_out = len(pieces[-1]) + 1 if len(pieces) > max_tags + 1 else 0

@@ -76,23 +76,12 @@ def looks_like_mail(text: str) -> bool:
 
 
 class Part:
-    """A part of a mail, or the whole.
-
-    Attributes
-    ----------
-    fields
-        Names and values of the header fields, in their order; each character of a value stands for a byte (Latin-1).
-    body
-        What follows the fields, as it was sent.
-    kind
-        Its type, as in `"text/plain"`.
-    parts
-        The parts of a multipart, or the mail that is in this one; empty if it is a single part.
-    """
+    """A part of a mail, or the whole."""
 
     def __init__(self, fields: list[tuple[str, str]], body: bytes, kind: str) -> None:
-        self.fields, self.body, self.kind = fields, body, kind
-        self.parts: list[Part] = []
+        self.fields = fields  # in their order; each character of a value stands for a byte (Latin-1)
+        self.body, self.kind = body, kind  # as it was sent; "text/plain", say
+        self.parts: list[Part] = []  # of a multipart, or the mail that is in this one
 
     @functools.cached_property
     def _first(self) -> dict[str, str]:
@@ -135,23 +124,7 @@ class Part:
 
 
 def read_mail(message: bytes, left_out: Counter[str]) -> Part:
-    """Split a mail into its parts.
-
-    Parameters
-    ----------
-    message
-        The mail as it was received.
-    left_out
-        Where what is beyond a bound is counted: `"bytes"`, `"characters"` and `"parts"`.
-
-    Examples
-    --------
-
-    >>> mail = b"Content-Type: multipart/mixed; boundary=a\\n\\n--a\\n\\nHi!\\n--a\\nContent-Type: image/png\\n\\n"
-    >>> [(part.kind, part.content) for part in read_mail(mail, Counter()).parts]
-    [('text/plain', b'Hi!'), ('image/png', b'')]
-
-    """
+    """Split a mail into its parts. `left_out` counts what is beyond a bound: `"bytes"`, `"characters"` and `"parts"`."""
     return MailSplitter(left_out).read_mail(message, 0)
 
 

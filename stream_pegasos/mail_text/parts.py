@@ -45,37 +45,20 @@ COMMAND = re.compile(r"<(?:param>.{0,200}?</param|/?[a-zA-Z-]{1,60})>|<(?=<)", r
 
 @dataclass(frozen=True, slots=True)
 class MailParts:
-    """What `mail_parts` finds in a mail.
+    """What `mail_parts` finds in a mail."""
 
-    Attributes
-    ----------
-    subject
-        The subject, decoded, with its words spelled as usual.
-    text
-        What a reader sees of the body, likewise, and the subjects of forwarded messages. A long text is cut to its
-        first 2,500 and its last 1,000 characters, lest it outweigh everything else.
-    headers
-        Header fields and the servers' lines on the route, without the names of hosts, addresses and lists.
-    route
-        The servers' lines on the route, with the names of hosts, which tell by which servers a mailbox gets its mail,
-        and by which its spam.
-    source
-        The beginning of the newest of the servers' lines, without time and number, that of the fields of the sender's
-        program (its name, Message-ID, types of content), and that of the body before it is decoded.
-    tokens
-        Features of what stands beside the text, each of the form `"kind:what"`, in the order of the mail; none twice.
-    left_out
-        How much was left out because it was beyond a bound: `"bytes"` of the mail, `"characters"` of header fields, of
-        text or of markup, `"parts"` and `"tokens"`.
-    """
-
-    subject: str
+    subject: str  # decoded, with its words spelled as usual
+    # What a reader sees of the body, likewise, and the subjects of forwarded messages. A long text is cut to its first
+    # 2,500 and its last 1,000 characters, lest it outweigh everything else.
     text: str
-    headers: str
+    headers: str  # fields and the servers' lines, without the names of hosts, addresses and lists
+    # The servers' lines with the names of hosts, which tell by which servers a mailbox gets its mail, and its spam.
     route: str
+    # The beginnings of the newest of these lines, without time and number, of the fields of the sender's program (its
+    # name, Message-ID, types of content), and of the body before it is decoded.
     source: str
-    tokens: list[str]
-    left_out: dict[str, int]
+    tokens: list[str]  # of what stands beside the text, each "kind:what", in the order of the mail; none twice
+    left_out: dict[str, int]  # beyond a bound: "bytes" of the mail, "characters", "parts" and "tokens"
 
 
 @dataclass(slots=True)
@@ -246,33 +229,10 @@ class MailReader:
 
 
 def mail_parts(message: bytes, is_decoded: bool = False) -> MailParts:
-    """Take a mail apart.
+    """Take a mail apart, as it was received. `is_decoded` says that its raw letters are in UTF-8, whatever charset it
+    names, as it was a text meanwhile.
 
     Nothing in it is opened, run or fetched. A mail may be broken, or made to do harm: no bytes raise, and time and
     memory are bounded; what is beyond a bound is left out and counted.
-
-    Parameters
-    ----------
-    message
-        The mail as it was received, headers first (RFC 5322).
-    is_decoded
-        Whether its raw letters are in UTF-8, whatever charset it names, as it was a text meanwhile.
-
-    Raises
-    ------
-    ImportError
-        If the mail has HTML, or names a charset, and lxml and tinycss2, which the extra `mail` installs, are missing.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.mail_text.parts import mail_parts
-
-    >>> parts = mail_parts(b"From: Ann <ann@bank.example>\\nSubject: =?utf-8?q?Caf=C3=A9?=\\n\\nSee you!")
-    >>> parts.subject, parts.text
-    ('Café', 'See you!')
-    >>> [token for token in parts.tokens if token.startswith("from:")]
-    ['from:bank.example', 'from:.example', 'from:local:a', 'from:name:Aa', 'from:quoted:False']
-
     """
     return MailReader(is_decoded).read(message)

@@ -55,37 +55,17 @@ def tinycss2() -> Any:
 
 
 class Style(NamedTuple):
-    """What is computed for an element.
+    """What is computed for an element."""
 
-    Attributes
-    ----------
-    closed
-        Why nothing within the element is seen; `""` if it may be.
-    size
-        The size of letters, in CSS pixels.
-    line_height
-        0 if lines have no height, or else 1.
-    indent
-        How far the first line is moved, in CSS pixels.
-    visible
-        What `visibility` says.
-    color, background
-        The colour of text, and that of the nearest background that has one.
-    is_known
-        Whether that background is what lies behind the text.
-    doubt
-        Why text may be hidden, though it is taken as seen.
-    """
-
-    closed: str = ""
-    size: float = 16.0
-    line_height: float = 1.0
-    indent: float = 0.0
-    visible: bool = True
+    closed: str = ""  # why nothing within the element is seen; "" if it may be
+    size: float = 16.0  # of letters, in CSS pixels
+    line_height: float = 1.0  # 0 if lines have no height, or else 1
+    indent: float = 0.0  # how far the first line is moved, in CSS pixels
+    visible: bool = True  # what `visibility` says
     color: Color = BLACK
-    background: Color = WHITE
-    is_known: bool = True
-    doubt: str = ""
+    background: Color = WHITE  # the nearest that has a colour
+    is_known: bool = True  # whether that is what lies behind the text
+    doubt: str = ""  # why text may be hidden, though it is taken as seen
 
     @property
     def hides(self) -> str:
@@ -303,18 +283,8 @@ def of_attributes(tag: str, attributes: Mapping[str, str], parent: Style, quirks
 def styled(
     parent: Style, tag: str, attributes: Mapping[str, str], declarations: Iterable[Declaration], quirks: bool = False
 ) -> Style:
-    """What is computed for an element.
-
-    Parameters
-    ----------
-    parent
-        What was computed for the element around it.
-    tag, attributes
-        The element, with its attributes.
-    declarations
-        What styles say of it, the weakest first.
-    quirks
-        Whether the page has no document type, in which case letters in a table have their usual size.
+    """What is computed for an element within a parent, by declarations of which the weakest comes first. With `quirks`
+    the page has no document type, so that letters in a table have their usual size.
     """
     values = dict(of_attributes(tag, attributes, parent, quirks))
     declarations = list(declarations)

@@ -46,17 +46,8 @@ def create_app(
     hosts: tuple[str, ...] = ("*",),
     beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
 ) -> Starlette:
-    """The application that serves a model.
-
-    Parameters
-    ----------
-    learner
-        The model at work.
-    hosts
-        The host names that requests may use. Other names are refused, such as one that a stranger's web page points
-        here.
-    beside
-        What else runs in the event loop of the application, as long as it does: a context manager.
+    """The application that serves a model. Requests for other hosts are refused, such as one that a stranger's web page
+    points here. `beside` runs in the event loop of the application, as long as it does.
     """
 
     @asynccontextmanager

@@ -19,12 +19,8 @@ MOST_PASSED_OVER, LONGEST_PASSED_OVER = 64 << 20, 5.0  # bytes of a body that is
 async def receive_body(
     scope: Scope, receive: Receive, types: Sequence[str], most: int, seconds: float
 ) -> tuple[str, bytes]:
-    """The content type of a request, in lower case, and its body, of `most` bytes that come within so many seconds.
-
-    Raises
-    ------
-    HTTPException
-        If it has another type, or is too large or too slow.
+    """The content type of a request, in lower case, and its body. It is refused if it has another type, or more than
+    `most` bytes, or does not come within so many seconds.
     """
     headers = dict(scope["headers"])
     type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")

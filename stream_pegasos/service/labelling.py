@@ -34,16 +34,9 @@ class Labelling:
         self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
 
     async def asked(self, limit: int, first: str = "uncertain", also: int | None = None) -> dict[str, Any]:
-        """The messages to label next, the answers of the model, and the labels that can be taken back.
-
-        Parameters
-        ----------
-        limit
-            How many messages.
-        first
-            Which messages: see `ActiveLearning.queue`.
-        also
-            The number of a message that someone is reading, to include as long as it waits.
+        """The messages to label next, the answers of the model, and the labels that can be taken back. `first` is as
+        for `ActiveLearning.queue`; `also` is a message that someone is reading, which is among them as long as it
+        waits.
         """
         learner, active_learning = self._learner, self._learner.active_learning
         stale = active_learning.stale(learner.model.n_learned) if first == "uncertain" else []
@@ -103,16 +96,7 @@ class Labelling:
 
     async def teach(self, number: int, label: Any) -> None:
         """Give a message its label, which is learned once it can no longer be taken back. With `None` the message is
-        skipped.
-
-        Raises
-        ------
-        LookupError
-            If the message does not wait for a label.
-        ValueError, TypeError
-            If the label is not allowed, the model does not take it, or there would be too many.
-        OSError
-            If the label cannot be stored.
+        skipped. A LookupError says that it does not wait for a label.
         """
         learner = self._learner
         if label is None:
@@ -134,15 +118,7 @@ class Labelling:
         await learner.sync()
 
     async def take_back(self, number: int) -> None:
-        """Take a label back that is not learned yet.
-
-        Raises
-        ------
-        LookupError
-            If the message has no label that can be taken back.
-        OSError
-            If the store fails; the label stays.
-        """
+        """Take a label back that is not learned yet, or else raise a LookupError. If the store fails, the label stays."""
         async with self._learner.learning_lock:
             with self._learner.monitor.lock:
                 self._learner.active_learning.take_back(number)

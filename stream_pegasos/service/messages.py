@@ -64,11 +64,7 @@ class LabelledMessage(Message, kw_only=True):
 
 def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
     """A type of messages with what is learned from: a `text`, or the fields of these names. Its `x` is that, or `None`.
-
-    Raises
-    ------
-    ValueError
-        If a field has the name of something else.
+    A ValueError if a field has the name of something else.
     """
     if taken := {*fields} & {*LabelledMessage.__struct_fields__}:
         raise ValueError(f"a field cannot be called {min(taken)!r} here")
@@ -256,13 +252,7 @@ class Batch(NamedTuple):
 
 
 def batch_of(sent: Any, learner: LiveLearner, limits: Allowed) -> Batch:
-    """The messages of a request, of which some are known by their ids.
-
-    Raises
-    ------
-    HTTPException
-        If they are beyond a limit, or nothing is known of an id.
-    """
+    """The messages of a request, of which some are known by their ids."""
     is_list = isinstance(sent, list)
     messages = sent if isinstance(sent, list) else [sent]
     _check_number(len(messages), "messages", limits)
@@ -320,13 +310,7 @@ def _check_text(x: Any, where: str, limits: Allowed) -> None:
 
 
 def descriptions_of(sent: Sequence[tuple[str, Any]], meant: LabelsMeant, limits: Allowed) -> dict[Label, Any]:
-    """What labels mean, by the labels that are meant.
-
-    Raises
-    ------
-    HTTPException
-        If a label or a text is beyond a limit, or there are too many, or a label stands there twice.
-    """
+    """What labels mean, by the labels that are meant."""
     texts = [given if isinstance(given, list) else [given] for _, given in sent]
     _check_number(sum(map(len, texts)), "texts", limits)
     descriptions: dict[Label, Any] = {}

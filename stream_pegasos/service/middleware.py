@@ -18,20 +18,8 @@ log = logging.getLogger(__name__)
 
 
 class RequestMiddleware:
-    """Checks host and token, counts requests, and answers internal errors without a traceback.
-
-    Parameters
-    ----------
-    app
-        What answers the requests.
-    learner
-        The model at work, which has the token.
-    metrics
-        What counts and times the requests.
-    open_paths
-        Where no token is asked for.
-    hosts
-        The names that the Host header may have, in front of a port: `"*.example.org"` for all within, `"*"` for any.
+    """Checks host and token, counts requests, and answers internal errors without a traceback. Hosts are the names that
+    the Host header may have, in front of a port: `"*.example.org"` for all within, `"*"` for any.
     """
 
     def __init__(

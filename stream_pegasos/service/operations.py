@@ -60,14 +60,8 @@ Handler = Callable[..., Awaitable[Response]]
 
 @contextmanager
 def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
-    """Turn the exceptions of the service into HTTP's.
-
-    Parameters
-    ----------
-    unknown
-        The status for a LookupError; `None` where that would be an internal error.
-    kept
-        The beginning of the message where the disk fails.
+    """Turn the exceptions of the service into HTTP's: a LookupError has the status `unknown`, or is an internal error;
+    where the disk fails, the message begins with `kept`.
     """
     try:
         yield

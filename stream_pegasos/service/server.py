@@ -13,23 +13,8 @@ from stream_pegasos.operation.limits import Limits
 
 
 def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:
-    """Serve the application until SIGTERM or Ctrl-C; a second signal changes nothing.
-
-    Parameters
-    ----------
-    app
-        What `create_app` made.
-    host, port
-        Where to listen; port 0 for any that is free.
-    limits
-        The limits, of which the server itself keeps that of connections.
-    on_listening
-        Called with the URL, once requests may come.
-
-    Raises
-    ------
-    OSError
-        If it cannot listen there.
+    """Serve the application of `create_app` until SIGTERM or Ctrl-C; a second signal changes nothing. At port 0 it
+    listens at any that is free; `on_listening` is called with the URL, once requests may come.
     """
 
     class Server(uvicorn.Server):

@@ -46,9 +46,8 @@ class Chunks(io.RawIOBase):
             self._back.append(chunk)
 
     def look(self, wants_more: Callable[[bytes], bool]) -> bytes:
-        """Return the first bytes, read until no more are wanted or the stream ends; they are still to be read.
-
-        A pipe may hand over one byte at first, and the next one only when the first line was answered.
+        """The first bytes, read until no more are wanted or the stream ends; they are still to be read. A pipe may hand
+        over one byte at first, and the next one only when the first line was answered.
         """
         head = b""
         for chunk in self:

@@ -33,30 +33,10 @@ def marked_encoding(head: bytes) -> str | None:
 
 
 class Encoding:
-    """An encoding of text, with a rule for records that are not in it.
+    """An encoding of text, by the name of one of Python's codecs, with a rule for records that are not in it.
 
-    Parameters
-    ----------
-    name
-        One of Python's codecs of text.
-    errors
-        `"windows-1252"`: a record that is not UTF-8 is read as Windows-1252; `"strict"`: it cannot be read. With
-        another encoding than UTF-8, a record that is not in it can never be read.
-    on_windows_1252
-        Called for each record, or line of one, that is read as Windows-1252 since it is not UTF-8.
-
-    Raises
-    ------
-    StreamError
-        If Python knows no such encoding of text, or `errors` is neither of the two.
-
-    Attributes
-    ----------
-    is_utf8
-        Whether this is UTF-8.
-    has_lines
-        Whether lines can be found before they are decoded; not so in UTF-16.
-
+    `"windows-1252"`: a record that is not UTF-8 is read as Windows-1252, and `on_windows_1252` is called for it;
+    `"strict"`: it cannot be read. With another encoding than UTF-8, a record that is not in it can never be read.
     """
 
     def __init__(
@@ -80,7 +60,7 @@ class Encoding:
         self._reads_all = self.is_utf8 and errors == "windows-1252"
         self._on_windows_1252 = on_windows_1252
         self._is_transcoded = False
-        try:
+        try:  # whether lines can be found before they are decoded; not so in UTF-16
             self.has_lines = _ASCII.decode(name) == _ASCII.decode("ascii")
         except ValueError:
             self.has_lines = False

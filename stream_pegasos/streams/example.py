@@ -70,30 +70,12 @@ class Truncated(StreamError):
 
 
 class LabelFormat(NamedTuple):
-    """How labels are written.
-
-    Parameters
-    ----------
-    separator
-        What separates several labels in a text; `None` if a text is one label.
-    several
-        Whether an example may have several labels: a single one is then a tuple, too. A separator implies it.
-    meant
-        Says which label is meant: alone, or beside those of a model.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.streams import LabelFormat
-    >>> LabelFormat(";").of_text("oil; gas;oil"), LabelFormat(";").of_text(" ")
-    (('oil', 'gas'), None)
-    >>> LabelFormat(several=True).of_text("oil"), LabelFormat().of_text("oil")
-    (('oil',), 'oil')
-
+    """How labels are written. Several may stand in one text, between separators; `meant` says which label is meant,
+    alone or beside those of a model.
     """
 
-    separator: str | None = None
-    several: bool = False
+    separator: str | None = None  # `None` if a text is one label
+    several: bool = False  # whether a single label is a tuple, too; a separator implies it
     meant: LabelsMeant = ALONE
 
     def of_one(self, given: Any) -> Label | None:

@@ -70,13 +70,7 @@ def _decoded(value: Any, decoder: Encoding) -> Any:
 
 
 def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
-    """Make a message of those fields that the record has.
-
-    Raises
-    ------
-    ValueError
-        If none is there, or one is nested too deep.
-    """
+    """Make a message of those fields that the record has; a ValueError if it has none, or one is nested too deep."""
     values = {name: value_of(record, name) for name in names}
     message = Fields({name: value for name, value in values.items() if value is not ABSENT})
     if not message:

@@ -19,37 +19,9 @@ _Value = TypeVar("_Value")
 class LabelJoin:
     """Joins unlabelled messages with labels that come under their ids, in either order, in bounded memory.
 
-    The messages and labels that wait longest are dropped first. Ids are compared as text: 7 and `"7"` are the same.
-
-    Parameters
-    ----------
-    window
-        How many messages may wait for their labels, and how many labels for their messages; from 1
-        to 100,000,000. Either may also take up no more than about 64 million characters.
-
-    Attributes
-    ----------
-    n_expired
-        How many messages and labels were dropped before their partner came.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `window` is no such number.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.streams import Example, LabelJoin
-    >>> join = LabelJoin(window=1000)
-    >>> join.add_message(Example("win a prize now", None, id=17))
-    >>> example = join.add_label(17, "spam")
-    >>> example.x, example.y
-    ('win a prize now', 'spam')
-    >>> join.add_label(18, "ham")
-    >>> join.add_message(Example("see you", None, id=18)).y
-    'ham'
-
+    At most `window` messages wait for their labels, and as many labels for their messages; either have no more than
+    some 64 million characters. Those that wait longest are dropped first. Ids are compared as text: 7 and `"7"` are the
+    same.
     """
 
     def __init__(self, window: int = 10_000) -> None:
@@ -93,12 +65,8 @@ class LabelJoin:
         }
 
     def set_state(self, state: Any) -> None:
-        """Replace what waits by a state of `get_state`; a smaller window keeps the newest.
-
-        Raises
-        ------
-        ValueError
-            If this is no state of a join; then nothing changes.
+        """Replace what waits by a state of `get_state`; a smaller window keeps the newest. After a ValueError nothing
+        has changed.
         """
         other = LabelJoin(self._messages.length)
         try:

@@ -175,12 +175,8 @@ class ReadOptions:
             return self.wrong_label(error)
 
     def wrong_label(self, error: ValueError, id: Any = None) -> ValueError:
-        """The error in the place of a label, as its message can be answered all the same.
-
-        Raises
-        ------
-        RecordError
-            If messages need a label.
+        """The error in the place of a label, as its message can be answered all the same; raised as a RecordError if
+        messages need a label.
         """
         if self.unlabelled and not self.are_labels:
             return error

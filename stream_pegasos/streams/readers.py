@@ -260,20 +260,7 @@ def line_parser(options: ReadOptions, encoding: Encoding) -> Parser:
 
 def format_of(name: str, is_open: bool = False) -> str:
     """The format that a file's extension stands for, `.gz` and the like aside; mail for a folder, and jsonl for a pipe
-    without an extension and for the address of a server.
-
-    Raises
-    ------
-    StreamError
-        If it stands for no format.
-
-    Examples
-    --------
-
-    >>> from stream_pegasos.streams import format_of
-    >>> format_of("mail/2024.JSONL.gz"), format_of("-")
-    ('jsonl', 'jsonl')
-
+    without an extension and for the address of a server. A StreamError if it stands for none.
     """
     if "://" in name:
         return "jsonl"

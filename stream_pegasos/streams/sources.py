@@ -21,19 +21,10 @@ OnEvent = Callable[[str], None]
 
 
 class Batch(NamedTuple):
-    """Some examples of a live source, as they came.
+    """Some examples of a live source, as they came."""
 
-    Parameters
-    ----------
-    examples
-        At most 512 examples; none if every record was bad and bad records are not yielded.
-    position
-        Where to go on after these examples, as JSON; `None` if the source cannot go back.
-
-    """
-
-    examples: list[Example]
-    position: Any
+    examples: list[Example]  # at most 512; none if every record was bad and bad records are not yielded
+    position: Any  # where to go on after these, as JSON; `None` if the source cannot go back
 
 
 def of_any_server(position: Any) -> Any:
@@ -50,16 +41,9 @@ def check_server(name: str, before: str | None, now: str | None) -> None:
 
 
 class Source(Protocol):
-    """A stream that goes on while it is read. `open_source` makes one.
+    """A stream that goes on while it is read. `open_source` makes one."""
 
-    Attributes
-    ----------
-    name
-        What people call it, such as `Kafka topic mail`.
-
-    """
-
-    name: str
+    name: str  # what people call it, such as "Kafka topic mail"
 
     def batches(self) -> Iterator[Batch]:
         """Wait for examples and yield them as they come, until `close` is called or the stream ends."""
