@@ -111,10 +111,6 @@ class Output:
         self._rest = b""  # what is not written yet of answers, which are sent again until all is written
         self._file: IO[bytes] | None = None
 
-    @property
-    def in_full(self) -> bool:
-        return self.format.in_full
-
     def open(self, append: bool = False, written: Any = None) -> None:
         """Open the file. With `append` its content stays, or the part that was `written`; otherwise it is emptied."""
         if self.path is None or self._file is not None:
@@ -152,36 +148,12 @@ class Output:
         if not self._rest:
             self._n_answers += len(answers)
             self._has_ids = self._has_ids or any(answer.id is not None for answer in answers)
-            self._rest = self._encoded(self._head + self.format.lines(answers, truths))
+            lines = self._head + self.format.lines(answers, truths)
+            if self.path is None and sys.stdout is not None:
+                self._rest = lines.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
+            else:
+                self._rest = lines.encode("utf-8", "backslashreplace")
             self._head = ""
-        self._write()
-
-    def write(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> None:
-        """Write answers, or end the command."""
-        try:
-            self.send(answers, truths)
-        except BrokenPipeError:
-            raise
-        except OSError:
-            with writing(self.path or "standard output"):
-                raise
-
-    def end(self) -> None:
-        """Write the header if there were no answers."""
-        self.write([])
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-        if self.in_full and self._n_answers and not self._has_ids:
-            note("no message had an id; --id-field names the field that has it")
-
-    def _encoded(self, text: str) -> bytes:
-        if self.path is None and sys.stdout is not None:
-            return text.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
-        return text.encode("utf-8", "backslashreplace")
-
-    def _write(self) -> None:
         raw: Any = self._file
         if self.path is None:
             if sys.stdout is None:  # it is closed
@@ -193,6 +165,22 @@ class Output:
             if n is None:
                 raise BlockingIOError("standard output takes no more for now")
             self._rest = self._rest[n:]
+
+    def write(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> None:
+        """Write answers, or end the command."""
+        try:
+            self.send(answers, truths)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            with writing(self.path or "standard output"):
+                raise
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        if self.format.in_full and self._n_answers and not self._has_ids:
+            note("no message had an id; --id-field names the field that has it")
 
 
 def begin_of_last_line(file: IO[bytes]) -> int:
@@ -235,7 +223,7 @@ class EvaluatedAnswers:
         """Take the answers to a block, and write what can be written."""
         examples: Any = block.examples
         answers = block.answers([each.id for each in examples], block.by_label())
-        self._answers |= {id(example): answer for example, answer in zip(examples, answers, strict=True)}
+        self._answers |= zip(map(id, examples), answers, strict=True)
         self.write()
 
     def write(self) -> None:

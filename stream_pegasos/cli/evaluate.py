@@ -55,12 +55,6 @@ class ResultOptions:
         check_outputs(self.plot, self.predictions, save=save)
         check_plot(self.plot)
 
-    def predictions_output(self) -> Output | None:
-        if self.predictions is None:
-            return None
-        format = chosen_format(None, self.predictions, has_truth=True)
-        return Output(format, self.predictions)
-
 
 @dataclass(frozen=True)
 class EvaluateOptions:
@@ -176,7 +170,8 @@ def report(
     """Evaluate a model, print the summary and write what is asked for; `parameters` are for `prequential`."""
     from stream_pegasos.evaluation.prequential import prequential
 
-    output = results.predictions_output()
+    path = results.predictions
+    output = None if path is None else Output(chosen_format(None, path, has_truth=True), path)
     examples, refuse = interrupt.until_signal(source), source.refuse
     with ExitStack() as end:
         if output is not None:

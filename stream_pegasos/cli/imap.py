@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -291,9 +292,7 @@ class _Run:
                 f"{self.path} belongs to {owner}, not to {account.name}; if that is where it has moved, say so: --moved"
             )
 
-        def begin(box: "Connection") -> None:
-            self.begin(box, account.name)
-
+        begin = partial(self.begin, owner=account.name)
         watch(account, begin, lambda box: int(self.filter.look(box)), once=once, wait=interrupt.wait)
 
     def begin(self, box: "Connection", owner: str) -> None:

@@ -97,7 +97,7 @@ class _Answers:
     def give(self, chunk: list[Any]) -> None:
         from stream_pegasos.operation.answers import answer
 
-        answers = answer(self._model, chunk, self._source.refuse, self._output.in_full, self._threads)
+        answers = answer(self._model, chunk, self._source.refuse, self._output.format.in_full, self._threads)
         self._waiting += answers
         n = sum(each.error is None for each in answers)
         if self.n or n or len(self._waiting) > MOST_WAITING:

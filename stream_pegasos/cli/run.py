@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.answers import AnswerFormat, Output, chosen_format, format_field
+from stream_pegasos.cli.answers import Output, chosen_format, format_field
 from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note
 from stream_pegasos.cli.inputs import Input
@@ -91,7 +91,10 @@ def run(given: RunOptions) -> None:
     path = Path(given.sink) if given.sink not in ("-", "none") and "://" not in given.sink else None
     _check(given, path)
     asked = Stream(given.address, given.stream)
-    format = _format(given.sink, path, given.output_format, asked.separator)
+    is_text = path is not None or given.sink == "-"  # or else a topic or stream, which gets the fields of answers
+    if not is_text and given.output_format is not None:
+        raise click.BadParameter("it is for files and standard output", param_hint="--output-format")
+    format = chosen_format(given.output_format, path, asked.separator) if is_text else None
     with ExitStack() as end:
         checkpoints, learner, progress = end.enter_context(resuming(given.kept, given.load, given.vectors, asked))
         source = Input(asked, learner, unlabelled=True, unreadable=True)
@@ -116,6 +119,10 @@ def run(given: RunOptions) -> None:
             source.n_good += 1  # as far as is known before the end
             return source.meet_label(label)
 
+        def refused(example: "Example", reason: str) -> None:
+            place = f"line {example.line}" if example.id is None else f"message {printable(example.id)}"
+            source.report(place, reason)
+
         runner = StreamRunner(
             learner,
             messages,
@@ -129,7 +136,7 @@ def run(given: RunOptions) -> None:
             progress=progress,
             moved=given.moved,
             label_fault=met,
-            on_bad=lambda example, reason: source.report(_place(example), reason),
+            on_bad=refused,
             on_event=note,
         )
         stopped = end.enter_context(stopping(runner))
@@ -137,7 +144,7 @@ def run(given: RunOptions) -> None:
             end.callback(save_model, learner, given.save)  # before another signal may end the process
         runner.run()
         if written is not None and not stopped:
-            written.end()
+            written.write([])  # the header, if there were no answers
         source.n_good = runner.n_read - before.get("n_read", 0)
         n_learned = runner.n_learned - before.get("n_learned", 0)
         if stopped:
@@ -163,9 +170,9 @@ def _check(given: RunOptions, path: Path | None) -> None:
 
         for read in (given.address, given.label_topic):
             if read is not None and "://" in read and is_same_stream(read, given.sink):
-                raise Failure(
-                    f"cannot write {_shown(given.sink)}: the command reads it, and would read its own answers"
-                )
+                begin, _, rest = given.sink.partition("://")
+                shown = f"{begin}://{rest.partition('?')[0].rpartition('@')[2]}"  # without what may be a password
+                raise Failure(f"cannot write {shown}: the command reads it, and would read its own answers")
     check_outputs(path, save=given.save, checkpoint=given.kept.path, load=given.load)
 
 
@@ -187,25 +194,6 @@ def _open_sources(given: RunOptions, source: Input, before: dict[str, Any]) -> "
         about = before["sources"][opening] if "sources" in before else None
         raise Failure(f"{given.kept.path} belongs to {about}: {error}" if about else str(error)) from None
     return messages, labels
-
-
-def _shown(address: str) -> str:
-    """An address without what may be a password."""
-    begin, _, rest = address.partition("://")
-    return f"{begin}://{rest.partition('?')[0].rpartition('@')[2]}"
-
-
-def _place(example: "Example") -> str:
-    return f"line {example.line}" if example.id is None else f"message {printable(example.id)}"
-
-
-def _format(sink: str, path: Path | None, name: str | None, separator: str | None) -> AnswerFormat | None:
-    """How answers are written as text; `None` for a topic or stream, which gets their fields."""
-    if path is not None or sink == "-":
-        return chosen_format(name, path, separator)
-    if name is not None:
-        raise click.BadParameter("it is for files and standard output", param_hint="--output-format")
-    return None
 
 
 def _discard(answers: "list[Answer]") -> None:

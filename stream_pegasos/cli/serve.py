@@ -1,17 +1,54 @@
 """The command `serve`."""
 
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from stream_pegasos.cli import options
 from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, note
 from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
-from stream_pegasos.cli.mail_options import VerdictOptions
+from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
 from stream_pegasos.cli.models import check_takes_text, resuming
-from stream_pegasos.cli.spamd import SpamdOptions, check_mails, spamd_beside
 from stream_pegasos.cli.stream import listed_labels
+
+if TYPE_CHECKING:
+    from stream_pegasos.mail.users import Make
+    from stream_pegasos.operation.live_learner import LiveLearner
+
+MOST_USER_MODELS = 100  # in memory at a time: one of a small mail system takes some 2 MB, a large one 20 MB
+
+
+@dataclass(frozen=True)
+class SpamdOptions:
+    """Where SpamAssassin's protocol is spoken, and for whom."""
+
+    spamd: str | None = mail_field(
+        "--spamd ADDRESS",
+        "Also speak SpamAssassin's protocol, in place of its spamd: at 127.0.0.1:783, [::1]:783, 783 for this machine "
+        "only, or the path, with a /, of a Unix socket; port 0 is any free one.",
+        brief="Where to speak SpamAssassin's protocol.",
+        shown="nowhere",
+    )
+    spamd_teach: str | None = mail_field(
+        "--spamd-teach WHO",
+        "With --spamd: who may teach by this protocol. all: who has no model of his own teaches MODEL; users: only "
+        "those of --user-models; none: nobody.",
+        type=click.Choice(["all", "users", "none"]),
+        shown="users with --user-models, else all",
+    )
+    user_models: Path | None = mail_field(
+        "--user-models FOLDER",
+        "With --spamd: a user with a folder of his name in this one has his own model there, begun as a copy of "
+        "MODEL when he first teaches. Others ask MODEL, and teach nothing.",
+        shown="one model for all",
+    )
 
 
 @dataclass(frozen=True)
@@ -90,7 +127,7 @@ def serve(given: ServeOptions) -> None:
             raise Failure(
                 f"{given.kept.path} belongs to {progress['sources'][0]}, which run reads; MODEL takes only the model"
             )
-        check_mails(given.spamd, given.verdicts, learner)
+        _check_mails(given, learner)
         active_learning = ActiveLearning(given.queue, given.hosting.take_back_seconds)
         make = partial(LiveLearner, sync=given.sync, labels=labels_for(learner, listed))
         new = "a new model of mails (--spamd)" if given.spamd.spamd else "a new model"
@@ -103,5 +140,63 @@ def serve(given: ServeOptions) -> None:
             raise Failure(f"{given.kept.path}: {error}") from None
         if service.n_learned_again:
             note(f"learned {service.n_learned_again:,} messages again that came after the checkpoint")
-        with spamd_beside(given.spamd, given.verdicts, given.kept, service, make) as beside:
+        with _spamd_beside(given, service, make) as beside:
             serve_page(service, hosts, given.hosting, "listening on", beside)
+
+
+def _check_mails(given: ServeOptions, learner: Any) -> None:
+    """Fail before anything is served if the options or the model do not fit."""
+    from stream_pegasos.mail.verdict import MailModelError
+
+    asked = given.spamd
+    if asked.spamd_teach == "users" and asked.user_models is None:
+        raise click.BadParameter("users goes with --user-models, which says who they are", param_hint="--spamd-teach")
+    if asked.spamd is None:
+        if asked.user_models is not None:
+            raise click.BadParameter("it goes with --spamd, which says who asks", param_hint="--user-models")
+        if asked.spamd_teach is not None:
+            raise click.BadParameter("it goes with --spamd", param_hint="--spamd-teach")
+        return
+    try:
+        given.verdicts.verdicts().check(learner)
+    except MailModelError as error:
+        raise Failure(f"--spamd: {error}") from None
+
+
+@contextmanager
+def _spamd_beside(
+    given: ServeOptions, service: "LiveLearner", make: "Make"
+) -> Iterator[Callable[[], AbstractAsyncContextManager[Any]]]:
+    """Yield the server of mails beside HTTP. It listens at once, so that a wrong address fails before all else."""
+    asked = given.spamd
+    if asked.spamd is None:
+        yield nullcontext
+        return
+    from stream_pegasos.mail.listening import is_local, listen, remove_path, shown_address
+    from stream_pegasos.mail.spamd import Spamd
+    from stream_pegasos.mail.users import UserModels
+    from stream_pegasos.operation.checkpoints import Checkpoints
+
+    if asked.user_models is not None:
+        if asked.user_models.exists() and not asked.user_models.is_dir():
+            raise Failure(f"--user-models: {asked.user_models} is not a folder")
+        asked.user_models.mkdir(mode=0o700, exist_ok=True)
+    checkpoints = partial(Checkpoints, every=given.kept.every, seconds=given.kept.seconds)
+    teach, may_teach = asked.spamd_teach, asked.spamd_teach != "none"
+    users = UserModels(service, asked.user_models, make, MOST_USER_MODELS, checkpoints, teach == "all")
+    try:
+        listener = listen(asked.spamd)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--spamd") from None
+    except OSError as error:
+        reason = "it is in use" if error.errno == errno.EADDRINUSE else error.strerror or error
+        raise Failure(f"--spamd: cannot listen at {asked.spamd}: {reason}") from None
+    try:
+        address = shown_address(listener)
+        note(f"spamd's protocol is spoken at {address}")
+        if not is_local(listener) and may_teach:
+            note(f"anyone who reaches {address} may teach the model; see --spamd-teach")
+        yield partial(Spamd(users, given.verdicts.verdicts(), may_teach).listening, listener)
+    finally:
+        remove_path(listener)
+        listener.close()

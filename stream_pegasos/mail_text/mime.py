@@ -124,7 +124,7 @@ class Part:
 
 
 def read_mail(message: bytes, left_out: Counter[str]) -> Part:
-    """Split a mail into its parts. `left_out` counts what is beyond a bound: `"bytes"`, `"characters"` and `"parts"`."""
+    """Split a mail into its parts. `left_out` counts what is beyond bounds: `"bytes"`, `"characters"` and `"parts"`."""
     return MailSplitter(left_out).read_mail(message, 0)
 
 

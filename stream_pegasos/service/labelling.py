@@ -118,7 +118,7 @@ class Labelling:
         await learner.sync()
 
     async def take_back(self, number: int) -> None:
-        """Take a label back that is not learned yet, or else raise a LookupError. If the store fails, the label stays."""
+        """Take a label back that is not learned yet, or raise a LookupError. If the store fails, the label stays."""
         async with self._learner.learning_lock:
             with self._learner.monitor.lock:
                 self._learner.active_learning.take_back(number)
