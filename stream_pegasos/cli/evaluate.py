@@ -160,12 +160,7 @@ def _known_labels(others: dict[str, Any]) -> "list[Label]":
 
 
 def report(
-    model: Any,
-    source: Input,
-    interrupt: Interrupt,
-    results: ResultOptions,
-    save: Path | None = None,
-    **parameters: Any,
+    model: Any, source: Input, interrupt: Interrupt, results: ResultOptions, save: Path | None = None, **parameters: Any
 ) -> None:
     """Evaluate a model, print the summary and write what is asked for; `parameters` are for `prequential`."""
     from stream_pegasos.evaluation.prequential import prequential

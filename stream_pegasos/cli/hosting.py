@@ -27,11 +27,7 @@ class HostingOptions:
 
     host: str = service_field("--host ADDRESS", "Where to listen.", default="127.0.0.1", brief=True)
     port: int = service_field(
-        "--port N",
-        "Where to listen; 0 for any free port.",
-        type=number(int, 0, 65535),
-        default=8000,
-        brief=True,
+        "--port N", "Where to listen; 0 for any free port.", type=number(int, 0, 65535), default=8000, brief=True
     )
     token_file: Path | None = service_field(
         "--token-file FILE",

@@ -19,11 +19,7 @@ class VerdictOptions:
     """When a mail is spam, ham or unsure; named as the parameters of `Verdicts`."""
 
     spam_threshold: float = mail_field(
-        "--spam-threshold P",
-        "A mail is spam from this probability.",
-        type=number(float, 0, 1),
-        default=0.9,
-        brief=True,
+        "--spam-threshold P", "A mail is spam from this probability.", type=number(float, 0, 1), default=0.9, brief=True
     )
     ham_threshold: float = mail_field(
         "--ham-threshold P",

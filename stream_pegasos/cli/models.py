@@ -211,7 +211,7 @@ def resuming(
     if kept.path is None:
         yield None, model_to_continue(stream, load, vectors, is_mail), None
         return
-    checkpoints = Checkpoints(kept.path, kept.every, kept.seconds)
+    checkpoints = Checkpoints(kept.path, *kept.interval)
     checkpoints.claim()
     try:
         resumed = _resumed(checkpoints, kept.path, vectors, stream)

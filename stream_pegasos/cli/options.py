@@ -321,14 +321,9 @@ class CheckpointOptions:
     )
 
     @property
-    def every(self) -> int:
-        """After how many messages it is written."""
-        return 10_000 if self.when is None else self.when[0]
-
-    @property
-    def seconds(self) -> float:
-        """After how many seconds it is written."""
-        return 10.0 if self.when is None else self.when[1]
+    def interval(self) -> tuple[int, float]:
+        """The messages or the seconds after which it is written, whichever comes first."""
+        return self.when or (10_000, 10.0)
 
 
 def n_threads() -> int:

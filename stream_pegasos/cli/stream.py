@@ -18,11 +18,7 @@ class Stream:
     """
 
     def __init__(
-        self,
-        address: str | None,
-        options: StreamOptions,
-        mails: MailOptions | None = None,
-        reads_labels: bool = True,
+        self, address: str | None, options: StreamOptions, mails: MailOptions | None = None, reads_labels: bool = True
     ) -> None:
         from stream_pegasos.streams import FORMATS, format_of
 

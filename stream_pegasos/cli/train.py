@@ -11,12 +11,7 @@ from stream_pegasos.cli.console import check_outputs, print_lines, rate
 from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import (
-    keep_names,
-    model_for,
-    save_model,
-    tell_of_labels,
-)
+from stream_pegasos.cli.models import keep_names, model_for, save_model, tell_of_labels
 from stream_pegasos.cli.stream import Stream, labelled_stream
 
 

@@ -143,17 +143,16 @@ class Sheet:
             keys = ["", element.tag, f"#{element.id}", *(f".{name}" for name in element.classes)]
             tried = [rule for key in dict.fromkeys(keys) for rule in self.rules.get(key, ())]
             self._n_tried += len(tried)
-            self._own[element] = sorted([rule for rule in tried if rule.compounds[0].suits(element)], key=strength)
+            self._own[element] = sorted(
+                [rule for rule in tried if rule.compounds[0].suits(element)],
+                key=lambda rule: (rule.specificity, rule.place),
+            )
         own = self._own[element]
         self._n_tried += len(own)
         if self._n_tried > MAX_TRIED:
             self.is_known = False
             return []
         return [declaration for rule in own if rule.is_within(around) for declaration in rule.declarations]
-
-
-def strength(rule: Rule) -> tuple[tuple[int, int, int], int]:
-    return rule.specificity, rule.place
 
 
 def compounds_of(selector: str) -> tuple[Compound, ...]:

@@ -93,15 +93,13 @@ def _rows(batches: Iterator[Any], name: str) -> Iterator[dict[str, Any] | ValueE
     while True:
         with _reading(name):
             batch = next(batches, None)
-            found = [] if batch is None else [*together_or_alone(batch, _as_objects, UnicodeDecodeError)]
+            found = (
+                [] if batch is None else [*together_or_alone(batch, lambda rows: rows.to_pylist(), UnicodeDecodeError)]
+            )
         if batch is None:
             return
         for _, rows in found:
             yield from [ValueError("not UTF-8")] if isinstance(rows, UnicodeDecodeError) else rows
-
-
-def _as_objects(rows: Any) -> Any:
-    return rows.to_pylist()
 
 
 def _as_in_json(value: Any) -> Any:
