@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from contract import (
+    KINDS,
     bits,
     bits_of,
     calls_of,
@@ -17,7 +18,6 @@ from contract import (
     is_around_another,
     learn,
     many_of,
-    one_of_each,
     saveable,
     through_a_file,
 )
@@ -47,9 +47,8 @@ COPIES = {
 
 
 def copies(case):
-    for how in COPIES:
-        if how in ("oldest pickle", "file of its class") and case not in one_of_each(CASES):
-            continue
+    """Those that differ by options are all tried by a pickle and a file, in which the others' state is."""
+    for how in COPIES if case in KINDS else ("pickle", "file"):
         if (case.can_be_saved or "file" not in how) and (how != "clone" or case.of == "features"):
             yield how  # a text model's parts are parameters, and are cloned as such
 
@@ -219,7 +218,7 @@ def put(state, place, value):
     state[name] = value
 
 
-@for_each(saveable, heavy=is_around_another)
+@for_each(saveable, heavy=lambda case: is_around_another(case) or case not in KINDS)
 def test_forged_files_are_refused(case, tmp_path):
     """With a checksum to fit."""
     path = tmp_path / "model"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from stream_pegasos.streams import synthetic
+
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem != "send_stream")
 PAPERS = sorted(path for path in (FOLDER / "papers").glob("*.py") if path.stem not in ("batch", "common", "variants"))
@@ -27,7 +29,10 @@ def run(folder: Path, *command: str | Path) -> str:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(example: Path, tmp_path: Path) -> None:
-    run(tmp_path, example)
+    """On a stream shorter than its own where it takes one."""
+    stream = tmp_path / "stream.tsv"
+    stream.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for text, label in synthetic(600)))
+    run(tmp_path, example, *[stream] * ("[STREAM" in example.read_text("utf-8")))
 
 
 def test_sending_a_stream_goes_on_where_the_service_is(tmp_path: Path) -> None:

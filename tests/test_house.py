@@ -88,7 +88,8 @@ def own_names(tree):
 
 
 def is_own(thing):
-    return ast.unparse(thing) in ("self", "cls", "super()")
+    thing = thing.func if isinstance(thing, ast.Call) and not thing.args else thing
+    return isinstance(thing, ast.Name) and thing.id in ("self", "cls", "super")
 
 
 def is_private(name):
