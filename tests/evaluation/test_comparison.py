@@ -14,7 +14,7 @@ from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, TextClassif
 from stream_pegasos.evaluation.results import Pair
 from stream_pegasos.streams import synthetic
 
-STREAM = list(synthetic(n=1_500, seed=4))
+STREAM = list(synthetic(n=600, seed=4))
 
 
 def bayes():
@@ -120,9 +120,9 @@ def test_labels_that_come_after_a_time():
 
 def test_as_the_stream_goes_by():
     seen = [
-        (each.score.n, len(each.curve)) for each in iter_prequential(STREAM, TextClassifier(), every=400, batch=100)
+        (each.score.n, len(each.curve)) for each in iter_prequential(STREAM, TextClassifier(), every=160, batch=40)
     ]
-    assert [n for n, _ in seen] == [400, 800, 1_200, 1_500] and seen[0][1] < seen[-1][1]
+    assert [n for n, _ in seen] == [160, 320, 480, 600] and seen[0][1] < seen[-1][1]
     compared = [len(each.pairs) for each in iter_prequential(STREAM[:300], {"a": bayes(), "b": bayes()}, batch=300)]
     assert compared == [1]
 
@@ -149,17 +149,17 @@ def test_what_is_printed_and_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
-    compared = prequential(STREAM, {"ours": TextClassifier(), "bayes": bayes()}, name="mine", marks={750: "new words"})
+    compared = prequential(STREAM, {"ours": TextClassifier(), "bayes": bayes()}, name="mine", marks={300: "new words"})
     (pair,), text = compared.pairs, str(compared)
     head, of_models, of_pairs = text.split("\n\n")
-    assert head.startswith("mine: 1,500 messages in ") and repr(compared).startswith("<Comparison on mine: 1,500")
+    assert head.startswith("mine: 600 messages in ") and repr(compared).startswith("<Comparison on mine: 600")
     assert of_models.splitlines()[1].split()[:2] == ["ours", f"{compared['ours'].score.accuracy:.4f}"]
     assert of_pairs.splitlines()[1].split()[3:5] == [f"{pair.difference:+.4f}", f"{pair.standard_error:.4f}"]
     assert "<td>bayes</td>" in compared._repr_html_()
     assert list(compared.to_frame()["model"].unique()) == ["ours", "bayes"]
     axes = Figure().subplots()
     for drawn in (compared.plot(axes), compared["ours"].plot(Figure().subplots()), compared.plot().axes[0]):
-        assert any(line.get_xdata()[0] == 750 for line in drawn.get_lines())
+        assert any(line.get_xdata()[0] == 300 for line in drawn.get_lines())
         assert "new words" in [each.get_text() for each in drawn.texts]
     assert [line.get_label().split()[0] for line in axes.get_lines()[:2]] == ["ours", "bayes"]
     compared.plot(tmp_path / "two.png")

@@ -41,7 +41,7 @@ def test_the_detector_is_told_of_wrong_predictions(at_once):
 
 @pytest.mark.parametrize("detector", [drift.ADWIN(), drift.binary.DDM()])  # of numbers and of bools
 def test_labels_that_swap(detector):
-    stream = [(x, (y == "spam") != (i >= 4_000)) for i, (x, y) in enumerate(noisy_stream(6_000, noise=0.02))]
+    stream = [(x, (y == "spam") != (i >= 2_000)) for i, (x, y) in enumerate(noisy_stream(3_000, noise=0.02))]
     plain, watching = AdaptiveClassifier(half_life=None), AdaptiveClassifier(half_life=None, drift_detector=detector)
     accuracies = [evaluated(stream, model).score.accuracy for model in (plain, watching)]
     assert watching.n_drifts >= 1

@@ -117,7 +117,7 @@ def test_any_stream_is_learned_as_published(dense_pegasos, l2, chosen, examples)
 )
 def test_many_passes_reach_the_optimum_of_the_objective(options):
     generator = np.random.default_rng(0)
-    n, l2 = 100, 0.1
+    n, l2 = 40, 0.1
     X = generator.normal(size=(n, 3)) + np.array([0.3, 0.0, 0.0])
     y = np.where(X @ [1.0, -2.0, 0.5] + generator.normal(size=n) > 0, 1, -1)
     columns = np.column_stack([X, np.ones(n)]) if options.get("fit_intercept") else X
@@ -143,7 +143,7 @@ def test_many_passes_reach_the_optimum_of_the_objective(options):
     assert best.success
     model = PegasosClassifier(l2=l2, **options)
     matrix = sparse.csr_matrix(X)
-    for seed in range(10 if pure else 60):
+    for seed in range(25 if pure else 150):
         order = np.random.default_rng(seed).permutation(n)
         model.learn_many(matrix[order], y[order])
     w = np.array([*(model.weights[i] for i in range(3)), *([model.intercept] if d == 4 else [])])
