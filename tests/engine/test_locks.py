@@ -18,14 +18,6 @@ from stream_pegasos import (
 )
 
 
-def test_the_parts_of_a_text_model_share_a_lock_and_copies_share_none():
-    model = TextClassifier()
-    other = copy.deepcopy(model)
-    assert model.lock is model.classifier.lock
-    assert other.lock is other.classifier.lock
-    assert other.lock is not model.lock
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_finds_the_model_between_two_calls_of_another_thread():

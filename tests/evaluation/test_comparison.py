@@ -119,9 +119,7 @@ def test_labels_that_come_after_a_time():
 
 
 def test_as_the_stream_goes_by():
-    seen = [
-        (each.score.n, len(each.curve)) for each in iter_prequential(STREAM, TextClassifier(), every=160, batch=40)
-    ]
+    seen = [(each.score.n, len(each.curve)) for each in iter_prequential(STREAM, TextClassifier(), every=160, batch=40)]
     assert [n for n, _ in seen] == [160, 320, 480, 600] and seen[0][1] < seen[-1][1]
     compared = [len(each.pairs) for each in iter_prequential(STREAM[:300], {"a": bayes(), "b": bayes()}, batch=300)]
     assert compared == [1]

@@ -48,16 +48,6 @@ def test_any_iterable_of_texts(kind):
     assert_same(HashedBagOfWords().transform_many(given), expected)
 
 
-def test_str_of_other_classes():
-    class Text(str):
-        pass
-
-    some = [Text("one two"), np.str_("one two"), "one two"]
-    bag = HashedBagOfWords()
-    assert bag.transform_one(some[0]) == bag.transform_one(some[1]) == bag.transform_one(some[2])
-    assert (bag.transform_many(some).toarray() == bag.transform_many(["one two"] * 3).toarray()).all()
-
-
 def test_nothing_gives_a_matrix_of_no_rows():
     for options in ({}, {"analyzer": "char"}, {"tokenizer": str.split}):
         matrix = HashedBagOfWords(n_features=50, **options).transform_many([])
@@ -278,17 +268,6 @@ def river_checks():
 def test_rivers_checks(bag, one_check):
     assert not bag._unit_test_skips()
     one_check(bag.clone())
-
-
-def test_many_are_one_by_one():
-    for bag in RIVER_BAGS:
-        rows = [x for x, _ in river_texts(bag)]
-        matrix = bag.transform_many(rows)
-        bag.learn_one(rows[0])
-        bag.learn_many(rows)
-        for i, x in enumerate(rows):
-            row = matrix[i]
-            assert bag.transform_one(x) == dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
 
 
 def test_in_pipelines_and_unions():

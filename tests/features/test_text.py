@@ -1,6 +1,5 @@
 """The recipe's own features."""
 
-import copy
 import inspect
 import math
 import random
@@ -9,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos import HashedBagOfWords, TextClassifier, TextFeatures, load
-from stream_pegasos.streams import synthetic
+from stream_pegasos import HashedBagOfWords, TextClassifier, TextFeatures
 
 RECIPE = {
     "n_features": 2**30,
@@ -69,19 +67,6 @@ def test_options_are_those_of_hashed_words():
     assert names[0] == [*names[1], "vectors"]
 
 
-def test_a_text_model_keeps_its_features(tmp_path):
-    for features in (TextFeatures(on="text", prefix_length=3), HashedBagOfWords(on="text")):
-        model = TextClassifier(features)
-        for text, y in synthetic(n=50, seed=1):
-            model.learn_one(text + " 手机很好", y)
-        model.save(tmp_path / "model")
-        for same in (load(tmp_path / "model"), copy.deepcopy(model)):
-            assert type(same.features) is type(features)
-            assert same.features._get_params() == features._get_params()
-            x = {"text": "很好 offer"}
-            assert same.predict_proba_one(x) == model.predict_proba_one(x)
-
-
 def test_what_characters_add_can_be_explained():
     model = TextClassifier()
     for text, y in [("味道很好", 1), ("太难吃了", 0), ("送餐很快很好吃", 1), ("难吃", 0)] * 5:
@@ -90,9 +75,3 @@ def test_what_characters_add_can_be_explained():
     assert set(explanation) - {"(intercept)"} <= set(TextFeatures().tokens("很难吃"))
     assert explanation["难吃"] < 0.0 < explanation["很"]
     assert sum(explanation.values()) == pytest.approx(model.predict_learn_many(["很难吃"], [0]).scores[0])
-
-
-@pytest.mark.parametrize("bad", [{"token_pattern": "("}, {"token_pattern": 1}, {"n_features": 0}])
-def test_bad_options(bad):
-    with pytest.raises((TypeError, ValueError), match=next(iter(bad)) + "|analyzer='word'"):
-        TextFeatures(**bad)

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from estimators import NAMES
-from noisy import Raises, columns
+from noisy import columns
 from river import drift
 
 from stream_pegasos import (
@@ -17,7 +17,6 @@ from stream_pegasos import (
     TextClassifier,
     load,
 )
-from stream_pegasos.learners.predictions import PartlyLearnedError
 
 MODELS = {
     "adaptive": AdaptiveClassifier,
@@ -96,20 +95,6 @@ def test_a_bad_example_behind_the_third_label_leaves_everything_as_it_was(which,
             model.learn_many([*X[:3], {"d": 1.0}], y, [1.0, 1.0, 1.0, -1])
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_a_detector_that_fails_near_the_third_label(n):
-    """What was learned before stays, as if it had been learned alone."""
-    X, y = [{"a": 1.0}, {"b": 1.0}, {"a": 1.0}, {"c": 1.0}, {"c": 1.0}], ["ham", "spam", "ham", "eggs", "ham"]
-    model, expected = AdaptiveClassifier(drift_detector=Raises(n)), AdaptiveClassifier(drift_detector=Raises(100))
-    with pytest.raises(PartlyLearnedError) as error:
-        model.predict_learn_many(X, y)
-    done = 2 + n - 1  # the detector is told of predictions once both labels are known
-    assert error.value.n_learned == done
-    expected.learn_many(X[:done], y[:done])
-    assert model.classes == expected.classes and model.weights == expected.weights
-    assert len(error.value.predictions) == done
-
-
 def test_decisions_go_on_for_the_positive_class():
     model = AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.05)
     flagged = negatives = 0
@@ -135,16 +120,6 @@ def test_limits_by_label(limited):
                 wrong[label] += predicted == label
         model.learn_one(x, y)
     assert right > 500 and all(0 < wrong[label] < 0.05 * others[label] for label in limited)
-
-
-def test_parameters_by_label_are_checked():
-    for parameters in ({"threshold": {"a": 0.0}}, {"threshold": {"a": "x"}}, {"max_false_positive_rate": {"a": 1.0}}):
-        with pytest.raises((TypeError, ValueError)):
-            AdaptiveClassifier(**parameters)
-    with pytest.raises(ValueError, match="must be by label, too"):
-        AdaptiveClassifier(threshold={"a": 0.3}, max_false_positive_rate=0.1)
-    with pytest.raises(ValueError, match="must be by label, too"):
-        AdaptiveClassifier(threshold=0.3, max_false_positive_rate={"a": 0.1})
 
 
 @pytest.mark.parametrize("options", [{"threshold": {"eggs": 0.6}}, {"max_false_positive_rate": {"eggs": 0.1}}, {}])

@@ -23,7 +23,6 @@ from river import (
     model_selection,
     multiclass,
     preprocessing,
-    stats,
     stream,
     utils,
 )
@@ -65,15 +64,6 @@ def test_in_a_pipeline_it_learns():
     assert accuracy(union, rows) > 0.75
     report = model.debug_one(rows[0][0])
     assert "PegasosClassifier" in report
-
-
-def test_missing_values_are_filled_in_before():
-    model = preprocessing.StatImputer(("x", stats.Mean())) | AdaptiveClassifier()
-    for x, y in [(1.0, "a"), (None, "b"), (3.0, "a"), (None, "b")]:
-        model.learn_one({"x": x}, y)
-    filled_in = AdaptiveClassifier()
-    filled_in.learn_many([{"x": x} for x in (1.0, 1.0, 3.0, 2.0)], ["a", "b", "a", "b"])
-    assert model["AdaptiveClassifier"].weights == pytest.approx(filled_in.weights)
 
 
 def test_learning_many_through_pipelines():

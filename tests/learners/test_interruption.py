@@ -186,49 +186,22 @@ def test_errors_of_other_kinds(case, error, tmp_path):
         check(model, make, x, y, 1.0, False, tmp_path / "model", goes_on="drift" not in case)
 
 
-class Failing(drift.DummyDriftDetector):
-    """A detector that raises at its n-th update."""
-
-    def __init__(self, n=7, error=KeyboardInterrupt):
-        super().__init__(t_0=1_000)
-        self.n, self.error, self.done = n, error, 0
-
-    def update(self, x):
-        self.done += 1
-        if self.done == self.n:
-            raise self.error
-        super().update(x)
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, RuntimeError])
-def test_detectors(error, tmp_path):
-    x, y = examples(["a", "b", "c"])
-    for n in (1, 2, 7, 15):
-        model = AdaptiveClassifier(drift_detector=Failing(n, error))
-        with pytest.raises((error, PartlyLearnedError)):
-            model.learn_many(x, y)
-        as_if = AdaptiveClassifier(drift_detector=Failing(10**9))
-        as_if.learn_many(x[: model.n_learned], y[: model.n_learned])
-        assert model.classes == as_if.classes
-        assert model.predict_many(x).tolist() == as_if.predict_many(x).tolist()
-        model.learn_many(x, y)
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, RuntimeError])
-def test_tokenizers(error):
-    def tokenizer(text):
-        if text == "bad":
+@pytest.mark.parametrize("function", ["tokenizer", "preprocessor"])
+@pytest.mark.parametrize("case", ["balanced", "pegasos, batches"])
+def test_functions_of_features(case, function, error):
+    def fails(text):
+        if "bad" in text:
             raise error
-        return text.split()
+        return text.split() if function == "tokenizer" else text
 
-    def made():
-        return TextClassifier(TextFeatures(tokenizer=tokenizer), AdaptiveClassifier(class_weight="balanced"))
-
-    model = made()
+    model = TextClassifier(TextFeatures(**{function: fails}), CASES[case][0]())
     model.learn_many(["a b", "b c"], ["x", "y"])
     before = pickle.dumps(model.classifier)
     for learn in (
+        lambda: model.predict_one("bad"),
         lambda: model.learn_many(["a", "bad"], ["x", "z"]),
+        lambda: model.learn_many(["bad", "a", "b"], ["x", "y", "z"]),
         lambda: model.learn_one("bad", "z"),
         lambda: model.predict_learn_many(["a", "bad"], ["x", "z"]),
     ):

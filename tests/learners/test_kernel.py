@@ -244,24 +244,6 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(bad, unchanged):
 # --- parameters, files, interruptions ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"l2": 0.0},
-        {"t0": -1.0},
-        {"kernel": "cosine"},
-        {"gamma": math.nan},
-        {"coef0": -1.0},
-        {"degree": 101},
-        {"budget": 0},
-    ],
-    ids=str,
-)
-def test_impossible_parameters_are_refused_by_name(parameters):
-    with pytest.raises(ValueError, match=next(iter(parameters))):
-        KernelPegasosClassifier(**parameters)
-
-
 def test_files_of_version_0_2_give_the_answers_of_then():
     folder = Path(__file__).parents[1] / "saved_models/0.2.0"
     for name, answers in json.loads((folder / "kernels.json").read_text("utf-8")).items():

@@ -258,13 +258,6 @@ def test_a_class_between_others_that_one_part_met(kind):
     learned(merged, 10, labels, 3)
 
 
-def test_dicts_may_have_other_names_in_each_part():
-    base, parts = base_and_parts()
-    merged = merge(base, parts)
-    assert set(merged.weights) == set().union(*(part.weights for part in parts))
-    assert {f"of part {k} {j}" for k in range(3) for j in range(9)} <= set(merged.weights)
-
-
 def test_counts_of_labels_balance_classes():
     base, parts = base_and_parts(class_weight="balanced")
     counts = Counter(examples(60, CLASSES["two"], 0)[1])

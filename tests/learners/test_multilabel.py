@@ -4,14 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from noisy import ScriptedDetector
-from river import drift, evaluate, metrics
+from river import drift
 
 import stream_pegasos
 from stream_pegasos import (
     AdaptiveClassifier,
-    KernelPegasosClassifier,
     MultiLabelClassifier,
-    PegasosClassifier,
     load,
 )
 from stream_pegasos.learners.probabilities import of_each
@@ -65,30 +63,6 @@ def test_the_forms_of_labels_mean_the_same():
     assert frame.to_dict("records") == [many.predict_one(x) for x in X[:5]]
 
 
-def test_two_columns_of_one_name_are_refused():
-    model = MultiLabelClassifier()
-    with pytest.raises(ValueError, match="two columns with the name 'a'"):
-        model.learn_many([{"x": 1}], pd.DataFrame([[True, False]], columns=["a", "a"]))
-    assert model.classes == ()
-
-
-def test_rivers_protocol():
-    """Its evaluation and its metrics for several outputs."""
-    examples = [(x, {label: label in y for label in LABELS}) for x, y in stream(400)]
-    metric = metrics.multioutput.MicroAverage(metrics.F1())
-    model = MultiLabelClassifier()
-    for x, y in examples[:5]:
-        model.learn_one(x, y)
-    for x, y in examples[5:]:
-        predicted = {label: model.predict_one(x).get(label, False) for label in LABELS}
-        metric.update(y, predicted)
-        model.learn_one(x, y)
-    assert metric.get() > 0.7
-    known = MultiLabelClassifier()
-    known.learn_one({}, LABELS)
-    assert evaluate.progressive_val_score(examples, known, metrics.multioutput.ExactMatch()).get() > 0.5
-
-
 def test_probabilities_are_calibrated_and_decide():
     model, found, held = MultiLabelClassifier(), [], []
     for x, y in stream(3_000):
@@ -127,15 +101,6 @@ def test_no_label_at_all():
     assert model.predict_many([{}]).tolist() == [()] and model.n_iterations == 5
     model.learn_one({"a": 1.0}, ["late"])
     assert model.predict_one({"a": 1.0}) == {"late": True} or model.classes == ("late",)
-
-
-def test_what_it_may_be_made_with():
-    for classifier in (PegasosClassifier(), KernelPegasosClassifier(), MultiLabelClassifier(), "adaptive"):
-        with pytest.raises(TypeError, match="AdaptiveClassifier"):
-            MultiLabelClassifier(classifier)
-    for option in ({"class_weight": "balanced"}, {"pos_label": "spam"}):
-        with pytest.raises(ValueError, match="one label an example"):
-            MultiLabelClassifier(AdaptiveClassifier(**option))
 
 
 def test_an_explanation_adds_up_to_the_margin_of_a_label():

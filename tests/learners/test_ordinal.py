@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, PegasosClassifier, TextClassifier
+from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, TextClassifier
 
 
 def stars(n, n_labels=5, seed=0):
@@ -112,16 +112,6 @@ def test_the_median_is_predicted():
         assert {label: math.exp(value) for label, value in logarithms.items()} == pytest.approx(probabilities)
         errors += abs(model.predict_one(x) - y)
     assert errors < 30
-
-
-def test_what_thresholds_do_not_use():
-    for option in ({"threshold": 0.4}, {"max_false_positive_rate": 0.1}, {"pos_label": 1}):
-        with pytest.raises(ValueError, match="does not use"):
-            OrdinalClassifier(AdaptiveClassifier(**option))
-    with pytest.raises(TypeError, match="no AdaptiveClassifier"):
-        OrdinalClassifier("adaptive")
-    with pytest.raises(TypeError, match="PegasosClassifier, are in examples/papers/duros_katzman"):
-        OrdinalClassifier(PegasosClassifier())
 
 
 def test_an_explanation_says_how_high_a_text_stands():
