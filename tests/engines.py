@@ -1,5 +1,7 @@
 """Both engines, and what their tests compare."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,14 @@ def pairs(weights, number=-1):
     assert values.shape == (len(keys), max(weights.n_columns, 1 if getattr(weights, "several", True) else 2))
     assert len(set(keys.tolist())) == len(keys)
     return dict(zip(keys.tolist(), values[:, number].tolist(), strict=True))
+
+
+def full(triangle):
+    """The symmetric matrix of a lower triangle, row by row."""
+    d = round((math.sqrt(8 * len(triangle) + 1) - 1) / 2)
+    made = np.zeros((d, d))
+    made[np.tril_indices(d)] = triangle
+    return made + np.tril(made, -1).T
 
 
 def same_state(*those):

@@ -2,11 +2,10 @@
 
 import hashlib
 import itertools
-import math
 
 import numpy as np
 import pytest
-from engines import as_dict, both_engines, compiled_engine, needs_compiled, pure_engine, same_state
+from engines import as_dict, both_engines, compiled_engine, full, needs_compiled, pure_engine, same_state
 from hypothesis import given
 from hypothesis import strategies as st
 from rules import ORDER, SETS
@@ -228,13 +227,6 @@ def test_the_rule_is_that_of_its_formulas(reduction, engine_in_test):
     assert (weights if reduction == "ovr" else np.array([-weights, weights])) == pytest.approx(B, rel=1e-3, abs=1e-4)
     assert full(state["vector_covariance"]) == pytest.approx(P, rel=1e-3, abs=1e-5)
     assert (state["joint_weights"], state["n_vectors"]) == (pytest.approx(w, rel=1e-4), n)
-
-
-def full(triangle):
-    d = round((math.sqrt(8 * len(triangle) + 1) - 1) / 2)
-    P = np.zeros((d, d))
-    P[np.tril_indices(d)] = triangle
-    return P + np.tril(P, -1).T
 
 
 @needs_compiled

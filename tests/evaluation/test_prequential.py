@@ -227,25 +227,25 @@ def test_curve(labels):
     assert prequential([], TextClassifier()).curve == []
 
 
-@pytest.mark.parametrize("delay", [0, 3])
-def test_a_refused_label_is_an_error_that_carries_its_example(delay):
+WAYS = {
+    "prequential": lambda model, stream: prequential(stream, model),
+    "delay": lambda model, stream: prequential(stream, model, delay=3),
+    "predict_learn": lambda model, stream: [*predict_learn(model, stream)],
+    "learn": learn,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_refused_label_is_an_error_that_carries_its_example(way):
+    """All before it is learned."""
     stream = list(synthetic(n=700, seed=1))
     stream[650] = ("odd one", 0.5, 1.0, 651)
-    model = TextClassifier()
+    model, reference = TextClassifier(), TextClassifier()
     with pytest.raises(ExampleError, match=r"label 0\.5 is no class") as error:
-        prequential(stream, model, delay=delay)
+        WAYS[way](model, stream)
     assert error.value.example == stream[650]
-    reference = TextClassifier()
     reference.learn_many(*zip(*stream[:650], strict=True))
-    assert model.weights == pytest.approx(reference.weights)
-
-
-def test_learn_finds_the_example_that_is_refused():
-    model = TextClassifier()
-    with pytest.raises(ExampleError, match=r"label 0\.5 is no class") as error:
-        learn(model, [("a", "ham"), ("b", "spam"), ("c", 0.5), ("d", "ham")])
-    assert error.value.example[0] == "c"
-    assert model.n_iterations == 2
+    assert model.n_iterations == 650 and model.weights == pytest.approx(reference.weights)
 
 
 def test_without_learning_a_label_of_another_kind_is_refused_alone():
@@ -281,8 +281,7 @@ def test_interrupted(n):
     same(evaluation.score.row()[:-1], prequential(stream[:n], TextClassifier()).score.row()[:-1])
 
 
-def test_long_texts_make_shorter_chunks():
-    assert [len(chunk) for chunk in chunks([("x" * 3_000_000, "y")] * 5)] == [2, 2, 1]
+def test_chunks():
     assert [len(chunk) for chunk in chunks([("x", "y")] * 5, batch=2)] == [2, 2, 1]
     assert list(chunks([])) == []
 
@@ -355,16 +354,6 @@ def test_classes_are_told_from_when_they_came(size):
     for (text, label), (predicted, _, _) in zip(stream, told, strict=True):
         assert predicted == alone.predict_one(text)
         alone.learn_one(text, label)
-
-
-def test_predict_learn_has_learned_all_before_the_example_that_is_refused():
-    stream = [*synthetic(n=20, seed=4), ("third", 0.5), ("ham", "ham")]
-    model, n = TextClassifier(), 0
-    with pytest.raises(ExampleError, match=r"label 0\.5 is no class") as error:
-        for tested in predict_learn(model, stream):
-            n += len(tested)
-    assert n == model.n_iterations == 20
-    assert error.value.example == ("third", 0.5)
 
 
 @pytest.mark.parametrize("batch", [1, 3, 512])

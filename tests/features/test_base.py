@@ -31,20 +31,13 @@ def test_columns_of_the_first_field_are_its_own_and_those_of_others_go_by_their_
     assert alone.keys() == SUBJECT_AND_BODY.transform_one({"subject": "free stuff"}).keys() < found.keys()
 
 
-def test_one_and_many_and_frames_and_threads():
+def test_one_and_many_and_frames():
     many = SUBJECT_AND_BODY.transform_many(MESSAGES)
     for row, message in zip(many, MESSAGES, strict=True):
         assert dict(zip(row.indices.tolist(), row.data, strict=True)) == SUBJECT_AND_BODY.transform_one(message)
     frame = pd.DataFrame([{"subject": x.get("subject"), "body": x.get("body", "")} for x in MESSAGES])
     frame["subject"] = [x.get("subject") for x in MESSAGES]
     assert (SUBJECT_AND_BODY.transform_many(frame.replace({np.nan: None})) != many).nnz == 0
-    models = [TextClassifier(features=SUBJECT_AND_BODY) for _ in range(3)]
-    X, y = MESSAGES * 400, LABELS * 400
-    for x, label in zip(X, y, strict=True):
-        models[0].learn_one(x, label)
-    models[1].learn_many(X, y)
-    models[2].learn_many(X, y, threads=3)
-    assert models[0].weights == models[1].weights == models[2].weights
 
 
 @pytest.mark.parametrize("classifier", [AdaptiveClassifier(), PegasosClassifier(fit_intercept=True)], ids=str)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextClassifier, TextFeatures, Time, load
+from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextClassifier, TextFeatures, Time
 from stream_pegasos.engine.pure.scanner import murmur3_32, words_32
 from stream_pegasos.learners.files import packed_features, unpacked_features
 
@@ -159,24 +159,16 @@ def test_a_time_is_the_same_as_a_number_and_as_a_text(number):
         assert read(number) == f"hour={moment.hour} {moment:%A}"
 
 
-def test_a_model_of_all_kinds(tmp_path):
+def test_a_model_of_all_kinds(unchanged):
     model = TextClassifier(ALL)
     model.learn_many(MESSAGES * 5, LABELS * 5)
-    one = TextClassifier(ALL)
-    for x, label in zip(MESSAGES * 5, LABELS * 5, strict=True):
-        one.learn_one(x, label)
-    assert one.weights == model.weights
     explanation = model.explain_one(MESSAGES[0])
     assert {"sender=a@b.c", "size: 8192 to 16384", "date: hour=3", "date: Monday", "subject: free"} <= {*explanation}
     assert sum(explanation.values()) == pytest.approx(model.decision_function_one(MESSAGES[0]))
     for wrong in ({"subject": "a", "size": "big"}, {"subject": "a", "date": "noon"}, {"sender": b""}, {"other": 7}):
-        with pytest.raises((TypeError, ValueError)):
+        with unchanged(model), pytest.raises((TypeError, ValueError)):
             model.learn_one(wrong, "ham")
-    assert one.weights == model.weights
-    model.save(tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    assert [*map(loaded.predict_proba_one, MESSAGES)] == [*map(model.predict_proba_one, MESSAGES)]
-    assert loaded.features.fields == ("subject", "sender", "size", "date")
+    assert ALL.fields == ALL.clone().fields == ("subject", "sender", "size", "date")
     frame = pd.DataFrame(MESSAGES[:1])
     assert (ALL.transform_many(frame) != ALL.transform_many(MESSAGES[:1])).nnz == 0
 

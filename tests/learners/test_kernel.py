@@ -131,13 +131,11 @@ def test_each_kernel_is_the_dense_algorithm(chosen):
     assert against_dense(examples=examples, **chosen) > 30
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("how", ["name", "function"])
-@pytest.mark.parametrize("budget", [1, 7])
-def test_a_budget_removes_the_smallest(kernel, how, budget):
+@pytest.mark.parametrize("chosen", pairwise(kernel=KERNELS, how=("name", "function"), budget=(1, 7)), ids=str)
+def test_a_budget_removes_the_smallest(chosen):
     weights = np.random.default_rng(1).uniform(0.1, 3.0, 80).tolist()  # so that no two are equally small
     examples = [(x, y, w) for (x, y, _), w in zip(stream(80), weights, strict=True)]
-    assert against_dense(kernel, examples, how, l2=0.1, t0=0.0, budget=budget) > 70
+    assert against_dense(examples=examples, l2=0.1, t0=0.0, **chosen) > 70
 
 
 numbers = st.one_of(st.integers(-3, 3), st.floats(-10, 10).map(lambda v: round(v, 3)))

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from engines import full
 from estimators import CASES, ORDERED, TWO, VECTORS
 from river import linear_model, preprocessing
 
@@ -61,13 +62,6 @@ def test_a_pipeline_of_river_gets_the_numbers_as_columns():
     for text, y in [("great film", True), ("awful film", False)] * 30:
         pipeline.learn_one(text, y)
     assert pipeline.predict_one("superb") and not pipeline.predict_one("dire")
-
-
-def full(triangle):
-    d = int((8 * len(triangle) + 1) ** 0.5 - 1) // 2
-    P = np.zeros((d, d))
-    P[np.tril_indices(d)] = triangle
-    return P + np.tril(P, -1).T
 
 
 def state_of(model):
