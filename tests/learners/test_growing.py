@@ -122,15 +122,19 @@ def test_limits_by_label(limited):
     assert right > 500 and all(0 < wrong[label] < 0.05 * others[label] for label in limited)
 
 
+@pytest.mark.parametrize("is_set", [False, True])
 @pytest.mark.parametrize("options", [{"threshold": {"eggs": 0.6}}, {"max_false_positive_rate": {"eggs": 0.1}}, {}])
-def test_a_detector_beside_decisions_by_label(options):
+def test_a_detector_beside_decisions_by_label(options, is_set):
     """The label comes late, in the middle of a call; classes are those known afterwards."""
     one, many = (AdaptiveClassifier(drift_detector=drift.ADWIN(), **options) for _ in range(2))
+    if is_set:
+        one, many = MultiLabelClassifier(one), MultiLabelClassifier(many)
     examples = [*stream(60, seed=9), *stream(60, ("ham", "spam", "eggs"), seed=10)]
+    examples = [(x, {label, "all"} if is_set else label) for x, label in examples]
     for x, label in examples:
         one.learn_one(x, label)
     told = many.predict_learn_many([x for x, _ in examples], [label for _, label in examples])
-    assert one.classes == many.classes == told.classes and told.scores.shape == (120, 3)
+    assert one.classes == many.classes == told.classes and told.scores.shape == (120, 3 + is_set)
     assert one.weights == many.weights
 
 

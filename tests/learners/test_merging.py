@@ -31,23 +31,18 @@ every_kind = pytest.mark.parametrize("kind", CLASSES)
 
 
 @every_kind
-def test_one_part_is_that_part_bit_for_bit(kind):
-    base, (part,) = base_and_parts(kind, 1)
-    assert_same(merge(base, [part]), part)
-
-
-@every_kind
-def test_a_part_that_learned_nothing_changes_nothing(kind):
+def test_one_part_is_that_part_and_neither_order_nor_parts_that_learned_nothing_change_anything(kind):
+    """One part bit for bit; else singles are once more rounded."""
     base, parts = base_and_parts(kind)
-    assert_same(merge(base, [*parts, copy.deepcopy(base)]), merge(base, parts), 1e-6)  # singles, once more rounded
-    assert_same(merge(base, [copy.deepcopy(base), copy.deepcopy(base)]), base, 1e-6)
-    assert_same(merge(base, [copy.deepcopy(base), parts[0]]), parts[0], 1e-6)
-
-
-@every_kind
-def test_the_order_of_parts_changes_nothing_beyond_rounding(kind):
-    base, parts = base_and_parts(kind)
-    assert_same(merge(base, parts[::-1]), merge(base, parts), 1e-6)
+    merged = merge(base, parts)
+    assert_same(merge(base, parts[:1]), parts[0])
+    for these, expected in (
+        ([*parts, copy.deepcopy(base)], merged),
+        (parts[::-1], merged),
+        ([copy.deepcopy(base), copy.deepcopy(base)], base),
+        ([copy.deepcopy(base), parts[0]], parts[0]),
+    ):
+        assert_same(merge(base, these), expected, 1e-6)
 
 
 @every_kind

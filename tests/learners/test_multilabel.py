@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from noisy import ScriptedDetector
-from river import drift
 
 import stream_pegasos
 from stream_pegasos import (
@@ -113,17 +112,6 @@ def test_an_explanation_adds_up_to_the_margin_of_a_label():
     assert sum(model.explain_one("a ship of corn").values()) == pytest.approx(max(margins.values()))
     with pytest.raises(ValueError, match="none of the classes"):
         model.explain_one("corn", "oil")
-
-
-def test_a_detector_and_labels_that_are_new():
-    """Those of the whole call have a column, though each row was met before its own came."""
-    one, many = (MultiLabelClassifier(AdaptiveClassifier(drift_detector=drift.ADWIN())) for _ in range(2))
-    examples = list(stream(50))
-    for x, y in examples:
-        one.learn_one(x, y)
-    told = many.predict_learn_many([x for x, _ in examples], [y for _, y in examples])
-    assert told.classes == one.classes == many.classes and told.scores.shape == (50, len(one.classes))
-    assert one.weights == many.weights
 
 
 @pytest.mark.parametrize("holds", ["yes", 1, None, 0.0])

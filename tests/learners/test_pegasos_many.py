@@ -73,12 +73,6 @@ def test_columns_of_a_frame_are_the_names(columns, is_sparse):
     assert list(model.predict_many(frame)) == list(expected.predict_many(as_dicts(X, names)))
 
 
-def trained(model, n=30):
-    X, y = rows_and_labels(n)
-    model.learn_many(as_dicts(X), [True, False, *y[2:]] if len(y) > 1 else y)
-    return model
-
-
 @pytest.mark.heavy
 def test_polars_frames():
     polars = pytest.importorskip("polars", reason="polars is not installed")
