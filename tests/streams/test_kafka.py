@@ -19,7 +19,7 @@ class Topic:
 
     def __init__(self, server, n_partitions, name=None):
         self.server, self.name = server, name or f"mail{next(numbers)}"
-        self.address = f"kafka://{server}/{self.name}"
+        self.address = f"kafka://{server}/{self.name}?fetch.wait.max.ms=10"
         self._producer = kafka.Producer({"bootstrap.servers": server, "log_level": 0})
         self.admin = admin.AdminClient({"bootstrap.servers": server, "log_level": 0})
         if n_partitions is None:
@@ -124,12 +124,12 @@ def test_bad_messages(topic):
 def test_a_group_knows_of_partitions_that_a_checkpoint_does_not(topic):
     topic.add("a", "b", "c")
     topic.add("d", partition=1)
-    source = open_source(topic.address + "?group=readers", follow=False)
+    source = open_source(topic.address + "&group=readers", follow=False)
     assert sorted(texts(source.batches())) == ["a", "b", "c", "d"]
     source.commit({"server": "cluster test", "offsets": {"0": 2}})
     assert topic.committed("readers")[0] == 2
-    assert sorted(texts(rest(topic.address + "?group=readers", at({"0": 1, "1": 1}))[0])) == ["b", "c"]
-    assert sorted(texts(rest(topic.address + "?group=readers", at({"1": 0}))[0])) == ["c", "d"]
+    assert sorted(texts(rest(topic.address + "&group=readers", at({"0": 1, "1": 1}))[0])) == ["b", "c"]
+    assert sorted(texts(rest(topic.address + "&group=readers", at({"1": 0}))[0])) == ["c", "d"]
 
 
 def test_a_run_notices_new_partitions_and_that_the_cluster_is_another(topic, follow, monkeypatch):
@@ -185,7 +185,7 @@ def test_a_topic_made_anew(forgetful_server):
 def test_a_broker_that_is_away(kafka_relay, follow):
     topic = Topic(f"127.0.0.1:{kafka_relay.port}", 2)
     topic.add("a")
-    following = follow(topic.address + "?group=readers&reconnect.backoff.max.ms=100")
+    following = follow(topic.address + "&group=readers&reconnect.backoff.max.ms=100")
     following.wait_for("a")
     kafka_relay.close()
     following.wait(lambda: following.events)
@@ -233,7 +233,7 @@ def test_closing_while_the_broker_is_away(follow, monkeypatch):
 
 def test_an_unknown_topic(topic):
     with pytest.raises(StreamError, match=r"(?i)unknown topic"):
-        rest(topic.address + "x")
+        rest(topic.address.replace("?", "x?"))
 
 
 def test_sink(topic):

@@ -31,7 +31,8 @@ class Topic:
         kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
         admin = pytest.importorskip("confluent_kafka.admin")
         server, self.name = f"127.0.0.1:{request.getfixturevalue('kafka_server').port}", f"live{next(numbers)}"
-        self.address, self.n = f"kafka://{server}/{self.name}", 0
+        self.address, self.n = f"kafka://{server}/{self.name}?fetch.wait.max.ms=10", 0
+        self.as_a_group = f"{self.address}&group=readers"
         self._producer = kafka.Producer({"bootstrap.servers": server, "log_level": 0})
         client = admin.AdminClient({"bootstrap.servers": server, "log_level": 0})
         client.create_topics([admin.NewTopic(self.name, 2, 1)])[self.name].result(10)
@@ -48,6 +49,7 @@ class Stream:
     def __init__(self, request):
         self._client = request.getfixturevalue("redis_client")
         self.address = f"redis://127.0.0.1:{request.getfixturevalue('redis_server').port}/mail"
+        self.as_a_group = f"{self.address}?group=readers"
 
     def add(self, **fields):
         self._client.xadd("mail", fields)
@@ -161,7 +163,7 @@ def test_what_cannot_be_read_is_reported_and_passed_over(any_live):
 
 def test_groups(live_with_groups, small_batches):
     """The place of a group is that of the last message that was committed; a checkpoint knows better than the group."""
-    live, address = live_with_groups, live_with_groups.address + "?group=readers"
+    live, address = live_with_groups, live_with_groups.as_a_group
     for i in range(25):
         live.add(text=str(i))
     source = open_source(address, follow=False)
