@@ -8,8 +8,10 @@ import sys
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
+from click.testing import CliRunner
 
 from stream_pegasos import TextClassifier
+from stream_pegasos.cli.serve import serve
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
@@ -91,6 +93,13 @@ def refused(response, status, word):
     assert word in detail
     assert "Traceback" not in response.text
     assert "\n" not in detail
+
+
+def not_served(*options):
+    """The exit code and what the command says at once instead of serving."""
+    done = CliRunner().invoke(serve, ["--port", "0", *map(str, options)])
+    assert done.exit_code
+    return done.exit_code, f"{done.output}{done.exception}"
 
 
 def resumed(path, **options):

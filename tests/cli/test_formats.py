@@ -11,7 +11,6 @@ import pyarrow
 import pytest
 from commands import command as program
 from commands import environment, figures, labels_of, reference_of, stream
-from compressions import COMPRESSIONS
 from fuzz_inputs import STREAMS
 from pyarrow import parquet
 
@@ -134,23 +133,22 @@ def test_files_that_cannot_be_read(fails, here):
     assert "'.xyz'" in fails("evaluate mail.xyz")
 
 
-@pytest.mark.parametrize("kind", ["gzip", "xz", "Zstandard"])
-def test_what_ends_within_a_compressed_block_is_learned_so_far_and_fails(main, fails, here, kind):
-    data = COMPRESSIONS[kind]((here / "mail.jsonl").read_bytes() * 3 + b"\n" * 140_000)
+def test_what_ends_within_a_compressed_block_is_learned_so_far_and_fails(main, fails, here):
+    data = gzip.compress((here / "mail.jsonl").read_bytes() * 3 + b"\n" * 140_000)
     (here / "t.jsonl.gz").write_bytes(data[:-20])
     code, out, err = main("evaluate t.jsonl.gz")
     ended = "1 bad line, the input ended within a compressed block"
     assert code == 1 and re.match(rf"t\.jsonl\.gz: \d,\d\d\d messages .* {ended}\n", out)
-    assert err == f"stream-pegasos: the rest skipped: t.jsonl.gz: the {kind} data is truncated\n"
+    assert err == "stream-pegasos: the rest skipped: t.jsonl.gz: the gzip data is truncated\n"
     code, out, _ = main("train t.jsonl.gz --save m")
     assert code == 1 and f", {ended}; saved m" in out
     assert load("m").n_iterations == int(out.split()[1].replace(",", "")) > 1000
     assert main("predict m t.jsonl.gz")[0] == main("explain m t.jsonl.gz")[0] == 1
     code, out, err = main("run --save n", input=data[:-20])
-    assert code == 1 and f"the {kind} data is truncated" in err
+    assert code == 1 and "the gzip data is truncated" in err
     assert load("n").n_iterations == load("m").n_iterations
     (here / "t.jsonl.gz").write_bytes(data[:30])  # nothing of it can be read
-    assert fails("evaluate t.jsonl.gz") == f"stream-pegasos: error: t.jsonl.gz: the {kind} data is truncated\n"
+    assert fails("evaluate t.jsonl.gz") == "stream-pegasos: error: t.jsonl.gz: the gzip data is truncated\n"
 
 
 def test_a_parquet_file_whose_rows_end_early_fails(main, here):

@@ -71,7 +71,7 @@ def test_sigterm_ends_run_while_nobody_takes_its_answers(here):
         before, unread = 0, array("i", [0])
         while not before or unread[0] != before:  # it has not begun, or goes on
             before = unread[0]
-            time.sleep(0.2)
+            time.sleep(0.05)
             fcntl.ioctl(run.stdout, termios.FIONREAD, unread)
         for _ in range(20):  # an impatient operator does not prolong it
             run.send_signal(signal.SIGTERM)

@@ -8,11 +8,8 @@ import stat
 import subprocess
 
 import pytest
-from click.testing import CliRunner
-from serving import Served
+from serving import Served, not_served
 from spamd_client import HAM, SPAM, request
-
-from stream_pegasos.cli.serve import serve as command
 
 NEW = b"Message-ID: <new@x>\nSubject: quota\n\nYour quota is full\n"
 
@@ -38,13 +35,6 @@ def serve(begin):
     yield start
     for served in started:
         served.kill()
-
-
-def refused(*options):
-    """What the command says at once instead of serving."""
-    done = CliRunner().invoke(command, [*map(str, options), "--port", "0"])
-    assert done.exit_code in (1, 2)
-    return f"{done.output}{done.exception}"
 
 
 def spamc(address, *options, mail=SPAM):
@@ -111,7 +101,7 @@ def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, begin, tmp_p
     served = serve(path, begin)
     assert spamc(str(path), "-c")[0] == 1
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
-    assert "it is in use" in refused(begin, "--spamd", str(path))
+    assert "it is in use" in not_served(begin, "--spamd", path)[1]
     served.kill()
     assert path.exists()
     served = serve(path, begin)
@@ -135,7 +125,7 @@ def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, begin, tmp_p
     ],
 )
 def test_what_cannot_be_served_is_told_at_once(begin, options, word):
-    assert word in refused(begin, *options)
+    assert word in not_served(begin, *options)[1]
 
 
 def test_where_anyone_may_teach_is_told(serve, begin):

@@ -2,12 +2,11 @@
 
 import asyncio
 import math
-import subprocess
 
 import pytest
 from outcomes import predictions_of
 from running import bits
-from serving import COMMAND, MESSAGES, STREAM, asking, learn, learned, ok, predict, refused, send, serving
+from serving import MESSAGES, STREAM, asking, learn, learned, not_served, ok, predict, refused, send, serving
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.learners.explanations import phrases
@@ -138,9 +137,8 @@ def test_the_command_serves_a_saved_model_and_fixes_the_labels(serve, tmp_path):
     wrong = [MESSAGES[0], {"text": "a", "label": "Spam"}]
     refused(send(served.client, "/learn", wrong), 422, "none of 'spam', 'ham'")
     assert ok(served.client.get("/asked"))["labels"] == ["spam", "ham"]
-    again = subprocess.run([*COMMAND, "--port", str(served.port)], capture_output=True, text=True, timeout=120)
-    message = f"port {served.port} of 127.0.0.1 is in use; choose another by --port"
-    assert again.returncode == 1 and message in again.stderr
+    code, said = not_served("--port", served.port)
+    assert code == 1 and f"port {served.port} of 127.0.0.1 is in use; choose another by --port" in said
 
 
 # Requests that are answered at the same time ----------------------------------------------------

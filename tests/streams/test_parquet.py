@@ -141,7 +141,7 @@ def test_binary_columns_are_text_as_the_bytes_of_any_stream(fields):
 
 def test_a_large_group_of_rows_takes_no_memory(tmp_path):
     path = tmp_path / "large.parquet"
-    n = 100_000
+    n = 40_000
     texts = pyarrow.array([f"{i} " + "word " * 200 for i in range(n)])
     parquet.write_table(
         pyarrow.table({"text": texts, "label": ["x"] * n}), path, row_group_size=n, use_dictionary=False
@@ -152,4 +152,4 @@ def test_a_large_group_of_rows_takes_no_memory(tmp_path):
     for count, _ in enumerate(read(path), 1):
         if count % 1000 == 0:
             peak = max(peak, pyarrow.total_allocated_bytes() - before)
-    assert count == n and size > 100_000_000 and peak < 16_000_000
+    assert count == n and size > 40_000_000 and peak < 16_000_000
