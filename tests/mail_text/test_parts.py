@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from base64 import b64encode
 from email.message import EmailMessage
 
 import pytest
@@ -32,52 +31,9 @@ def test_a_plain_mail():
     assert body(b"See you!\n\n  Ann\n").tokens == parts.tokens
 
 
-@pytest.mark.parametrize(
-    "content, fields",
-    [
-        ("Grüße".encode(), []),
-        ("Grüße".encode("latin-1"), []),
-        ("Grüße".encode("latin-1"), [b"Content-Type: text/plain; charset=iso-8859-1"]),
-        ("Grüße".encode("latin-1"), [b"Content-Type: text/plain; charset=us-ascii"]),
-        ("Grüße".encode("latin-1"), [b"Content-Type: text/plain; charset=nowhere"]),
-        ("Grüße".encode("latin-1"), [b"Content-Type: text/plain; charset=rot13"]),
-        ("Grüße".encode(), [b"Content-Type: text/plain; charset=iso-8859-1"]),  # wrong, and plainly so
-        ("Grüße".encode("utf-16"), [b"Content-Type: text/plain; charset=utf-16"]),
-        ("Grüße".encode("mac-roman"), [b"Content-Type: text/plain; charset=macintosh"]),
-        (b"Gr=C3=BC=C3=\n=9Fe", [b"Content-Transfer-Encoding: quoted-printable"]),
-        (b64encode("Grüße".encode()), [b"Content-Transfer-Encoding: BASE64"]),
-        (b64encode("Grüße".encode()).rstrip(b"=") + b" \n!", [b"Content-Transfer-Encoding: base64"]),
-        ("Gr\u200bü\u00adße".encode(), []),
-    ],
-)
-def test_a_text_is_decoded_whatever_is_said_of_it(content, fields):
-    assert body(content, *fields).text == "Grüße"
-
-
-@pytest.mark.parametrize(
-    "field, subject",
-    [
-        (b"=?utf-8?q?Gr=C3=BC=C3=9Fe?=", "Grüße"),
-        (b"=?iso-8859-1?B?R3L832U=?= to =?us-ascii?q?you?=", "Grüße to you"),
-        ("Grüße".encode(), "Grüße"),
-        ("Grüße".encode("latin-1"), "Grüße"),
-        (b"=?utf-8?b?a?=", "=?utf-8?b?a?="),
-        (b"a\n b", "a b"),
-    ],
-)
-def test_a_subject_is_decoded(field, subject):
-    assert mail_parts(b"Subject: " + field + b"\n\n").subject == subject
-
-
 def test_a_reader_sees_words_as_they_are_shown():
-    assert html("F<b>re</b>e V<!-- x -->iagra<p>for<br>you<td>1<td>2").text.split() == [
-        "Free",
-        "Viagra",
-        "for",
-        "you",
-        "1",
-        "2",
-    ]
+    seen = html("F<b>re</b>e V<!-- x -->iagra<p>for<br>you<td>1<td>2").text
+    assert seen.split() == ["Free", "Viagra", "for", "you", "1", "2"]
     assert html("<head><title>T</title></head><style>p{}</style><script>x<y</script>a&amp;b &#8364;5").text == "a&b €5"
     parts = mail_parts(b"Subject: x\n\n<html><body>Hi</body></html>")
     assert parts.text == "Hi"  # no type is written, but it is HTML

@@ -204,6 +204,16 @@ TEXTS = {  # name: (mail, the text that a reader sees)
             ("latin5", "cp1254", "şeker"),
         ]
     },
+    **{
+        f"{name}, which says nothing of Latin-1": (
+            mail(f"text/plain; charset={name}", "Grüße".encode("latin-1")),
+            "Grüße",
+        )
+        for name in ("nowhere", "rot13")
+    },
+    "UTF-8 that is called Latin-1": (mail("text/plain; charset=iso-8859-1", "Grüße"), "Grüße"),
+    "macintosh": (mail("text/plain; charset=macintosh", "Grüße".encode("mac-roman")), "Grüße"),
+    "marks that nobody sees": (mail("", "Gr\u200bü\u00adße"), "Grüße"),
     "no charset, but signs of Japanese": (mail("text/plain", "こんにちは".encode("iso2022_jp")), "こんにちは"),
     "a byte order mark": (mail("text/plain; charset=iso-8859-1", b"\xef\xbb\xbfGr\xc3\xbc\xc3\x9fe"), "Grüße"),
     "in the page": (mail("text/html", '<meta charset="koi8-r"><p>Привет'.encode("koi8-r")), "Привет"),
@@ -253,6 +263,8 @@ SUBJECTS = {  # name: (the mail, its subject)
     "a word in brackets": (b"Subject: [=?utf-8?Q?=C3=BC?=] x\n\n", "[ü] x"),
     "padding lost": (b"Subject: =?utf-8?B?SGVsbG8?=\n\n", "Hello"),
     "never ended": (b"Subject: =?utf-8?B?SGVsbG8\n\n", "=?utf-8?B?SGVsbG8"),
+    "words of two charsets": (b"Subject: =?iso-8859-1?B?R3L832U=?= to =?us-ascii?q?you?=\n\n", "Grüße to you"),
+    "raw Latin-1, no charset": ("Subject: Grüße\n\n".encode("latin-1"), "Grüße"),
     "japanese": (b"Subject: =?ISO-2022-JP?B?" + b64encode("こんにちは".encode("iso2022_jp")) + b"?=\n\n", "こんにちは"),
     **{
         f"raw {charset}": (

@@ -103,10 +103,6 @@ def test_what_is_not_in_the_encoding_is_a_bad_line():
     assert [example.x for example in found] == ["a", "b", "d"]
     assert bad == [(3, "not UTF-16 (column 1)"), (4, "not UTF-16 (column 3)")]
     assert examples(data + b"\x00", "labelled-text")[1][-1] == (5, "not UTF-16 (column 4)")
-    data = b"x\ta\nx\t\xff\nx\t\xb0\xa1\n"
-    found, bad = examples(data, "labelled-text", encoding="gb18030")
-    assert [example.x for example in found] == ["a", "啊"]
-    assert bad == [(2, "not gb18030 (byte 0xff at column 3)")]
 
 
 def test_utf16_needs_a_mark_or_an_order():
