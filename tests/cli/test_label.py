@@ -236,12 +236,3 @@ def test_a_full_disk_leaves_the_labels_that_were(tmp_path):
     active_learning.take_back(1)
     assert [(one["text"], one["label"]) for one in records(path)] == [("b", "y")]
     labels.close()
-
-
-def test_labels_that_a_threshold_cannot_go_on_from_are_one_clear_error(main, here):
-    (here / "mail.txt").write_text("win\nlunch\nnoon\n")
-    (here / "mail.labels.jsonl").write_text('{"text": "win", "label": "spam"}\n{"text": "lunch", "label": "ham"}\n')
-    TextClassifier(classifier=AdaptiveClassifier(threshold=0.9)).save("m")
-    code, _, err = main("label mail.txt --load m --port 0")
-    assert code == 1 and "Traceback" not in err
-    assert "mail.labels.jsonl: is label 'spam' the positive one?" in err.splitlines()[-1]

@@ -17,13 +17,6 @@ SPAM = b"Subject: prize\r\nTo: b@example.org\r\n\r\nClaim your free prize now\r\
 HAM = b"Subject: lunch\n\nShall we have lunch at noon?\n\xff\0"
 
 
-@pytest.fixture(scope="module")
-def model(mail_model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "mails.safetensors"
-    mail_model.save(path)
-    return path
-
-
 @pytest.fixture
 def filtered(monkeypatch, capfd):
     """Filter a mail in this process: the exit code, the mail and standard error."""
@@ -42,21 +35,21 @@ def filtered(monkeypatch, capfd):
     return run
 
 
-def test_headers_are_added_and_the_exit_code_is_bogofilters(filtered, model):
+def test_headers_are_added_and_the_exit_code_is_bogofilters(filtered, saved_mail_model):
     for mail, says, code in ((SPAM, b"YES\r\n", 0), (HAM, b"NO\n", 1)):
         for options, expected in ((["--exit-code"], code), ([], 0)):
-            found, said, error = filtered(mail, "--model", model, *options)
+            found, said, error = filtered(mail, "--model", saved_mail_model, *options)
             assert (found, error) == (expected, "")
             assert said.startswith(b"X-Spam-Flag: " + says) and said.endswith(b"\n" + mail)
-    _, said, _ = filtered(SPAM, "--model", model, "--header-prefix", "X-Pegasos")
+    _, said, _ = filtered(SPAM, "--model", saved_mail_model, "--header-prefix", "X-Pegasos")
     assert said.startswith(b"X-Pegasos-Flag: YES\r\nX-Pegasos-Status: Yes") and b"X-Spam" not in said
     band = ["--spam-threshold", "0.999999", "--ham-threshold", "0.000001"]
-    assert filtered(SPAM, "--model", model, "--exit-code", *band)[0] == 2
+    assert filtered(SPAM, "--model", saved_mail_model, "--exit-code", *band)[0] == 2
 
 
-def test_a_large_mail_passes_as_it_comes(filtered, model):
+def test_a_large_mail_passes_as_it_comes(filtered, saved_mail_model):
     large = SPAM + b"x" * 3_000_000
-    found, said, _ = filtered(large, "--model", model)
+    found, said, _ = filtered(large, "--model", saved_mail_model)
     assert found == 0 and said.endswith(large) and said.startswith(b"X-Spam-Flag: ")
 
 
@@ -89,8 +82,8 @@ def test_wrong_options_lose_no_mail(filtered):
     ("streams", "option", "code"),
     [("<&-", "--exit-code", 3), (">&-", "", 1), (">/dev/full", "--exit-code", 3), (">/dev/full", "", 1)],
 )
-def test_a_mail_that_cannot_pass_is_no_ham(model, streams, option, code):
-    command = f"{shlex.join([*FILTER, '--model', str(model)])} {option} {streams}"
+def test_a_mail_that_cannot_pass_is_no_ham(saved_mail_model, streams, option, code):
+    command = f"{shlex.join([*FILTER, '--model', str(saved_mail_model)])} {option} {streams}"
     done = subprocess.run(["sh", "-c", command], input=HAM, capture_output=True, env=environment, timeout=120)
     error = done.stderr.decode()
     assert done.returncode == code and error.startswith("stream-pegasos: error: ") and error.count("\n") == 1
@@ -116,11 +109,11 @@ to "{folder}/inbox"
 
 
 @pytest.mark.parametrize("program, rules", [("procmail", PROCMAIL), ("maildrop", MAILDROP)])
-def test_behind_a_delivery_agent(tmp_path, model, program, rules):
+def test_behind_a_delivery_agent(tmp_path, saved_mail_model, program, rules):
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
     rules_file = tmp_path / "rules"
-    rules_file.write_text(rules.format(folder=tmp_path, filter=shlex.join([*FILTER, "--model", str(model)])))
+    rules_file.write_text(rules.format(folder=tmp_path, filter=shlex.join([*FILTER, "--model", str(saved_mail_model)])))
     rules_file.chmod(0o600)
     for name in ("junk", "inbox"):  # folders, as procmail sleeps after it has written to a file
         for part in ("cur", "new", "tmp"):

@@ -16,15 +16,8 @@ NEW = b"Message-ID: <new@x>\nSubject: quota\n\nYour quota is full\n"
 pytestmark = pytest.mark.skipif(shutil.which("spamc") is None, reason="spamc is not installed")
 
 
-@pytest.fixture(scope="module")
-def begin(mail_model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "mail.safetensors"
-    mail_model.save(path)
-    return path
-
-
 @pytest.fixture
-def serve(begin):
+def serve():
     started = []
 
     def start(address, *options):
@@ -44,8 +37,10 @@ def spamc(address, *options, mail=SPAM):
     return done.returncode, done.stdout
 
 
-def test_spamc_gets_what_it_asks_for(serve, begin):
-    address = serve("127.0.0.1:0", begin).address
+def test_spamc_gets_what_it_asks_for(serve, saved_mail_model):
+    served = serve("0.0.0.0:0", saved_mail_model)
+    assert any("may teach the model" in line for line in served.lines)
+    address = f"127.0.0.1:{served.address.rpartition(':')[2]}"
     code, line = spamc(address, "-c")
     assert code == 1
     assert re.fullmatch(rb"[\d.]+/5\.0\n", line)
@@ -66,11 +61,11 @@ def test_spamc_gets_what_it_asks_for(serve, begin):
     assert spamc(address, "-s", "20") == (0, SPAM)  # not sent at all, as it is too large
 
 
-def test_spamc_teaches_and_a_killed_service_knows_it_by_user(serve, begin, tmp_path):
+def test_spamc_teaches_and_a_killed_service_knows_it_by_user(serve, saved_mail_model, tmp_path):
     users = tmp_path / "users"
     for user in ("ann", "bob"):
         (users / user).mkdir(parents=True)
-    options = [begin, "--user-models", users]
+    options = [saved_mail_model, "--user-models", users]
     served = serve("127.0.0.1:0", *options)
     new, old = b"Message successfully un/learned\n", b"Message was already un/learned\n"
     for user in ("ann", "bob"):
@@ -96,15 +91,15 @@ def test_a_new_model_reads_mails_and_goes_on(serve, tmp_path):
         served.kill()
 
 
-def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, begin, tmp_path):
+def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, saved_mail_model, tmp_path):
     path = tmp_path / "spamd.sock"
-    served = serve(path, begin)
+    served = serve(path, saved_mail_model)
     assert spamc(str(path), "-c")[0] == 1
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
-    assert "it is in use" in not_served(begin, "--spamd", path)[1]
+    assert "it is in use" in not_served(saved_mail_model, "--spamd", path)[1]
     served.kill()
     assert path.exists()
-    served = serve(path, begin)
+    served = serve(path, saved_mail_model)
     with socket.socket(socket.AF_UNIX) as waiting:
         waiting.connect(str(path))
         waiting.sendall(request("CHECK", SPAM)[:-5])
@@ -124,9 +119,5 @@ def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, begin, tmp_p
         (["--spamd", "/dev/null"], "is no socket"),
     ],
 )
-def test_what_cannot_be_served_is_told_at_once(begin, options, word):
-    assert word in not_served(begin, *options)[1]
-
-
-def test_where_anyone_may_teach_is_told(serve, begin):
-    assert any("may teach the model" in line for line in serve("0.0.0.0:0", begin).lines)
+def test_what_cannot_be_served_is_told_at_once(saved_mail_model, options, word):
+    assert word in not_served(saved_mail_model, *options)[1]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stream_pegasos.mail_text.html import read_html
 from stream_pegasos.mail_text.parts import FIRST, LAST, MAX_TOKENS, mail_parts
 
 PLAIN = b"From: Ann <ann@mail.bank.example>\nTo: bob@home.example\nSubject: Hello\n"
@@ -39,33 +38,9 @@ def test_a_reader_sees_words_as_they_are_shown():
     assert parts.text == "Hi"  # no type is written, but it is HTML
 
 
-@pytest.mark.parametrize(
-    "tag, why",
-    [
-        ('<div style="display : NONE">', "display"),
-        ('<p style="visibility:hidden">', "visibility"),
-        ('<span style="font-size:0">', "font-size"),
-        ('<span style="color:red; font-size: 1px">', "font-size"),
-        ('<div style="max-height:0px;overflow:hidden">', "max-height"),
-        ('<font color="#fff">', "color"),
-        ('<table bgcolor="black"><td style="color:#020202">', "color"),
-        ('<td bgcolor=blue><font color="#0000FF">', "color"),
-        ("<p hidden>", "hidden"),
-    ],
-)
-def test_what_is_hidden_is_no_text(tag, why):
-    parts = html(f"seen {tag}secret words")
-    assert "secret" not in parts.text and {"hidden:secret", "hidden:words", f"html:hides-by-{why}"} <= set(parts.tokens)
-
-
 @pytest.mark.parametrize("tag", ['<p style="font-size:10px">', '<p style="width:100%">', "<font color=red>", "<p>"])
 def test_what_is_shown_is_not_hidden(tag):
     assert "secret" in html(f"{tag}secret").text
-
-
-def test_hiding_ends_with_its_tag():
-    page, _ = read_html('a <div style="display:none">b<i>c</i></div> d')
-    assert "".join(page.seen).split() == ["a", "d"] and "".join(page.hidden).split() == ["bc"]
 
 
 def test_links_and_images():
