@@ -239,12 +239,3 @@ def test_bad_input_is_refused():
     ):
         with pytest.raises(LookupError, match="message 7"):
             refuse(7)
-
-
-def test_what_keeps_labels_is_told_which_are_learned():
-    kept = Kept()
-    active_learning = ActiveLearning(store=kept)
-    active_learning.add(["a", "b"])
-    active_learning.give(2, "x")
-    active_learning.due(at_once=True)
-    assert kept.fixed == ["b"]

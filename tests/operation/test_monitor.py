@@ -339,19 +339,6 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_happened(case, n, tmp_path
     assert view(restored)["n_failed"] == 4
 
 
-def test_it_goes_on_after_one_label_only(tmp_path):
-    """What is not known yet is no number, and JSON has none for it."""
-    monitor = follow(Monitor(TextClassifier()), [(f"text {i}", 1) for i in range(25)])
-    monitor.model.snapshot(monitor.get_state()).write(tmp_path / "model")
-    model, state = load_with_progress(tmp_path / "model")
-    restored = Monitor(model)
-    restored.set_state(state)
-    for each in (monitor, restored):
-        follow(each, [(f"other {i}", 2 - i % 2) for i in range(25)])
-    assert view(restored)["curve"] == view(monitor)["curve"]
-    assert view(restored)["classes"] == view(monitor)["classes"]
-
-
 def test_a_curve_of_another_version_has_other_metrics():
     monitor = follow(Monitor(TextClassifier()), STREAM[:30])
     state = json.loads(json.dumps(monitor.get_state()))

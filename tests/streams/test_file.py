@@ -116,11 +116,6 @@ def test_a_file_that_is_not_there_yet_and_a_line_without_its_end(mail, follow):
     assert len(following.events) == 2
 
 
-def test_the_last_line_needs_no_end_where_nobody_follows(mail):
-    mail.write_text(line("a") + line("b").strip())
-    assert texts(rest(mail)[0]) == ["a", "b"]
-
-
 def test_the_last_line_waits_for_its_end_where_somebody_goes_on_later(mail):
     mail.write_text(line("a") + line("b")[:9])
     batches, bad, events = rest(mail, whole_lines=True)

@@ -67,12 +67,6 @@ def test_a_number_beside_what_python_may_be_unable_to_read_is_not_lost():
     assert pairs(line.encode(), "jsonl", fields=["x"]) == [({"x": 2**70}, 1)]  # rounded or not
 
 
-def test_a_list_is_labels_that_hold_together():
-    labels = ['["oil", "7", 7.0, true, "oil"]', "[]", '"oil"']
-    data = "".join(f'{{"text": "a", "label": {label}}}\n' for label in labels).encode()
-    assert [y for _, y in pairs(data, "jsonl")] == [("oil", 7, True), (), "oil"]
-
-
 # arrays
 
 value = st.recursive(
