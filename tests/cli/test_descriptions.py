@@ -50,14 +50,12 @@ def test_an_evaluation_begins_with_it(ok):
     assert figures(ok(command))["accuracy"] < figures(ok(f"{command} --describe names"))["accuracy"]
 
 
-def test_names_of_the_labels_of_compared_models(stream, tmp_path):
+def test_names_of_the_labels_of_compared_models(ok):
     known = TextClassifier()
     known.learn_many(["gone", "back"], ["lost_card", "refund"])
-    known.save(tmp_path / "known")
-    by_model, by_option = (
-        process("evaluate", stream, "--compare", tmp_path / "known", "--describe", "names", *more).stdout.decode()
-        for more in ([], ["--labels", "lost_card,refund"])
-    )
+    known.save("known")
+    evaluate = "evaluate stream.jsonl --compare known --describe names"
+    by_model, by_option = (ok(f"{evaluate} {more}") for more in ("", "--labels lost_card,refund"))
     assert by_model.partition("\n")[2] == by_option.partition("\n")[2] != ""  # behind how long it took
 
 

@@ -150,3 +150,10 @@ def test_a_label_holds_only_above_a_margin_of_0():
     margins = np.array([[0.0, 5e-324, -5e-324, 1e-20, -1e-20, 1.0]])
     assert (of_each(margins, np.array([[1.0]])) > 0.5).tolist() == (margins > 0.0).tolist()
     assert of_each(margins, np.array([[1.0]]))[0, 0] == 0.5
+
+
+def test_two_columns_of_one_name_are_refused():
+    model = MultiLabelClassifier()
+    with pytest.raises(ValueError, match="two columns with the name 'a'"):
+        model.learn_many([{"x": 1}], pd.DataFrame([[True, False]], columns=["a", "a"]))
+    assert model.classes == ()

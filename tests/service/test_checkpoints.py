@@ -260,11 +260,23 @@ def test_whoever_reads_a_checkpoint_is_told_what_its_journal_has(tmp_path):
     with serving(service) as client:
         learn(client, KNOWN[0])
         checkpoint(service)
-        told = [CliRunner().invoke(explain, [str(tmp_path / "model")]).stderr]
+        told = [explained(tmp_path / "model")]
         for message in KNOWN[1:3]:
             learn(client, message)
-        told += [CliRunner().invoke(explain, [str(tmp_path / "model")]).stderr]
-    assert "journal" not in told[0] and "its journal has 2 messages that came after it" in told[1]
+        link = tmp_path / "link"
+        link.symlink_to(tmp_path / "model")
+        told += [explained(tmp_path / "model"), explained(link)]
+        for path in tmp_path.glob("model.journal-*"):
+            path.write_bytes(b"unread\n" * 2)
+        told += [explained(tmp_path / "model")]
+    assert "journal" not in told[0]
+    for of_then in told[1:]:
+        assert "its journal has messages that came after it, which this model has not learned" in of_then
+        assert "damaged" not in of_then
+
+
+def explained(model):
+    return CliRunner().invoke(explain, [str(model)]).stderr
 
 
 def test_without_a_checkpoint_the_model_is_asked_for_with_which_it_began(serve, tmp_path):
