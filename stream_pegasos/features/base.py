@@ -130,7 +130,13 @@ class Features(base.MiniBatchTransformer):
         return {self._name(part, "").removesuffix(": "): text for part, text in reversed(of_words)}
 
     def message_of(self, text: str) -> Any:
-        """A message that has this text alone, in the first field of text."""
+        """A message that has this text, in the first field of text, and nothing else.
+
+        Raises
+        ------
+        TypeError
+            If there is no such field.
+        """
         if self.on is None:
             return text
         if not self.takes_text:
@@ -173,13 +179,23 @@ class Features(base.MiniBatchTransformer):
         return reasons
 
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
-        """The columns of what is found in a message, a text or, with `on`, a dict that has the field; with their
-        values.
+        """The columns of what is found in a message, with their values.
+
+        Parameters
+        ----------
+        x
+            A text; with `on`, a dict that has the field.
         """
         return self.scanner.transform_one(self.prepare(x))
 
     def transform_many(self, X: Any) -> Any:
-        """Messages, in any iterable, a series or a data frame, as the rows of a SciPy CSR matrix."""
+        """The messages as the rows of a SciPy CSR matrix.
+
+        Parameters
+        ----------
+        X
+            Texts, in any iterable or as a series; with `on`, dicts or a data frame, too.
+        """
         from scipy import sparse
 
         indptr, indices, data = self.scanner.transform_many(self.prepare_many(X))

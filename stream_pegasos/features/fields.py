@@ -46,7 +46,13 @@ class FieldFeatures(Features, is_kind=False):
         return self.written(value)
 
     def tokens(self, x: Any) -> list[str]:
-        """What is found in a message."""
+        """What is found in a message.
+
+        Parameters
+        ----------
+        x
+            A dict that has the field.
+        """
         return [self.name_of(token) for token in self.specification.ngrams(self.prepare(x))]
 
     def written(self, value: Any) -> str:

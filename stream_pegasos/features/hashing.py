@@ -204,16 +204,34 @@ class HashedBagOfWords(Features):
         return NATIVE_PATTERNS.get(token_pattern.removeprefix("(?u)"))
 
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
-        """The columns of the n-grams of a text or, with `on`, of a dict that has one; with their values."""
+        """The columns of a text's n-grams, with their values.
+
+        Parameters
+        ----------
+        x
+            A text; with `on`, a dict that has one, too.
+        """
         return self.scanner.transform_one(x if self._as_it_is else self.prepare(x))
 
     def tokens(self, x: Any) -> list[str]:
-        """The n-grams of a text, each as often as it occurs."""
+        """The n-grams of a text, each as often as it occurs.
+
+        Parameters
+        ----------
+        x
+            A text; with `on`, a dict that has one, too.
+        """
         read = self.read(x)
         return list(self.specification.ngrams(read if self.is_one else read[0]))
 
     def index(self, token: str) -> tuple[int, float]:
-        """The column of an n-gram of `tokens`, and the sign that it has there."""
+        """The column of an n-gram, and the sign that it has there.
+
+        Parameters
+        ----------
+        token
+            One of those that `tokens` gives.
+        """
         return self.scanner.index(token)
 
     @property

@@ -36,17 +36,44 @@ class TextFeatures(HashedBagOfWords):
 
     Parameters
     ----------
-    n_features, ngram_range, analyzer, lowercase, strip_accents, stop_words, binary, norm, alternate_sign, \
-preprocessor, tokenizer, on, mask_digits, namespace
-        As those of `HashedBagOfWords`.
+    n_features
+        The number of columns, from 1 to 2³¹ − 1.
+    ngram_range
+        The smallest and the largest n of the n-grams of words.
+    analyzer
+        `"word"`, `"char"` or `"char_wb"`.
+    lowercase
+        Whether to lower-case the text first.
+    strip_accents
+        `"unicode"` or `"ascii"` to remove accents, a function from str to str, or `None`.
+    stop_words
+        Words to leave out before n-grams are made: a collection, `"english"`, or `None`.
     token_pattern
         The regular expression of a token instead of the words, marks and runs of any language; `None` for these.
+    binary
+        Whether every count above 0 becomes 1.
+    norm
+        `"l2"`, `"l1"` or `None`: what the values of a text are divided by.
+    alternate_sign
+        Whether the hash also decides a sign.
+    preprocessor
+        A function from str to str that replaces lower-casing and accent stripping.
+    tokenizer
+        A function from str to tokens; each token counts as a word.
+    on
+        The name of the field with the text, if examples are dicts; a plain text is accepted, too.
+    mask_digits
+        Whether every decimal digit becomes a 0, so that 42 and 37 are the same word. With `"both"` words of up to four
+        digits count also as they stand, but not in n-grams of two or more words; n-grams of characters are only masked.
     prefix_length
         How many first characters of each longer word are one more feature; 0 for none. `None` is 4 for words, and 0
         for n-grams of characters, which have no prefixes.
     boundaries
         Whether n-grams include the ends of the text, written `<s>` and `</s>`. `None` is `True` for words, and `False`
         for n-grams of characters, which do not.
+    namespace
+        Beside features of other fields: those with the same namespace share what is learned of a word. `None` is that
+        of the name of the field.
     vectors
         What gives a message a vector beside its features, so that texts which mean the same are near before they were
         met with a label; `None` for nothing. Either vectors of words: `"wordllama"`, which the extra `vectors`
@@ -71,13 +98,16 @@ preprocessor, tokenizer, on, mask_digits, namespace
 
     Examples
     --------
+
     >>> from stream_pegasos import TextFeatures
+
     >>> TextFeatures().tokens("Answer 24 now!")
     ['answer', '00', 'now', '!', '<s> answer', 'answer 00', '00 now', 'now !', '! </s>', ' answ', '24']
     >>> TextFeatures().tokens("好吃!")
     ['!', '<s> 好吃', '好吃 !', '! </s>', '<s> 好', '好', '吃', ' 好', '好吃', '吃 ', ' 好吃', '好吃 ', ' 好吃 ']
     >>> TextFeatures(on="body", prefix_length=0).tokens({"body": "मुझे पसंद"})
     ['मुझे', 'पसंद', '<s> मुझे', 'मुझे पसंद', 'पसंद </s>']
+
     """
 
     hash_function: ClassVar[str] = "words"  # made of those of the words, and several times as fast
@@ -117,11 +147,22 @@ preprocessor, tokenizer, on, mask_digits, namespace
         return (self,) if self.encoder is None else self._each
 
     def to_json(self) -> str:
-        """The parameters that are not the defaults, as JSON for `--features` of the command, but `on` and `vectors`; a
-        ValueError if one is a function.
+        """The parameters that are not the defaults, as JSON for `--features` of the command; `on` and `vectors` have
+        options of their own.
+
+        Raises
+        ------
+        ValueError
+            If one is a function.
+
+        Examples
+        --------
+
+        >>> from stream_pegasos import TextFeatures
 
         >>> TextFeatures(ngram_range=(1, 3), prefix_length=0).to_json()
         '{"ngram_range": [1, 3], "prefix_length": 0}'
+
         """
         return features_to_json(self)
 

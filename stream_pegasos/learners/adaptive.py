@@ -56,25 +56,28 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     features by themselves: with two labels its steps are up to three times as large at first, and α up to nine times,
     which fades over some thousand examples.
 
-    Labels are those of a `PegasosClassifier`, as many as the stream brings. From a third one on, each class is learned
-    against the rest, and the one with the largest margin is predicted.
-    Nothing starts afresh: the first two classes go on with the margins −m and m. With two the probability, calibrated
-    online, is above 0.5 exactly where the margin is above 0. These things differ:
+    Labels may be bool, int or str, as many as the stream brings. With two labels, a positive margin stands for `True`,
+    for 1 beside 0 or −1, or for "true" beside "false". With other labels the first one met is the negative one, unless
+    `pos_label` says otherwise.
+
+    From a third label on, each class is learned against the rest, and the one with the largest margin is predicted.
+    Nothing starts afresh: the first two classes go on with the margins −m and m. These things differ:
 
     - A feature has one scale for all classes, 0.3 plus the largest log-count ratio that it has for any of them.
     - The margin of each of K classes begins at −log(K − 1), since most examples are of other classes. An example is
       learned as a negative one of a class only while its margin for that class is above −3/5 of `margin`. So a feature
       keeps a weight only for the classes that taught it.
-    - The steps are η √(2s), with s the slope of the probabilities: larger while margins are too small for how often
-      they are right, as with many classes. G_j begins with 0.001.
-    - Probabilities are proportional to exp(s · margin + o_c), with s and the offset o_c of each class learned online.
-      The largest is then calibrated by itself. The margins that are shown include o_c / s.
+    - The steps are η √(2s), with s the slope of the probabilities. They are larger while margins are too small for how
+      often they are right, as with many classes, and smaller where margins are too large. G_j begins with 0.001.
+    - Probabilities are proportional to exp(s · margin + o_c). The slope s and the offset o_c of each class are learned
+      online. The largest probability is then calibrated by itself. The margins that are shown include o_c / s.
 
     For a class that comes late, the earlier examples and their features are already counted as negative; its weights
     begin with its first example.
 
-    With vectors (`TextFeatures(vectors=...)`) a logistic regression of second order on them stands beside all that. Its
-    margins and those of the features are joined by two weights, learned online.
+    With word vectors (`TextFeatures(vectors=...)`) a logistic regression of second order on the vectors of messages
+    stands beside all that. Its margins and those of the features are joined by two weights, learned online, so that the
+    vectors count where they tell something: mostly at first.
 
     Parameters
     ----------
@@ -97,40 +100,54 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     intercept_scaling
         The value of the constant feature whose weight is the intercept, from 1e-30 to 1e30; features have a norm of 1.
     class_weight
-        As that of a `PegasosClassifier`. An example counts as much as its weight wherever one counts, so that
-        probabilities are those of the weighted stream; those of the stream itself are p / weight, divided by their sum.
-        One of weight 0 changes nothing, and is not counted.
+        The weight of the loss on each label, as a dict from label to a number of at least 0; 1 for labels not in it. Or
+        `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of them have the label, with
+        the example itself included. An example counts as much as its weight wherever one counts, so that probabilities
+        are those of the weighted stream; those of the stream itself are p / weight, divided by their sum. One of weight
+        0 changes nothing, and is not counted.
     pos_label
-        As that of a `PegasosClassifier`; with a `threshold` or a `max_false_positive_rate` it is needed, unless labels
-        are bool, 0 and 1, or −1 and 1.
+        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
+        With a `threshold` or a `max_false_positive_rate` it is needed, unless labels are bool, 0 and 1, or −1 and 1.
     threshold
         The positive label is predicted where its probability is above this number; between 0 and 1, both excluded. With
-        more than two classes the most probable other label is predicted otherwise; with 0.5, the most probable of all.
-        Or a dict by label: each of these is predicted only above its own threshold.
+        0.5 that is where the margin is above 0. Otherwise, with more than two classes, the most probable other label is
+        predicted; with 0.5, simply the most probable of all. Or a dict with thresholds for some labels, with any number
+        of classes: each of these labels is predicted only above its own threshold.
     max_false_positive_rate
         The largest share of negative examples that may be predicted positive; between 0 and 1, both excluded; `None`
-        for no limit. Or a dict by label, for each of which all other labels are negative. The positive label is
-        predicted only where `threshold` allows it and the margin is above a cut-off: the lowest place above which at
-        most 0.9 · rate of the margins lie that the newest 16,384 to 32,768 negative examples had right before they were
-        learned. So of examples like those no larger share is expected to be flagged, though chance may flag more.
-        Nothing is flagged before 0.05/rate negatives are learned; `None` is predicted while their label is unknown.
+        for no limit. Or a dict with the limits of some labels, for each of which all other labels are negative. The
+        positive label is predicted only where `threshold` allows it and the margin is above a cut-off: the lowest place
+        above which at most 0.9 · rate of the margins lie that the newest 16,384 to 32,768 negative examples had right
+        before they were learned. So of negative examples like those before no larger share is expected to be flagged,
+        though chance may flag more. Nothing is flagged before 0.05/rate negative examples are learned. While the
+        negative label is unknown, `None` is predicted.
     drift_detector
-        One of River's, such as `drift.binary.HDDMW()`, which reacts only to more errors and so does best. Before an
-        example is learned, a copy of it is told whether its prediction was wrong. When it detects a drift, all evidence
-        so far counts a tenth, so that weights move faster, and weights shrink by the root of that. Examples are learned
-        one at a time, which is slower. What a detector was told is not saved.
+        One of River's drift detectors, such as `drift.binary.HDDMW()` or `drift.ADWIN()`. Before an example is learned,
+        a copy of the detector is told whether its prediction was wrong. When it detects a drift, all evidence so far
+        counts a tenth, so that weights move faster, and weights shrink by the root of that. Detectors such as HDDMW,
+        which react only to more errors, do best; others also raise alarms when errors become fewer. Examples are
+        learned one at a time, which is slower. What a detector was told is not saved: it begins anew in a loaded model.
     max_features
-        As that of a `PegasosClassifier`, but the least-used features are dropped first. The use of a feature is the
-        number of examples within the margin that had it, each times its weight, and half once it is `half_life`
-        examples old.
+        The largest number of features, at least 1; `None` for no limit. When an example brings in more, the least-used
+        features are dropped first, until three quarters of the limit are left. The use of a feature is the number of
+        examples within the margin that had it, each times its weight, and half once it is `half_life` examples old. Of
+        equally used features, those with the larger number or hash are dropped. Names of features are dropped, too,
+        once there are twice as many.
 
     Attributes
     ----------
-    weights, intercept, classes, pair
-        As those of a `PegasosClassifier`; weights are w_j s_j. The margin is the sum of weight times value, divided by
-        the norm of the example's s_j x_j, plus the intercept.
+    weights : dict
+        The weight of each feature learned, by its name: w_j s_j. The margin is the sum of weight times value, divided
+        by the norm of the example's s_j x_j, plus the intercept. With more than two classes there is such a dict for
+        each.
+    intercept : float
+        What the intercept adds to the margin; with more than two classes, a dict with one number for each.
     n_iterations : int
         The number of examples learned or skipped.
+    classes : tuple
+        The labels met, in the order in which they came.
+    pair : tuple
+        With up to two labels the negative and the positive one, `None` for one that is to come; otherwise nothing.
     n_drifts : int
         The number of drifts that the detector has detected.
 
@@ -139,6 +156,12 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     TypeError, ValueError
         If a parameter is of another type or out of its range. When learning, also a ValueError if `pos_label` is
         needed.
+
+    Notes
+    -----
+    With two classes the probability is calibrated online, and is above 0.5 exactly where the margin is above 0. So
+    `predict_one` gives the most probable label, as long as `threshold` is 0.5 and there is no
+    `max_false_positive_rate`.
 
     References
     ----------
@@ -157,7 +180,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     Examples
     --------
+
     >>> from stream_pegasos import AdaptiveClassifier
+
     >>> model = AdaptiveClassifier(pos_label="spam")
     >>> for x, y in [({"cheap": 1, "pills": 1}, "spam"), ({"see": 1, "you": 1}, "ham")] * 10:
     ...     model.learn_one(x, y)
@@ -193,11 +218,13 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     Labels are swapped half-way:
 
     >>> from river import drift
+
     >>> model = AdaptiveClassifier(drift_detector=drift.binary.HDDMW())
     >>> for i in range(2_000):
     ...     model.learn_one({"odd" if i % 2 else "even": 1}, (i % 2 == 1) != (i >= 1_000))
     >>> model.n_drifts, model.predict_one({"odd": 1})
     (1, False)
+
     """
 
     capabilities = frozenset(["weights", "explain", "several classes"])

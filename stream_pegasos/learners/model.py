@@ -91,8 +91,10 @@ class Model(OneByOne, base.Estimator):
     # One example at a time.
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """The probability of each label. While only one is known, `None` stands for those to come: after n examples
-        with the same label, the next has it with probability (n + 1) / (n + 2), by Laplace's rule of succession.
+        """The probability of each label. `predict_one` gives the label with the largest one, unless a threshold or a
+        limit of false positives decides otherwise. While only one label is known, `None` stands for those to come:
+        after n examples with the same label, the next one has it with probability (n + 1) / (n + 2), by Laplace's rule
+        of succession.
 
         Parameters
         ----------
@@ -105,7 +107,7 @@ class Model(OneByOne, base.Estimator):
 
     def decision_function_one(self, x: Any) -> Any:
         """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
-        margins by class. With ordered classes: the logarithms of their probabilities.
+        the margins by class. With ordered classes: the logarithms of their probabilities.
 
         Parameters
         ----------
@@ -152,8 +154,14 @@ class Model(OneByOne, base.Estimator):
     def predict_learn_many(
         self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
     ) -> Predictions:
-        """Predict each example, then learn it: prequential evaluation in one call, with what `learn_many` takes and
-        raises. The classes of the result are those known at the end; one that was not yet known has a score of −inf.
+        """Prequential evaluation in one call: predict each example, then learn it.
+
+        The classes of the result are those known at the end; a class that was not yet known has a score of −inf.
+
+        Parameters
+        ----------
+        X, y, w, threads
+            As for `learn_many`, and raising as it does.
         """
         encoder, rows = self._encode_many(X, threads)
         y, w = list(y) if isinstance(y, Iterator) else y, weights_given(w)
@@ -183,13 +191,24 @@ class Model(OneByOne, base.Estimator):
         return said
 
     def predict_many(self, X: Any, threads: int = 1) -> Any:
-        """The label of each of `X`, an array; a series for a frame or a series. The rest is as for `predictions`."""
+        """The label of each example, as an array; as a series for a data frame or a series.
+
+        Parameters
+        ----------
+        X, threads
+            As for `predictions`.
+        """
         labels = self.predictions(X, threads).labels
         return series_like(X, labels) if is_frame(X) or is_series(X) else labels
 
     def predict_proba_many(self, X: Any, threads: int = 1) -> Any:
-        """The probabilities of each of `X`, in the order of `predict_proba_one`; a frame for a frame or a series. The
-        rest is as for `predictions`.
+        """The probabilities of each example, as an array with a column a label, in the order of `predict_proba_one`; as
+        a data frame for a data frame or a series.
+
+        Parameters
+        ----------
+        X, threads
+            As for `predictions`.
         """
         said = self.predictions(X, threads)
         if is_frame(X) or is_series(X):
@@ -197,7 +216,13 @@ class Model(OneByOne, base.Estimator):
         return said.probabilities
 
     def decision_function_many(self, X: Any, threads: int = 1) -> Any:
-        """What the decision on each of `X` rests on, a row each. The rest is as for `predictions`."""
+        """What the decision on each example rests on, as an array with a row an example.
+
+        Parameters
+        ----------
+        X, threads
+            As for `predictions`.
+        """
         return self.predictions(X, threads).scores
 
     def flush(self) -> None:
@@ -311,7 +336,13 @@ class Model(OneByOne, base.Estimator):
         return self._core.weights_of(keys)  # type: ignore[no-any-return]
 
     def check_labels(self, y: Iterable[Any]) -> None:
-        """Raise what `learn_one` raises if one of these labels, in this order, cannot be learned."""
+        """Check that all these labels can be learned, in this order.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `learn_one` does, if a label cannot be learned.
+        """
         self._core.check_labels(y)
 
     @property
@@ -386,7 +417,13 @@ class Model(OneByOne, base.Estimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:
-        """Read a model of this class from a file, as the function `load` does; another class is a ValueError."""
+        """Read a model of this class from a file that `save` wrote; it takes and raises what the function `load` does.
+
+        Raises
+        ------
+        ValueError
+            If the file holds a model of another class, too.
+        """
         model: Self = read_model(path, vectors)[0]
         if not issubclass(type(model), cls):  # isinstance sees the classifier in a text model, too
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")

@@ -242,7 +242,14 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             whether_each_holds(labels)
 
     def predict_many(self, X: Any, threads: int = 1) -> Any:
-        """The labels of each of `X`, an array of tuples; for a frame or a series, a frame with a column a label."""
+        """The labels predicted for each example, as an array of tuples; for a data frame or a series, a data frame with
+        a column a label.
+
+        Parameters
+        ----------
+        X, threads
+            As for `predictions`.
+        """
         said = self.predictions(X, threads)
         if is_frame(X) or is_series(X):
             return frame_like(X, {of: np.array([of in one for one in said.labels], bool) for of in said.classes})

@@ -230,7 +230,13 @@ class TextClassifier(ModelOfAnyKind):
         return lessons_of(descriptions, "several labels" in self.capabilities, self.features.message_of)
 
     def predict_one(self, x: Any) -> Any:  # type: ignore[override]
-        """The label of a text, taken as by `learn_one`."""
+        """The label of a text, as the classifier gives it.
+
+        Parameters
+        ----------
+        x
+            The text, as for `learn_one`.
+        """
         return self.classifier.predict_prepared(self.features.scanner, self._prepared(x))
 
     def keep_names(self) -> None:

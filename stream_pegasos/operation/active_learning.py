@@ -149,8 +149,14 @@ class ActiveLearning:
         return len(self._waiting)
 
     def add(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
-        """Let messages without a label wait, each with its origin, such as its id. One that waits already becomes the
-        newest.
+        """Let messages without a label wait. One that waits already becomes the newest.
+
+        Parameters
+        ----------
+        X
+            The messages.
+        origins
+            The origin of each, such as its id.
         """
         if not self.size:
             return
@@ -222,8 +228,21 @@ class ActiveLearning:
             message.uncertainty, message.scored_at = value, n_learned
 
     def queue(self, limit: int, first: str = "uncertain", also: int | None = None) -> list[Waiting]:
-        """So many messages to ask for next: the most `"uncertain"`, the `"newest"` or the `"oldest"`. The message
-        numbered `also` is added at the end, if it waits and is not among these.
+        """The messages to ask for next.
+
+        Parameters
+        ----------
+        limit
+            How many.
+        first
+            Which messages: the most `"uncertain"`, the `"newest"` or the `"oldest"`.
+        also
+            The number of a message to add at the end, if it waits and is not among these.
+
+        Raises
+        ------
+        ValueError
+            If there is no such order.
         """
         if first not in FIRST:
             raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
@@ -242,8 +261,14 @@ class ActiveLearning:
         return self._message(number).x
 
     def give(self, number: int, label: Any) -> None:
-        """Give a message its label, to be learned when it is due. If the store fails (OSError), or the message does not
-        wait (LookupError), nothing changes.
+        """Give a message its label; it is learned when it is due.
+
+        Raises
+        ------
+        LookupError
+            If the message does not wait for a label.
+        OSError
+            If the store fails; the message still waits.
         """
         message = self._message(number)
         if self.store is not None:
@@ -253,12 +278,24 @@ class ActiveLearning:
         self._close(message.x)
 
     def skip(self, number: int) -> None:
-        """Do not ask for a message again; a LookupError if it does not wait."""
+        """Do not ask for a message again.
+
+        Raises
+        ------
+        LookupError
+            If the message does not wait for a label.
+        """
         self._close(self._message(number).x)
 
     def take_back(self, number: int) -> None:
-        """Take back a label that is not learned yet; its message waits again. If the store fails (OSError), the label
-        stays; it is a LookupError if there is none.
+        """Take back a label that is not learned yet; its message waits again.
+
+        Raises
+        ------
+        LookupError
+            If the message has no label that can be taken back.
+        OSError
+            If the store fails; the label stays.
         """
         if number not in self._given:
             raise LookupError(f"message {number} has no label that can be taken back; what is learned stays learned")
@@ -275,8 +312,12 @@ class ActiveLearning:
         return [(given, max(0.0, given.due - now)) for given in reversed(self._given.values())]
 
     def due(self, at_once: bool = False) -> list[Given]:
-        """Remove and return the labels to learn now, in the order in which they were given; `at_once` all, as at the
-        end.
+        """Remove and return the labels to learn now, in the order in which they were given.
+
+        Parameters
+        ----------
+        at_once
+            Whether to return all labels, as at the end.
         """
         now = self._clock()
         is_late = len(self._given) if at_once else max(0, len(self._given) - MOST_HELD)

@@ -83,7 +83,13 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         return self.PARTS[name]() if part is None else part
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; if `deep`, with those of the parts, as in `classifier__learning_rate`."""
+        """The parameters by name.
+
+        Parameters
+        ----------
+        deep
+            Whether to include those of the parts, as in `classifier__learning_rate`.
+        """
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
             for name in self.PARTS:
@@ -91,8 +97,17 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters, and those of the parts, as in `classifier__learning_rate`. Nothing is changed if there is
-        no such parameter, or a part does not take its value (TypeError, ValueError).
+        """Change parameters, and those of the parts, as in `classifier__learning_rate`.
+
+        Parameters
+        ----------
+        params
+            The new values by name.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such parameter, or a part does not take its value. Nothing is changed then.
         """
         of_parts: dict[str, dict[str, Any]] = {}
         for name in list(params):
@@ -235,7 +250,13 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         return {label: column for column, label in enumerate(self.classes_.tolist())}
 
     def predict(self, X: Any) -> Labels:
-        """The label of each example, as an array."""
+        """The label of each example, as an array.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        """
         said, columns = self._predictions(X), self._columns()
         # The opposite of a single truth value is one that is to come; `None` is predicted where no class is allowed.
         opposite = (self._to_come(said) or [0])[0]
@@ -255,6 +276,11 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
 
         They are calibrated online, and those of an example sum to 1. A class without any example has 0. While only one
         class has had examples, the others share the rest: 1 / (n + 2) after n examples.
+
+        Parameters
+        ----------
+        X
+            The examples.
         """
         return self._probabilities(self._predictions(X))
 

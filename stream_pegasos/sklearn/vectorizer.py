@@ -75,20 +75,42 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         return tags
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the parameters, and learn nothing; a TypeError or ValueError if `TextFeatures` does not take one of
-        them.
+        """Check the parameters, and learn nothing.
+
+        Parameters
+        ----------
+        X, y
+            Whatever they are.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `TextFeatures` does not take a parameter.
         """
         TextFeatures(**self.get_params())
         return self
 
     def partial_fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the parameters, as `fit` does."""
+        """Check the parameters, as `fit` does.
+
+        Parameters
+        ----------
+        X, y
+            Whatever they are.
+        """
         return self.fit()
 
     def transform(self, X: Any) -> Any:
         """The texts as the rows of a CSR matrix.
 
-        They come as a list, an array, a series, or a frame with one column. Others, and parameters that `TextFeatures`
-        does not take, raise a TypeError or a ValueError.
+        Parameters
+        ----------
+        X
+            Texts: a list, an array, a series, or a frame with one column.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If they are no texts, or `TextFeatures` does not take a parameter.
         """
         return TextFeatures(**self.get_params()).transform_many(texts_of(X))
