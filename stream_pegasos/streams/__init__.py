@@ -6,8 +6,8 @@
 | formats | `json_lines`, `csv_tsv`, `labelled_text`, `vw_svmlight`, `parquet`, with `fields` of records |
 | mails | `mail`, `mail_folders` |
 | bytes to lines | `chunks`, `compression`, `encoding`, `lines` |
+| an answer, as a line, a record or JSON | `answer` |
 | live sources and sinks | `sources`, `addresses`, `opening`; `file`, `stdin`, `kafka`, `redis` |
-| all together, or each by itself | `together` |
 | late labels; the stream that needs no file | `join`, `synthetic` |
 """
 
