@@ -204,7 +204,9 @@ def checksum(arrays: Arrays, rest: Any) -> str:
 
 def packed_features(features: Features) -> dict[str, Any]:
     if isinstance(features, FeatureUnion):
-        return {"parts": [packed_features(part) for part in features.parts], "empty_space": "apart"}
+        found: dict[str, Any] = {"parts": [packed_features(part) for part in features.parts]}
+        has_empty = any(part.space == "" for part in features.each[1:])
+        return found | {"empty_space": "apart"} if has_empty else found
     described = {name: pack(value) for name, value in features.described().items()}
     return {"features": described, "features_kind": type(features).__name__}
 
