@@ -160,6 +160,12 @@ class Learning(Model):
         return 0 if known else first, second
 
     def _learn_targets(
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+    ) -> RawScores:
+        """Learn rows with the targets of these labels, which the model does not have yet."""
+        return self._learn_blocks(encoder, rows, labels, targets, weights)
+
+    def _learn_blocks(
         self,
         encoder: Encoder,
         rows: Any,
@@ -168,9 +174,7 @@ class Learning(Model):
         weights: Floats | None,
         found: list[tuple[Floats, Floats]] | None = None,
     ) -> RawScores:
-        """Learn rows with the targets of these labels, which the model does not have yet; return the scores from
-        before. The engine adds these to `found`, whatever happens later.
-        """
+        """Learn rows, and return the scores from before; the engine adds these to `found`, whatever happens later."""
         parts = [] if found is None else found
         done, n = 0, len(targets)
         end = n  # first all at once, since all are to be checked before any is learned

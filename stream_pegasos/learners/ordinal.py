@@ -212,9 +212,12 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
                 self.learner.order = self.labels.order
             raise
 
-    def _learn_targets(self, encoder: Encoder, rows: Any, labels: Any, *args: Any) -> RawScores:
+    def _learn_targets(
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+    ) -> RawScores:
+        assert isinstance(labels, OrderedLabels)
         self.learner.order = labels.order
-        return super()._learn_targets(encoder, rows, labels, *args)
+        return super()._learn_targets(encoder, rows, labels, targets, weights)
 
     def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
         return None

@@ -42,7 +42,7 @@ class WatchedClassifier(Classifier):
         return self._drift.n_drifts
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None, _: Any = None
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
@@ -50,7 +50,7 @@ class WatchedClassifier(Classifier):
         parts: list[tuple[Floats, Floats]] = []
         learned = WeightedTargets.of(targets, weights)
         try:
-            found = super()._learn_targets(encoder, rows, labels, targets, weights, parts)
+            found = self._learn_blocks(encoder, rows, labels, targets, weights, parts)
             return found._replace(decided=self._decided(labels, found, learned))
         except BaseException:  # an interruption: limits know what the engine has learned
             if parts:
@@ -91,7 +91,7 @@ class WatchedClassifier(Classifier):
                 if drifted:
                     state = self.learner.get_state()
                     self.learner.forget(KEPT_AFTER_DRIFT)
-                super()._learn_targets(encoder, row, labels, targets[this], weight)
+                self._learn_blocks(encoder, row, labels, targets[this], weight)
             except BaseException:  # an interruption may come before the row is learned
                 if self.n_learned == n_before:
                     self._drift.n_drifts = n_drifts
