@@ -26,6 +26,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stream_pegasos.engine import pure
 
+__all__ = [
+    "NAME",
+    "Encoder",
+    "Learner",
+    "Lock",
+    "OneByOne",
+    "Rows",
+    "Scanner",
+    "Vocabulary",
+    "in_use",
+    "probabilities_many",
+    "probabilities_one",
+    "targets_of",
+]
+
 L = TypeVar("L", bound=pure.Learner)
 
 NAME = os.environ.get("STREAM_PEGASOS_ENGINE", "")
@@ -34,6 +49,7 @@ if NAME not in ("", "compiled", "pure"):
 
 
 def cause_and_cure(error: ImportError) -> str:
+    """Why there is no compiled engine, and what helps."""
     if not isinstance(error, ModuleNotFoundError):
         return f"the compiled one cannot be loaded ({error})"
     package = Path(__file__).parents[1]
@@ -51,7 +67,18 @@ def cause_and_cure(error: ImportError) -> str:
 
 chosen: Any = pure
 if TYPE_CHECKING:
-    from stream_pegasos.engine.pure import *  # noqa: F403
+    from stream_pegasos.engine.pure import (
+        Encoder,
+        Learner,
+        Lock,
+        OneByOne,
+        Rows,
+        Scanner,
+        Vocabulary,
+        probabilities_many,
+        probabilities_one,
+        targets_of,
+    )
 else:
     if NAME != "pure":
         try:
@@ -87,6 +114,6 @@ def restore(kind: str, arguments: dict[str, Any] | tuple[Any, ...], state: dict[
 
 for kind in map(in_use, pure.Learner.kinds.values()):
     copyreg.pickle(kind, lambda it: (restore, (type(it).__name__, it.parameters, it.get_state())))
-copyreg.pickle(chosen.Lock, lambda it: (restore, ("Lock", (), None)))
-copyreg.pickle(chosen.Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
-copyreg.pickle(chosen.Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))
+copyreg.pickle(Lock, lambda it: (restore, ("Lock", (), None)))
+copyreg.pickle(Scanner, lambda it: (restore, ("Scanner", it.arguments, None)))
+copyreg.pickle(Vocabulary, lambda it: (restore, ("Vocabulary", (it.names,), None)))
