@@ -180,10 +180,7 @@ def predict_learn(
         n = _n_together(model, rest)
         some, rest = rest[: n or 1], rest[n or 1 :]
         try:
-            work: Iterator[Any] = (
-                together_or_alone(some, together, REFUSALS, alone) if n else together_or_alone(some, alone, REFUSALS)
-            )
-            for _, found in work:
+            for _, found in together_or_alone(some, together if n else alone, REFUSALS, alone if n else None):
                 if isinstance(found, ExampleError):
                     pass_over(found, on_refused)
                 else:
