@@ -205,21 +205,18 @@ def checksum(arrays: Arrays, rest: Any) -> str:
 def packed_features(features: Features) -> dict[str, Any]:
     if isinstance(features, FeatureUnion):
         found: dict[str, Any] = {"parts": [packed_features(part) for part in features.parts]}
-        has_empty = any(part.space == "" for part in features.each[1:])
-        return found | {"empty_space": "apart"} if has_empty else found
+        return found if all(part.space for part in features.parts[1:]) else found | {"empty_space": "apart"}
     described = {name: pack(value) for name, value in features.described().items()}
     return {"features": described, "features_kind": type(features).__name__}
 
 
 def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) -> Features:
     if "parts" in values:
-        packed, *others = values["parts"]
-        first = unpacked_features(packed, find_vectors)
+        first, *others = [unpacked_features(part, find_vectors) for part in values["parts"]]
         if "empty_space" not in values:  # of 0.2, where the namespace "" was that of the first field
-            for its in (part["features"] for part in others):
-                if "namespace" in its and "" in (its["namespace"], its["on"] if its["namespace"] is None else None):
-                    its["namespace"] = pack(first.each[0].space)
-        return FeatureUnion([first, *(unpacked_features(part, find_vectors) for part in others)])
+            space = first.each[0].space
+            others = [part if part.space else part.clone({"namespace": space}) for part in others]
+        return FeatureUnion([first, *others])
     look_up(kind := values["features_kind"])
     of_earlier: dict[str, Any] = {"mask_digits": True} if kind in ("TextFeatures", "MailFeatures") else {}
     parameters = of_earlier | unpack_parameters(values["features"])
