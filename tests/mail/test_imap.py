@@ -439,8 +439,9 @@ def test_starttls(box):
 
 def test_a_mailbox_has_a_model_of_its_own(box):
     box.once()
+    box.deliver(mails("spam", 1))
     with box.watching():
-        wait(lambda: (box.folder / ".ann.safetensors.lock").exists())
+        wait(lambda: box.has("Junk"))
         done = run(*box.arguments("--once"))
         assert done.returncode == 1 and "is in use" in done.stderr
     arguments = box.arguments("--once")
