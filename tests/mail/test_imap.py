@@ -444,8 +444,6 @@ def test_a_mailbox_has_a_model_of_its_own(box):
         wait(lambda: box.has("Junk"))
         done = run(*box.arguments("--once"))
         assert done.returncode == 1 and "is in use" in done.stderr
-    arguments = box.arguments("--once")
-    arguments[arguments.index("--user") + 1] = "cleo"
-    done = run(*arguments)
+    done = run(*["cleo" if each == box.account else each for each in box.arguments("--once")])
     assert done.returncode == 1 and "belongs to ann@127.0.0.1" in done.stderr
     assert box.once("--moved", host="127.0.0.2")[-1].startswith("looked at 0 new mails")
