@@ -183,7 +183,9 @@ class TextClassifier(ModelOfAnyKind):
         ValueError
             If the weight is out of its range, or the classifier does not take the label. The model is then as before.
         """
-        text = self._prepared(x)
+        text = self.features.prepare(x)
+        if self.fields_met.lacking:
+            self.fields_met.meet([x])
         if self.names is None:
             self.classifier.learn_prepared(self.features.scanner, text, y, w)
             return
@@ -237,7 +239,10 @@ class TextClassifier(ModelOfAnyKind):
         x
             The text, as for `learn_one`.
         """
-        return self.classifier.predict_prepared(self.features.scanner, self._prepared(x))
+        text = self.features.prepare(x)
+        if self.fields_met.lacking:
+            self.fields_met.meet([x])
+        return self.classifier.predict_prepared(self.features.scanner, text)
 
     def keep_names(self) -> None:
         """From now on keep the words of the up to 20,000 heaviest features, as hashed features have no names of their

@@ -93,9 +93,7 @@ static void sp_learn_feature(sp_feature *feature, double value, const sp_step *s
 /* How much the values of an example differ: see pure/scaled.py. */
 static double sp_unevenness(const double *x, size_t n) {
     double largest = 0.0, least = INFINITY, total = 0.0, squares = 0.0, n_values = 0.0;
-    int differ = 0;
-    for (size_t i = 0; i < n; i++) differ |= x[i] != x[0]; /* those of a text do not, which several at a time tell */
-    if (!differ) return 0.0;
+    if (n < 2 || !memcmp(x, x + 1, (n - 1) * sizeof *x)) return 0.0; /* those of a text are all alike */
     for (size_t i = 0; i < n; i++) {
         const double size = fabs(x[i]);
         if (size > largest) largest = size;
