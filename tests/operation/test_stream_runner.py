@@ -44,6 +44,23 @@ def test_each_message_is_answered_then_learned(which, size):
     assert not run.events
 
 
+def test_messages_that_wait_in_a_pipe_are_learned_together():
+    class Pipe(Script):
+        def batches(self):
+            return (batch._replace(position=None) for batch in super().batches())
+
+    def send(answers):
+        if not sent:
+            wait(run.runner._batches.full)
+        sent.append(answers)
+
+    sent, examples = [], [message(i, i % 3 != 1) for i in range(60)]
+    run, alone = Run(Pipe(examples, [1]), send=send), Run(Script(examples, [1])).run()
+    run.run()
+    assert len(sent[1]) >= 8 and [each for answers in sent for each in answers] == alone.answers
+    assert bits(run.model) == bits(alone.model)
+
+
 @pytest.mark.parametrize("delay", [False, True])
 def test_a_batch_is_encoded_together_and_each_message_once(delay):
     """Also where some have no label."""
