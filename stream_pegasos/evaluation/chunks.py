@@ -202,7 +202,7 @@ def _n_together(model: Any, chunk: list[Labelled]) -> int:
     From the third class on there is no score of two.
     """
     begins = None in model.pair or (kind_of(model) != LABELS and len(model.classes) < 2)
-    if not begins and not model.pair:
+    if not begins and (not model.pair or len(chunk) == 1):
         return len(chunk)
     known = [*map(_typed, model.classes)]
     n = sum(1 for _ in itertools.takewhile(lambda example: _typed(example[1]) in known, chunk))

@@ -180,7 +180,9 @@ class Classifier(Learning):
         """How many examples were learned before each of n, which a call learned with weights w."""
         if self.n_learned == n_before:
             return n_before
-        teaches = np.array(w[:n] if isinstance(w, list) else [w] * n, np.float64) > 0.0
+        if not isinstance(w, list):
+            return n_before + np.arange(n)
+        teaches = np.array(w[:n], np.float64) > 0.0
         return n_before + np.cumsum(teaches) - teaches
 
     def predictions_of(self, found: RawScores, n_learned: Any = None) -> Predictions:

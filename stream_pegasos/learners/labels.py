@@ -142,10 +142,12 @@ class Labels:
         """Of two classes half the distance of the positive margin above the other; else the margin of each class."""
         if not self.pair:
             return margins
-        both = np.full((len(margins), 2), -np.inf)
-        both[:, : margins.shape[1]] = margins
-        both = np.where(np.isfinite(both), both, -both[:, ::-1])  # of a class to come, the mirror of the other
-        both[np.isinf(both)] = 0.0
+        both = margins
+        if margins.shape[1] < 2 or not np.isfinite(margins).all():
+            both = np.full((len(margins), 2), -np.inf)
+            both[:, : margins.shape[1]] = margins
+            both = np.where(np.isfinite(both), both, -both[:, ::-1])  # of a class to come, the mirror of the other
+            both[np.isinf(both)] = 0.0
         positive = min(self.positive, 1)
         found: Floats = (both[:, positive] - both[:, 1 - positive]) / 2.0
         return found

@@ -146,7 +146,8 @@ class RawScores(NamedTuple):
         nothing.
         """
         for number, n in enumerate(n_before):
-            self.margins[: max(n, 0), number : number + 1] = -np.inf
+            if n > 0:
+                self.margins[:n, number : number + 1] = -np.inf
         return self
 
 

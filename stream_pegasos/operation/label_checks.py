@@ -21,19 +21,28 @@ class LabelChecks:
 
     def __init__(self, monitor: Monitor, labels: Sequence[Label] | None, most: int) -> None:
         self._monitor, self._labels, self._most = monitor, None if labels is None else tuple(labels), most
+        self._known: list[Any] = []
+        self._meant = LabelsMeant()
 
     def meant(self, given: Iterable[Any]) -> LabelsMeant:
         """Says which label is meant beside those of the model and those that people gave, and which may be learned."""
-        return LabelsMeant([*self._monitor.model.classes, *each_label(given)], self._labels)
+        labels = [*self._monitor.model.classes, *each_label(given)]
+        if self._labels is not None:
+            return LabelsMeant(labels, self._labels)
+        known = [(type(label), label) for label in labels]
+        if known != self._known:
+            self._known, self._meant = known, LabelsMeant(labels)
+        return self._meant
 
     def check(self, labels: Sequence[Any], given: Iterable[Any]) -> int:
         """Check that labels may be learned beside those that people gave; return how many the model will then know. A
         ValueError or TypeError tells of one that may not, or of too many, as if a column of ids were the label.
         """
-        meant = self.meant(given)
-        for label in dict.fromkeys(each_label(labels)):
-            if fault := meant.not_taken(label):
-                raise ValueError(fault)
+        if self._labels is not None:
+            meant = self.meant(given)
+            for label in dict.fromkeys(each_label(labels)):
+                if fault := meant.not_taken(label):
+                    raise ValueError(fault)
         self._monitor.model.check_labels(labels)
         known = set(self._monitor.model.classes)
         n = len(known.union(each_label(labels)))
