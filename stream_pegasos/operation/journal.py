@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import threading
 import zlib
@@ -14,14 +15,17 @@ from typing import IO, Any
 
 import orjson
 
-from stream_pegasos.features.message import Message, message_of
+from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.features.message import Message, check_depth, message_of
 from stream_pegasos.operation.active_learning import Waiting
 
-__all__ = ["Entry", "Journal"]
+__all__ = ["Entry", "Journal", "check_exact"]
 
 log = logging.getLogger(__name__)
 
-Entry = tuple[Message, Any, float, Any]  # a message to learn, its label or tuple of labels, its weight and its id
+# A message to learn, its label, its weight and its id. Several labels are a tuple, or a dict that has those that do not
+# hold, too.
+Entry = tuple[Message, Any, float, Any]
 
 
 class Journal:
@@ -38,7 +42,8 @@ class Journal:
 
     Its path is the file of the checkpoint, `None` to write nothing, and `begun_with` names the model before the first
     one. It is `safe` if `sync` will be called. Hold the lock, which is the model's, to call a method that writes. If a
-    record cannot be written (OSError), the journal has nothing of it.
+    record cannot be written (OSError), or would not come back as it is (ValueError, TypeError), the journal has nothing
+    of it.
     """
 
     def __init__(
@@ -238,6 +243,10 @@ class Journal:
     def _put(self, record: dict[str, Any]) -> None:
         if not self._writes:
             return
+        if "entries" in record:
+            record["entries"] = [*map(_as_json, record["entries"])]
+        if "labels" in record:
+            record["labels"] = [(number, _as_json(entry)) for number, entry in record["labels"]]
         if self._n_aborted:
             record["dropped"] = self._n_aborted
         if self._end == 0 and self._newest is None:
@@ -312,4 +321,40 @@ def _reason(error: OSError) -> str:
 
 
 def _entry(x: Any, label: Any, weight: float, id: Any) -> Entry:
-    return message_of(x), tuple(label) if isinstance(label, list) else label, weight, id
+    label = tuple(label) if isinstance(label, list) else unpack(label)
+    return message_of(x), label, weight, id
+
+
+def _as_json(entry: Entry) -> Entry:
+    x, label, weight, id = entry
+    check_exact(x)
+    check_exact(weight)
+    if id is not None and type(id) not in (int, str, list):  # a list is a note
+        raise TypeError(f"an id is a str or an int, not {id!r}")
+    return x, pack(label) if isinstance(label, dict) else label, weight, id
+
+
+def check_exact(value: Any) -> None:
+    """Raise a ValueError or TypeError about a message that JSON, and so the journal, would not give back as it is: one
+    with NaN or an infinite number, with an object that JSON does not have, or with very deep values.
+    """
+    if isinstance(value, str):
+        return
+    for each in value.values() if isinstance(value, dict) else ():
+        check_depth(each)
+    _check_value(value)
+
+
+def _check_value(value: Any) -> None:
+    if isinstance(value, dict):
+        if not all(isinstance(name, str) for name in value):
+            raise TypeError(f"the names of fields must be texts, not {[*value]!r}"[:200])
+        value = [*value.values()]
+    if isinstance(value, list):
+        for each in value:
+            _check_value(each)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} is no number that JSON has")
+    elif not (value is None or isinstance(value, (str, int))):
+        raise TypeError(f"{value!r:.100} is a {type(value).__name__}, which JSON does not have")

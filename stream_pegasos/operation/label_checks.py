@@ -7,6 +7,8 @@ from typing import Any
 
 from stream_pegasos.evaluation.metrics import LABELS
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
+from stream_pegasos.learners.labels import check_label
+from stream_pegasos.learners.multilabel import whether_each_holds
 from stream_pegasos.operation.monitor import Monitor
 
 __all__ = ["LabelChecks", "each_label"]
@@ -33,6 +35,15 @@ class LabelChecks:
         if known != self._known:
             self._known, self._meant = known, LabelsMeant(labels)
         return self._meant
+
+    def plain(self, label: Any) -> Any:
+        """A label in any form that the model takes as a plain one: where a message may have several, a tuple of those
+        that hold, or a dict if it says of some that they do not. It raises what `learn_one` does.
+        """
+        if self._monitor.kind != LABELS:
+            return check_label(label)
+        holds = whether_each_holds(label)
+        return tuple(holds) if all(holds.values()) else holds
 
     def check(self, labels: Sequence[Any], given: Iterable[Any]) -> int:
         """Check that labels may be learned beside those that people gave; return how many the model will then know. A
@@ -62,4 +73,4 @@ class LabelChecks:
 
 def each_label(labels: Iterable[Any]) -> list[Any]:
     """The single labels of messages that may have several."""
-    return [each for label in labels for each in (label if isinstance(label, tuple) else (label,))]
+    return [each for label in labels for each in (label if isinstance(label, (tuple, dict)) else (label,))]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
+from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.operation.recent import Recent
 
 Id = int | str
@@ -84,7 +85,8 @@ def is_same(label: Any, other: Any) -> bool:
 
 
 def _digest(label: Any) -> int:
-    """A number for a label, or for a tuple of labels in any order; `True` is 1, as for a model."""
+    """A number for a label, or for the labels that hold in any order; `True` is 1, as for a model."""
+    label = labels_that_hold(label) if isinstance(label, dict) else label
     parts: Sequence[Any] = sorted({*map(_spelled, label)}) if isinstance(label, tuple) else _spelled(label)
     return _digest_of(repr(parts))
 

@@ -144,13 +144,18 @@ class LiveLearner:
         its message is `learned`. A new label for a known id is a `correction`: "taken back" if the old label was not
         learned yet, else "taught anew".
 
+        A label has any form that the model learns. With checkpoints a message is a text or has fields with values of
+        JSON, and an id is a str or an int, as the journal gives back these alone.
+
         Nothing is learned where it raises an EndingError, an OSError of the journal, or a ValueError or TypeError about
-        a label. After a RuntimeError the messages before the fault are learned; `learned_ids` tells how far it came.
+        what is given. After a RuntimeError the messages before the fault are learned; `learned_ids` tells how far it
+        came.
         """
         if self.active_learning.of_file:  # whose labels are written down by themselves
             raise ValueError("labels are for the messages of the file here: give them by POST /teach")
         async with self.learning_lock:  # no other labels become known between the check and the learning
             self._check_runs()
+            examples = [(x, self.labels.plain(y), *weight) for x, y, *weight in examples]
             answers = await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
         await self.sync()
         return answers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
@@ -14,10 +14,11 @@ from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType, ValidationError
 from starlette.exceptions import HTTPException
 
 from stream_pegasos.evaluation.metrics import LABELS
-from stream_pegasos.features.message import ABSENT, Fields, check_depth, size_of, value_of
+from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.mail_text.features import Mail, bytes_of
 from stream_pegasos.mail_text.ids import mail_id
+from stream_pegasos.operation.journal import check_exact
 from stream_pegasos.operation.limits import LONGEST_ID, Allowed
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams.example import id_meant, is_no_id
@@ -263,15 +264,22 @@ def batch_of(sent: Any, learner: LiveLearner, limits: Allowed) -> Batch:
         ids = [_id_of_mail(x, mail_field) if id is None else id for id, x in zip(ids, X, strict=True)]
     for i, x in enumerate(X):
         if fields:
-            _check_value(x, f"message {i}")
+            with _naming(f"message {i}"):
+                check_exact(x)
         if mail_field is None:  # a mail is as large as its body
             _check_text(x, f"message {i}", limits)
         if fields:
-            try:
+            with _naming(f"message {i}"):
                 learner.model.features.read(x)
-            except (TypeError, ValueError) as error:
-                raise HTTPException(422, f"message {i}: {error}") from None
     return Batch(messages, X, ids, is_list)
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise HTTPException(422, f"{where}: {error}") from None
 
 
 def _id_of(sent: Any, where: str) -> Id | None:
@@ -322,24 +330,6 @@ def descriptions_of(sent: Sequence[tuple[str, Any]], meant: LabelsMeant, limits:
             _check_text(text, f"label {i}", limits)
         descriptions[label] = given
     return descriptions
-
-
-def _check_value(value: Any, where: str) -> None:
-    """Refuse what JSON cannot give back, as the journal has to: NaN and infinite numbers, and very deep values."""
-    try:
-        for each in value.values():
-            check_depth(each)
-    except ValueError as error:
-        raise HTTPException(422, f"{where}: {error}") from None
-    _check_numbers(value, where)
-
-
-def _check_numbers(value: Any, where: str) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise HTTPException(422, f"{where}: {value} is no number that JSON has")
-    if isinstance(value, (dict, list)):
-        for each in value.values() if isinstance(value, dict) else value:
-            _check_numbers(each, where)
 
 
 def _with_mail(x: Any, field: str) -> Any:
