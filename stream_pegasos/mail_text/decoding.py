@@ -107,10 +107,11 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
 
 
 def of_utf7(found: re.Match[bytes]) -> bytes:
-    """Letters of UTF-7 in UTF-8."""
+    """Letters of UTF-7 in UTF-8; a plus that begins none, as in +49, stays as it is."""
     if not found[1]:
         return b"+"
-    return decode_base64(found[1]).decode("utf-16-be", "ignore").encode("utf-8", "replace")
+    letters = decode_base64(found[1]).decode("utf-16-be", "ignore")
+    return letters.encode("utf-8", "replace") or found[0]
 
 
 def charset_in_page(page: bytes) -> str:

@@ -212,6 +212,7 @@ TEXTS = {  # name: (mail, the text that a reader sees)
         for name in ("nowhere", "rot13")
     },
     "UTF-8 that is called Latin-1": (mail("text/plain; charset=iso-8859-1", "Grüße"), "Grüße"),
+    "a plus in UTF-7": (mail("text/plain; charset=utf-7", b"+49 89 1+1 a +- b +AOk-"), "+49 89 1+1 a + b é"),
     "macintosh": (mail("text/plain; charset=macintosh", "Grüße".encode("mac-roman")), "Grüße"),
     "marks that nobody sees": (mail("", "Gr\u200bü\u00adße"), "Grüße"),
     "no charset, but signs of Japanese": (mail("text/plain", "こんにちは".encode("iso2022_jp")), "こんにちは"),
