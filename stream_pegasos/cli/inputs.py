@@ -268,7 +268,7 @@ class Input:
     def _report_unread_field(self, name: str) -> None:
         if name not in self._unread and len(self._unread) < MOST_UNREAD:
             self._unread.add(name)
-            note(f"the model does not read the field {printable(name)}")
+            note(f"the model does not read the field {printable(name) or 'without a name'}")
 
     def _look_for_mail(self, x: Any) -> None:
         """Say once if the first texts look like whole mails, and are not read as such."""

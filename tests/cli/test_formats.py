@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+from pathlib import Path
 
 import pyarrow
 import pytest
@@ -260,3 +261,5 @@ def test_fields_that_are_new_without_end_are_named_up_to_a_number(main, monkeypa
     write_records("new.jsonl", [{"text": "win", f"new {i}": i} for i in range(9)])
     _, _, err = main("predict m new.jsonl --strict")
     assert [line.split()[-1] for line in err.splitlines()] == [*"01234"]
+    Path("index.csv").write_text(",text,more\n0,win,b\n")  # as pandas writes it
+    assert "does not read the field without a name" in main("predict m index.csv --strict")[2]
