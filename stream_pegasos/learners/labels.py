@@ -17,6 +17,9 @@ from stream_pegasos.engine import probabilities_many, probabilities_one, targets
 from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, truth_of, written_like
 from stream_pegasos.learners.probabilities import Floats, for_each, of_only, with_only
 
+# Types whose values are a known label if they equal it; a Decimal or a complex number may equal one and is none.
+PLAIN = frozenset({bool, int, float, str, *(np.dtype(code).type for code in "?bhilqBHILQefdU")})
+
 Margins = Any  # of one example by class: a list, or an array where each class has a column
 
 
@@ -68,12 +71,16 @@ class Labels:
         both = [*self.known, None, None][:2]
         return (both[1], both[0]) if self.positive == 0 else (both[0], both[1])
 
+    def target_of(self, y: Any) -> float | None:
+        """The number of a label that is known."""
+        return self.targets.get(y) if type(y) in PLAIN else None
+
     def of_target(self, number: float) -> Label:
         return self.known[int(number)]
 
     def with_labels(self, y: Any) -> Self:
         """Labels that know those in `y` too."""
-        made, given = self, [check_label(label) for label in distinct(y)]
+        made, given = self, [*dict.fromkeys(map(check_label, distinct(y)))]
         for label in given:
             if made.most is None and len(made.known) > 1:  # only the first two settle anything
                 new = [label for label in given if label not in made.targets]
@@ -236,10 +243,7 @@ def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
         if numbers.stop - numbers.start <= FEW_LABELS:  # which len() cannot say of a range beyond 2**63
             return targets_of_few(known, y, numbers)
     given = label_list(y)
-    try:
-        targets = targets_of(given, known.targets)
-    except TypeError:  # some are not even hashable, which with_labels says of them by name
-        targets = None
+    targets = targets_of(given, known.targets) if are_plain(given) else None
     if targets is not None:
         return known, targets
     new = known.with_labels(given)
@@ -267,19 +271,26 @@ def largest(numbers: Floats) -> NDArray[np.intp]:
     return np.where(numbers[np.arange(len(numbers)), best] > -np.inf, best, -1)
 
 
-def distinct(y: Iterable[Any]) -> Iterable[Any]:
-    try:
-        return dict.fromkeys(y)
-    except TypeError:  # some are not even hashable, which check_label says of them by name
-        return y
+def are_plain(y: Iterable[Any]) -> bool:
+    return PLAIN.issuperset(map(type, y))
+
+
+def distinct(y: Sequence[Any]) -> Iterable[Any]:
+    """Each label once, unless some are of other types, which `check_label` is to see."""
+    return dict.fromkeys(y) if are_plain(y) else y
 
 
 def label_list(y: Any) -> list[Any]:
-    given = y.tolist() if hasattr(y, "tolist") else y
+    given = y.tolist() if hasattr(y, "tolist") and not is_time(y) else y
     check_sequence("y", given, "labels")
     if not isinstance(given, Iterable):
         raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}")
     return list(given)
+
+
+def is_time(y: Any) -> bool:
+    """Whether these are times or durations of NumPy's, which it may make integers of."""
+    return isinstance(y, (np.generic, np.ndarray)) and y.dtype.kind in "mM"
 
 
 def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
@@ -295,7 +306,7 @@ def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
 
 def check_label(y: Any) -> Label:
     """The label as a plain bool, int or str; NumPy's scalars and whole floats are taken too."""
-    label = y.item() if isinstance(y, np.generic) else y
+    label = y.item() if isinstance(y, np.generic) and not is_time(y) else y
     if isinstance(label, float):
         if not math.isfinite(label) or label != int(label):
             raise ValueError(f"label {y!r} is no class; labels must be bool, int or str")

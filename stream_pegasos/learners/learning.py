@@ -96,10 +96,7 @@ class Learning(Model):
     # The work on examples.
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
-        try:
-            target = self.labels.targets.get(y)
-        except TypeError:
-            target = None
+        target = self.labels.target_of(y)
         if not isinstance(w, float) or w != 1.0:
             check_number("w", w, 0.0, LARGEST_WEIGHT)
         if target is None or not self.is_direct_with_weight:

@@ -3,6 +3,8 @@ import itertools
 import math
 import pickle
 import re
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -128,6 +130,12 @@ NO_LABELS = [
     {},
     np.array([1]),
     np.datetime64("2020-01-01"),
+    Decimal(1),  # these equal the label 1, which the model may know
+    Fraction(1),
+    1 + 0j,
+    np.complex64(1),
+    np.timedelta64(1),
+    np.datetime64(1, "ns"),
 ]
 
 
@@ -143,6 +151,11 @@ def test_what_is_no_label(bad):
             with pytest.raises((TypeError, ValueError), match="label"):
                 targets_many(start, ys)
         assert pickle.dumps(start) == before
+    model = AdaptiveClassifier()
+    for y in (0, 1):
+        model.learn_one({"a": 1.0}, y)
+        with pytest.raises((TypeError, ValueError), match="label"):
+            model.learn_one({"a": 1.0}, bad)
 
 
 @pytest.mark.parametrize(

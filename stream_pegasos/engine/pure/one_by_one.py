@@ -15,7 +15,7 @@ class OneByOne:
     lock: Lock
     learner: Learner
     vocabulary: Vocabulary
-    labels: Any  # `targets` has the number of each label, `choices` what is predicted for it, the last for no class
+    labels: Any  # `target_of` has the number of each label, `choices` what is predicted for it, the last for no class
     is_direct: bool  # whether an example may go straight to the learner
     by_margin: bool  # whether the label with the largest margin is predicted
 
@@ -56,10 +56,7 @@ class OneByOne:
 
     def learn_prepared(self, encoder: Any, x: Any, y: Any, w: float = 1.0) -> None:
         with self.lock:
-            try:
-                target = self.labels.targets.get(y)
-            except TypeError:  # not even hashable
-                target = None
+            target = self.labels.target_of(y)
             if target is None or w != 1.0 or not self.is_direct:
                 self.learn_row(encoder, x, y, w)
             elif self.learner.learn(encoder, x, target, 1.0):
