@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from stream_pegasos.common.checks import check_sequence
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, targets_of
+from stream_pegasos.engine.pure.driver import PLAIN, are_plain
 from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, truth_of, written_like
 from stream_pegasos.learners.probabilities import Floats, for_each, of_only, with_only
-
-# Types whose values are a known label if they equal it; a Decimal or a complex number may equal one and is none.
-PLAIN = frozenset({bool, int, float, str, *(np.dtype(code).type for code in "?bhilqBHILQefdU")})
 
 Margins = Any  # of one example by class: a list, or an array where each class has a column
 
@@ -243,12 +241,17 @@ def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
         if numbers.stop - numbers.start <= FEW_LABELS:  # which len() cannot say of a range beyond 2**63
             return targets_of_few(known, y, numbers)
     given = label_list(y)
-    targets = targets_of(given, known.targets) if are_plain(given) else None
+    try:
+        targets = targets_of(given, known.targets)
+    except (TypeError, ValueError):  # some are not even hashable, which with_labels says of them by name
+        targets = None
     if targets is not None:
         return known, targets
     new = known.with_labels(given)
     targets = targets_of(given, new.targets)
-    assert targets is not None
+    if targets is None:  # some are of another type, such as an Enum
+        targets = targets_of([*map(check_label, given)], new.targets)
+        assert targets is not None
     return new, targets
 
 
@@ -269,10 +272,6 @@ def largest(numbers: Floats) -> NDArray[np.intp]:
         return np.full(len(numbers), -1)
     best = numbers.argmax(axis=1)
     return np.where(numbers[np.arange(len(numbers)), best] > -np.inf, best, -1)
-
-
-def are_plain(y: Iterable[Any]) -> bool:
-    return PLAIN.issuperset(map(type, y))
 
 
 def distinct(y: Sequence[Any]) -> Iterable[Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.class_weights import ClassWeights, plain_weight, weights_given, without_idle
 from stream_pegasos.learners.forgetting import most_important, selected, with_names_forgotten, without_column
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, distinct, label_list, targets_many, told_of_labels, unknown_label
+from stream_pegasos.learners.labels import Labels, label_list, targets_many, told_of_labels, unknown_label
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, scores_of
 from stream_pegasos.learners.probabilities import Floats
@@ -87,11 +88,13 @@ class Learning(Model):
             low = int(y.min())
             if int(y.max()) - low < len(y):  # counted without a Python object for each
                 return int(np.count_nonzero(np.bincount(y.astype(np.int64) - low)))
-        return len({*self._each_label(y)})
+        with suppress(TypeError, ValueError):  # some are not even hashable, and will be refused
+            return len({*self._each_label(y)})
+        return 0
 
     def _each_label(self, y: Any) -> Iterable[Any]:
-        """Labels of examples, at least each once; those that are none may be left out."""
-        return [label for label in distinct(label_list(y)) if isinstance(label, Hashable)]
+        """The labels of examples, at least each once."""
+        return label_list(y)
 
     # The work on examples.
 

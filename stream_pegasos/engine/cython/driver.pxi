@@ -1,5 +1,5 @@
 def targets_of(y, dict targets):
-    """The target of each label of a list, or None if one has none."""
+    """The target of each label of a list, or None if one has none, or is of a type that is not `PLAIN`."""
     cdef Py_ssize_t i, n = len(y)
     cdef list labels = y
     cdef PyObject* label
@@ -10,8 +10,8 @@ def targets_of(y, dict targets):
     for i in range(n):
         label = PyList_GET_ITEM(labels, i)
         if label != before:
-            found = targets.get(<object> label)
-            if found is None:
+            found, kind = targets.get(<object> label), type(<object> label)
+            if found is None or (kind is not str and kind is not int and kind not in driver.PLAIN):
                 return None
             target, before = found, label
         out[i] = target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,9 +19,17 @@ from stream_pegasos.engine.pure.weights import INTERCEPT, NO_VECTOR, Row
 Found = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
+# Types of labels: what equals a known one is that one. A Decimal or a complex number may equal one and is none.
+PLAIN = frozenset({bool, int, float, str, *(np.dtype(code).type for code in "?bhilqBHILQefdU")})
+
+
+def are_plain(y: Iterable[Any]) -> bool:
+    return PLAIN.issuperset(map(type, y))
+
+
 def targets_of(y: list[Any], targets: Mapping[Any, float]) -> NDArray[np.float64] | None:
     found = [targets.get(label) for label in y]
-    return None if None in found else np.array(found, np.float64)
+    return None if None in found or not are_plain(y) else np.array(found, np.float64)
 
 
 CALIBRATION_RATE = 0.5  # the size of the first steps of the logarithm of the slope
