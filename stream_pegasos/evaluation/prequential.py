@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby
 from time import perf_counter
 from typing import Any, TypedDict, Unpack, overload
 
@@ -244,7 +243,6 @@ class _Follower:
         self.evaluation = Evaluation(new_score(self.model), self._curve.rows, name=name)
         self.right: list[Any] = []  # of each example, in arrays: whether it was predicted right, −1 if it was refused
         self._waiting: deque[tuple[Labelled, PredictedBlock] | None] = deque()
-        self._late: list[AnyOutcomes] = []  # that are not counted yet
 
     def take(self, chunk: list[Labelled]) -> None:
         """Predict a chunk, and learn it."""
@@ -257,7 +255,7 @@ class _Follower:
             if self._on_predicted is not None:
                 self._on_predicted(block)
             outcomes = block.outcomes(self.model)
-            self._count(outcomes)
+            self._curve.update(self.evaluation.score, outcomes, self._row)
             for example, said in zip(block.examples, _rights(outcomes), strict=True) if self._is_compared else ():
                 while chunk[place] is not example:  # refused
                     place += 1
@@ -290,20 +288,13 @@ class _Follower:
                     self._on_predicted(predicted)
                 outcomes = predicted.outcomes(self.model)
                 (said,) = _rights(outcomes)
-                self._late.append(outcomes)
+                self._curve.wait(outcomes)
             if not known:
                 self.count_late()
         self.right.append(np.array([said], np.int8))
 
     def count_late(self) -> None:
-        # Outcomes of two classes, then those from the third class on.
-        for _, some in groupby(self._late, lambda outcomes: getattr(outcomes, "classes", ())):
-            same: list[Any] = [*some]
-            self._count(same[0].joined(same))
-        self._late.clear()
-
-    def _count(self, outcomes: AnyOutcomes) -> None:
-        self._curve.update(self.evaluation.score, outcomes, self._row)
+        self._curve.count_waiting(self.evaluation.score, self._row)
 
     def _row(self) -> Any:
         made = self.evaluation.score.row(perf_counter() - self._start)

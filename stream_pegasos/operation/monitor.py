@@ -33,6 +33,7 @@ LONGEST_TEXT = 300  # characters shown of a message
 SECONDS_OF_RATE = 10
 # Naming hashed features may take this share of the time; the most seconds that are saved up for it, and used at once.
 SHARE_FOR_NAMES, MOST_FOR_NAMES, FOR_NAMES_AT_ONCE = 0.02, 1.0, 0.01
+MOST_WAITING = 64  # messages whose outcomes are counted together
 MOST_CLASSES = 20
 MOST_CONFUSED = 12
 MOST_LABELS = 10  # shown of a message
@@ -52,7 +53,7 @@ class Monitor:
     def __init__(self, model: Any, window: int = 1_000) -> None:
         self.model = model
         self.lock = threading.Lock()
-        self.score: Any = new_score(model, window, exact=False)
+        self._score: Any = new_score(model, window, exact=False)
         self.n_predictions = 0
         self.n_failed = 0
         self._curve = Curve(10)  # rows of the number of messages and the metrics over time
@@ -68,11 +69,14 @@ class Monitor:
 
     def learned(self, examples: list[Labelled], block: PredictedBlock) -> None:
         """Count messages that were predicted, then learned."""
-        self._curve.update(self.score, block.outcomes(self.model), self._curve_point)
+        self._curve.wait(block.outcomes(self.model))
+        n = self._score.n + self._curve.n_waiting
+        if self._curve.n_waiting >= MOST_WAITING:
+            self._count_waiting()
         if self.model.n_drifts > self._n_drifts:
             self._n_drifts = self.model.n_drifts
-            self._drifts = [*self._drifts, self.score.n][-MOST_DRIFTS:]
-        self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, self.score.n)
+            self._drifts = [*self._drifts, n][-MOST_DRIFTS:]
+        self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, n)
         self._count(len(examples))
         self._find_names(block, examples)
 
@@ -85,7 +89,16 @@ class Monitor:
     @property
     def kind(self) -> str:
         """The kind of score: "classes", "ordered" or "several labels"."""
-        return str(self.score.kind)
+        return str(self._score.kind)
+
+    @property
+    def score(self) -> Any:
+        """The score of all that was learned."""
+        self._count_waiting()
+        return self._score
+
+    def _count_waiting(self) -> None:
+        self._curve.count_waiting(self._score, self._curve_point)
 
     def describe(self) -> dict[str, Any]:
         """What the model is, without its labels."""
@@ -176,7 +189,7 @@ class Monitor:
         state.
         """
         try:
-            score = score_of_state(state["score"], self.model, self.score.window)
+            score = score_of_state(state["score"], self.model, self._score.window)
             columns = state["curve"]
             if not isinstance(columns, Mapping):
                 points = np.array(columns, float).reshape(-1, len(OF_VERSION_0_2[score.kind]))
@@ -191,7 +204,7 @@ class Monitor:
             self.n_predictions, self.n_failed = int(state["n_predictions"]), int(state["n_failed"])
             if self._keeps_names and "names" in state:
                 self._names.set_state(state["names"])
-            self.score = score
+            self._score = score
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"this is no state of a Monitor ({error})") from None
 
@@ -200,7 +213,7 @@ class Monitor:
         return {name: [_known(point[i]) for point in points] for i, name in enumerate(("n", *over_time(self.kind)))}
 
     def _curve_point(self) -> list[float]:
-        return [self.score.n, *(getattr(self.score, name) for name in over_time(self.kind))]
+        return [self._score.n, *(getattr(self._score, name) for name in over_time(self.kind))]
 
     def _show(self, messages: list[tuple[Message, Any]], block: PredictedBlock, number: int | None) -> None:
         """Remember the last messages of a block, the last of which has this `number`."""

@@ -32,7 +32,7 @@ def test_what_is_shown_is_read_under_the_lock():
     for block in predict_learn(monitor.model, list(synthetic(100, seed=4))):
         monitor.learned(list(block.examples), block)
     metrics = Metrics(service)
-    monitor.score, monitor._names = Guarded(monitor.score), Guarded(monitor._names)
+    monitor._score, monitor._names = Guarded(monitor.score), Guarded(monitor._names)
     monitor.model = Guarded(monitor.model)
     assert b"stream_pegasos_messages_learned_total 100.0" in metrics.text()
     assert service.view()["n"] == 100 and service.classes("", 5)["n"] == 2 and service.words("spam")["positive"]
