@@ -19,6 +19,7 @@ __all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "each_weight", "
 
 ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
 BALANCED = "balanced"
+SMALLEST_WEIGHT = 5e-324  # above 0
 Counts = Mapping[Label, int]
 
 
@@ -46,7 +47,7 @@ class ClassWeights:
     def weight(self, label: Label, w: Any) -> float:
         """The weight of an example, if the weights of labels are fixed."""
         of_label = self._of_label.get(label, 1.0) if isinstance(self._of_label, Mapping) else 1.0
-        return of_label * plain_weight(w)
+        return product(of_label, plain_weight(w))
 
     def weights_many(
         self, targets: NDArray[Any], of_target: Callable[[float], Label], w: float | Iterable[float]
@@ -61,7 +62,7 @@ class ClassWeights:
             return np.array(weights, np.float64), self.counts
         of_labels, counts = balanced_weights(labels, self.counts, [weight != 0.0 for weight in each])
         pairs = zip(of_labels, each, strict=True)
-        return np.array([of_label * plain_weight(weight) for of_label, weight in pairs], np.float64), counts
+        return np.array([product(of_label, plain_weight(weight)) for of_label, weight in pairs], np.float64), counts
 
     def teaching(self, y: Any, w: float | Sequence[float]) -> list[bool] | None:
         """Which examples have a weight above 0; `None` if all have."""
@@ -119,6 +120,11 @@ def without_idle(known: Iterable[Label], y: list[Any], w: Any, teaches: list[boo
 def plain_weight(w: Any) -> float:
     check_number("w", w, 0.0, LARGEST_WEIGHT)
     return float(w)
+
+
+def product(of_label: float, w: float) -> float:
+    """The weight of both: above 0 if both are, however small, so that it is 0 for what teaches nothing alone."""
+    return of_label * w or (SMALLEST_WEIGHT if of_label and w else 0.0)
 
 
 def balanced_weights(

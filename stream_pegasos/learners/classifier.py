@@ -176,13 +176,14 @@ class Classifier(Learning):
 
     # What raw scores say.
 
-    def n_before_each(self, n_before: int, n: int, w: Any) -> Any:
-        """How many examples were learned before each of n, which a call learned with weights w."""
+    def n_before_each(self, n_before: int, n: int, y: Any, w: Any) -> Any:
+        """How many examples were learned before each of n, the first that a call learned with labels y, weights w."""
         if self.n_learned == n_before:
             return n_before
-        if not isinstance(w, list):
+        teaching = self.class_weights.teaching(y, w)
+        if teaching is None:
             return n_before + np.arange(n)
-        teaches = np.array(w[:n], np.float64) > 0.0
+        teaches = np.array(teaching[:n])
         return n_before + np.cumsum(teaches) - teaches
 
     def predictions_of(self, found: RawScores, n_learned: Any = None) -> Predictions:

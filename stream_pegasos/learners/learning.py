@@ -15,7 +15,15 @@ from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.class_weights import ClassWeights, plain_weight, weights_given, without_idle
 from stream_pegasos.learners.forgetting import most_important, selected, with_names_forgotten, without_column
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, label_list, targets_many, told_of_labels, unknown_label
+from stream_pegasos.learners.labels import (
+    Labels,
+    check_label,
+    distinct,
+    label_list,
+    targets_many,
+    told_of_labels,
+    unknown_label,
+)
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, scores_of
 from stream_pegasos.learners.probabilities import Floats
@@ -96,6 +104,10 @@ class Learning(Model):
         """The labels of examples, at least each once."""
         return label_list(y)
 
+    def _check_label(self, label: Any) -> None:
+        """Check that it is a label; one of an example without weight is not brought, and may be any."""
+        check_label(label)
+
     # The work on examples.
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
@@ -121,7 +133,8 @@ class Learning(Model):
         check_lengths("labels", len(y), n_rows(rows))
         teaches = self.class_weights.teaching(y, w)
         if teaches is not None:
-            self.check_labels(y)
+            for label in distinct(label_list(y)):
+                self._check_label(label)
             y, w = without_idle(self.labels.targets, label_list(y), w, teaches)
             if not any(teaches) and not self.labels.targets:
                 return self.score_rows(encoder, rows)

@@ -170,10 +170,10 @@ class Model(OneByOne, base.Estimator):
             try:
                 found = core.learn_rows(encoder, rows, y, w)
                 self._name_features(rows, y, w)
-                said: Predictions = core.predictions_of(found, core.n_before_each(n_before, len(found.margins), w))
+                said: Predictions = core.predictions_of(found, core.n_before_each(n_before, len(found.margins), y, w))
                 return said
             except PartlyLearnedError as error:
-                n_before_each = core.n_before_each(n_before, len(error.found.margins), w)
+                n_before_each = core.n_before_each(n_before, len(error.found.margins), y, w)
                 error.predictions = core.predictions_of(error.found, n_before_each)
                 raise
 

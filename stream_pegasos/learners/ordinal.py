@@ -174,6 +174,9 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         for label in label_list(y):
             check_integer_label(label)
 
+    def _check_label(self, label: Any) -> None:
+        check_integer_label(label)
+
     def _packed_parameters(self) -> dict[str, Any]:
         return pack_parameters(self.classifier)
 

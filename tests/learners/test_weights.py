@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
-from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, PegasosClassifier
+from stream_pegasos import (
+    AdaptiveClassifier,
+    KernelPegasosClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+)
 
 KINDS = {
     "two": (AdaptiveClassifier, ["ham", "spam"]),
@@ -144,3 +150,43 @@ def test_what_is_no_label_is_refused_beside_labels_without_weight(label):
     ):
         with pytest.raises(TypeError, match="labels must be bool, int or str"):
             call()
+
+
+def one_by_one_and_at_once(make, X, y, w):
+    """What models say that have learned examples one by one and at once; and what was said of each before."""
+    one, many = make(), make()
+    before = []
+    for x, label, weight in zip(X, y, w, strict=True):
+        before.append(one.predict_proba_one(x))
+        one.learn_one(x, label, weight)
+    return one, many, before, many.predict_learn_many(X, y, w)
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "w"),
+    [
+        ({"class_weight": {"ham": 0.25}}, ["ham", "spam", "ham", "spam"], [5e-324, 1.0, 1.0, 1.0]),
+        ({"class_weight": {"ham": 0.0}}, ["spam", "ham", "ham", "spam"], [1.0] * 4),
+        ({"class_weight": "balanced"}, ["ham", "ham", "spam", "spam"], [1.0, 1.0, 1.0, 5e-324]),
+        ({"threshold": 0.6}, ["0", 1, "ham", "spam"], [0.0, 0.0, 0.0, 0.0]),
+        ({"threshold": 0.6, "pos_label": "spam"}, ["a", "ham", "b", "spam"], [0.0, 1.0, 0.0, 1.0]),
+        ({"threshold": 0.6}, [False, 0, "ham", True], [1.0, 0.0, 0.0, 1.0]),
+    ],
+)
+def test_what_teaches_is_the_same_one_by_one_and_at_once(options, y, w):
+    """However small a weight is, and whatever label has none."""
+    X = [{"a": 1.0}, {"b": 1.0}, {"a": 1.0}, {"b": 1.0}]
+    one, many, before, at_once = one_by_one_and_at_once(lambda: AdaptiveClassifier(**options), X, y, w)
+    assert said(one, X) == said(many, X)
+    for i, probabilities in enumerate(before):
+        found = dict(zip(at_once.classes, at_once.probabilities[i], strict=True))
+        known = [label for label in probabilities if label in many.classes]
+        assert [found[label] for label in known] == pytest.approx([probabilities[label] for label in known])
+
+
+def test_a_label_without_weight_is_no_third_one():
+    model = KernelPegasosClassifier()
+    X, y = examples(["ham", "spam"], 9)
+    model.learn_many([*X, {"a": 1.0}], [*y, "new"], [1.0] * 9 + [0.0])
+    model.learn_one({"a": 1.0}, "new", 0.0)
+    assert {*model.classes} == {"ham", "spam"}
