@@ -176,19 +176,19 @@ class Learning(Model):
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         """Learn rows with the targets of these labels, which the model does not have yet."""
-        return self._learn_blocks(encoder, rows, labels, targets, weights)
+        n_before_two, parts = self._n_before_two(labels, targets, weights), list[tuple[Floats, Floats]]()
+        self._learn_blocks(encoder, rows, targets, weights, parts)
+        return scores_of(parts).without_those_to_come(n_before_two)
 
     def _learn_blocks(
         self,
         encoder: Encoder,
         rows: Any,
-        labels: Labels,
         targets: Floats,
         weights: Floats | None,
-        found: list[tuple[Floats, Floats]] | None = None,
-    ) -> RawScores:
-        """Learn rows, and return the scores from before; the engine adds these to `found`, whatever happens later."""
-        parts = [] if found is None else found
+        parts: list[tuple[Floats, Floats]],
+    ) -> None:
+        """Learn rows; the engine adds the scores from before to `parts`, whatever happens later."""
         done, n = 0, len(targets)
         end = n  # first all at once, since all are to be checked before any is learned
         while not parts or done < n:
@@ -201,7 +201,6 @@ class Learning(Model):
                 self.forget_names()
             done += len(parts[-1][0])
             end = min(done + READ_AGAIN, n)
-        return scores_of(parts).without_those_to_come(self._n_before_two(labels, targets, weights))
 
     # Forgetting.
 

@@ -50,7 +50,8 @@ class WatchedClassifier(Classifier):
         parts: list[tuple[Floats, Floats]] = []
         learned = WeightedTargets.of(targets, weights)
         try:
-            found = self._learn_blocks(encoder, rows, labels, targets, weights, parts)
+            self._learn_blocks(encoder, rows, targets, weights, parts)
+            found = scores_of(parts).without_those_to_come(n_before_two)
             return found._replace(decided=self._decided(labels, found, learned))
         except BaseException:  # an interruption: limits know what the engine has learned
             if parts:
@@ -91,7 +92,7 @@ class WatchedClassifier(Classifier):
                 if drifted:
                     state = self.learner.get_state()
                     self.learner.forget(KEPT_AFTER_DRIFT)
-                self._learn_blocks(encoder, row, labels, targets[this], weight)
+                self._learn_blocks(encoder, row, targets[this], weight, [])
             except BaseException:  # an interruption may come before the row is learned
                 if self.n_learned == n_before:
                     self._drift.n_drifts = n_drifts

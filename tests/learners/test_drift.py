@@ -146,3 +146,13 @@ def test_a_detector_that_raises_for_one_example_leaves_the_model_as_it_was(uncha
     with pytest.raises(ValueError, match="the detector is ill"):
         model.learn_one({"a": 1.0}, "spam")
     assert (model.weights, model.n_iterations, model.classes) == (weights, n, classes)
+
+
+def test_labels_are_checked_before_the_first_is_learned_though_a_detector_is_told_of_each():
+    """The first, a truth value, says which one is positive, and the others may be any."""
+    one, many = (AdaptiveClassifier(threshold=0.6, drift_detector=ScriptedDetector(at=(9,))) for _ in range(2))
+    X, y = [{"a": 1.0}, {"b": 1.0}, {"a": 1.0}], [True, "red", False]
+    for x, label in zip(X, y, strict=True):
+        one.learn_one(x, label)
+    many.learn_many(X, y)
+    assert many.classes == one.classes == (True, False, "red") and many.n_learned == 3
