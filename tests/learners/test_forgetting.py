@@ -1,11 +1,15 @@
 """`max_features`: which features are forgotten, and when."""
 
 import math
+import random
 
 import numpy as np
 import pytest
+from contract import bits_of, through_a_file
+from hypothesis import given
+from hypothesis import strategies as st
 
-from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier, engine
+from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, PegasosClassifier, TextClassifier, engine
 from stream_pegasos.learners.forgetting import hash_of
 
 pure = engine.NAME == "pure"
@@ -105,3 +109,42 @@ def test_few_features_and_many_texts_in_one_call(classifier, max_features):
         view.learn_one(text, label)
         assert i % 7 or len(view.weights) <= max_features
     assert model.weights == view.weights and len(model.weights) <= max_features
+
+
+@given(seed=st.integers(0, 10_000), batch_size=st.integers(1, 3), max_features=st.sampled_from([2, None]))
+def test_a_name_whose_value_is_0_is_never_kept(seed, batch_size, max_features):
+    """Whether other examples of a call bring it or not: one by one and at once give the same bits."""
+    generator = random.Random(seed)
+    one, many, without = (PegasosClassifier(batch_size=batch_size, max_features=max_features) for _ in range(3))
+    for n in generator.choices(range(5), k=3):
+        X = [{name: generator.choice([0.0, 1.0]) for name in "abcd"} for _ in range(n)]
+        y, w = generator.choices([0, 1, 2], k=n), generator.choices([0.0, 1.0], k=n)
+        for example in zip(X, y, w, strict=True):
+            one.learn_one(*example)
+        many.learn_many(X, y, w)
+        without.learn_many([{name: value for name, value in x.items() if value} for x in X], y, w)
+    if max_features is None:
+        assert bits_of(one.snapshot()) == bits_of(many.snapshot()) == bits_of(without.snapshot())
+
+
+@pytest.mark.parametrize("kind", [AdaptiveClassifier, PegasosClassifier])
+def test_with_its_last_class_a_model_forgets_all_features(kind, tmp_path):
+    model = kind(pos_label="b")
+    model.learn_many([{"a": 1.0}, {3: 1.0}], ["a", "a"])
+    model.forget_class("a")
+    assert model.n_features == 0
+    loaded = through_a_file(model, tmp_path / "m")
+    for each in (model, loaded):
+        each.learn_one({"b": 1.0}, "a")
+    assert bits_of(model.snapshot()) == bits_of(loaded.snapshot())
+
+
+def test_of_a_forgotten_label_no_decision_is_kept_but_what_was_asked_for_it(tmp_path):
+    model = MultiLabelClassifier(AdaptiveClassifier(threshold={"a": 0.7}))
+    model.learn_many([{"x": 1.0}] * 3, [("a", "b"), ("c",), ()])
+    for label in ("a", "b"):
+        model.forget_class(label)
+    loaded = through_a_file(model, tmp_path / "m")
+    for each in (model, loaded):
+        each.set_decision(threshold=0.6, pos_label="c")
+        assert each.classifier.threshold == {"a": 0.7, "c": 0.6}

@@ -323,9 +323,11 @@ cdef class Vocabulary(Encoder):
             if overflow or not -DIRECT_LIMIT < key < DIRECT_LIMIT:
                 if not is_plain(name):
                     return False
+                if value == 0.0:
+                    continue  # a name of zeros may be forgotten, so it is never anything to learn from
                 number = self._keys.get(name)
                 if number is None:
-                    if not learning or value == 0.0:
+                    if not learning:
                         continue
                     number = FIRST_NAME + len(self._keys)
                     if self._tentative:
@@ -415,7 +417,7 @@ cdef class Vocabulary(Encoder):
         self._learned = True
         for i in range(e.n if self._n_kept < self._n_new else 0):
             new = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) - first
-            if 0 <= new < self._n_new and e.values[i] != 0.0:
+            if 0 <= new < self._n_new:
                 if self._tentative:
                     self._places[new] = self._n_kept
                     e.hashes[i] = self._hash_of_kept(new)

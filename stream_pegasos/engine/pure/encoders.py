@@ -94,7 +94,9 @@ class Vocabulary(Encoder):
         for name, value in items:
             if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT:
                 key: int | None = name
-            elif learning and value != 0.0:
+            elif value == 0.0:
+                key = None  # a name of zeros may be forgotten, so it is never anything to learn from
+            elif learning:
                 key = self._keys.setdefault(name, FIRST_NAME + len(self._keys))
             else:
                 key = self._keys.get(name)
