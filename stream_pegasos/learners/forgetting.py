@@ -71,5 +71,8 @@ def without_column(learner: Any, column: int) -> Any:
     made = type(learner)(**learner.parameters)
     made.set_state(learner.get_state())
     made.flush()
-    made.set_state(made.declaration.without_column(made.get_state(), column))
+    is_last, state = made.n_columns == 1, made.declaration.without_column(made.get_state(), column)
+    if is_last:  # no class is left for features to say anything of
+        state = selected(made.declaration, state, np.zeros(len(state["keys"]), bool))
+    made.set_state(state)
     return made

@@ -193,8 +193,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return made
 
     def drop_class(self, label: Label) -> None:
-        if label in self.decisions:  # what its limit knows is of the class that went
-            self.decisions[label] = self.decisions[label].renewed()
+        decision = self.decisions.pop(label, None)
+        if decision is not None and decision.parameters != self.of_others.parameters:
+            self.decisions[label] = decision.renewed()  # what its limit knows is of the class that went
         super().drop_class(label)
 
     @property
