@@ -10,6 +10,7 @@ import numpy as np
 
 # With l2 and the weights of examples inside these limits every sum stays finite.
 SMALLEST_L2, LARGEST_L2, LARGEST_WEIGHT = 1e-30, 1e30, 1e30
+SMALLEST_WEIGHT = 1e-30  # what a smaller one above 0 counts as
 LARGEST_COUNT = 1 << 62  # far enough below 2^63 that no counter overflows
 
 

@@ -9,7 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import LARGEST_WEIGHT, check_integer, check_lengths, check_number, check_sequence
+from stream_pegasos.common.checks import (
+    LARGEST_WEIGHT,
+    SMALLEST_WEIGHT,
+    check_integer,
+    check_lengths,
+    check_number,
+    check_sequence,
+)
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.learners.label_meaning import Label
@@ -19,7 +26,6 @@ __all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "each_weight", "
 
 ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
 BALANCED = "balanced"
-SMALLEST_WEIGHT = 5e-324  # above 0
 Counts = Mapping[Label, int]
 
 
@@ -123,8 +129,8 @@ def plain_weight(w: Any) -> float:
 
 
 def product(of_label: float, w: float) -> float:
-    """The weight of both: above 0 if both are, however small, so that it is 0 for what teaches nothing alone."""
-    return of_label * w or (SMALLEST_WEIGHT if of_label and w else 0.0)
+    """The weight of both: 0 for what teaches nothing alone, and at least what single precision can count."""
+    return max(of_label * w, SMALLEST_WEIGHT) if of_label and w else 0.0
 
 
 def balanced_weights(

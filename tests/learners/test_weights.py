@@ -190,3 +190,15 @@ def test_a_label_without_weight_is_no_third_one():
     model.learn_many([*X, {"a": 1.0}], [*y, "new"], [1.0] * 9 + [0.0])
     model.learn_one({"a": 1.0}, "new", 0.0)
     assert {*model.classes} == {"ham", "spam"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_weight_too_small_for_single_precision_counts_as_the_smallest(kind):
+    """Of which both engines make the same."""
+    make, labels = KINDS[kind]
+    tiny, small = make(), make()
+    X, y = examples(labels, 20)
+    for model, weight in ((tiny, 5e-324), (small, 1e-30)):
+        model.learn_many(X, y, [weight, 1.0] * 10)
+        model.learn_one(X[0], y[0], weight)
+    assert said(tiny, X) == said(small, X)
