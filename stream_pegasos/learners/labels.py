@@ -104,7 +104,9 @@ class Labels:
         """The labels of all models that continued from this one's."""
         every: list[Labels] = [self, *others]
         named = next((labels.pos_label for labels in every if labels.pos_label is not None), None)
-        return replace(self, pos_label=named).with_labels([label for labels in every for label in labels.known])
+        known = [label for labels in every for label in labels.known]  # with the opposite, unless one forgot it
+        made = replace(self, pos_label=named, names_opposite=False).with_labels(known)
+        return replace(made, names_opposite=all(labels.names_opposite for labels in every))
 
     def without(self, label: Label) -> Self:
         """The other labels; those after this one move up by a number."""

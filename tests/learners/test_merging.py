@@ -394,3 +394,17 @@ def test_a_decision_of_a_base_that_met_nothing_is_for_the_label_of_its_parts():
         merged = merge(base, parts)
         assert merged.classes == (0, 1, 2)
         assert merged.labels.positive == 1 and merged._limited().keys() <= {1}
+
+
+@pytest.mark.parametrize("kind", [AdaptiveClassifier, PegasosClassifier])
+@pytest.mark.parametrize("forgotten", [[True], [False, True]])
+def test_the_opposite_of_a_truth_value_that_a_part_has_forgotten_stays_forgotten(kind, forgotten):
+    base = kind()
+    part, idle = copy.deepcopy(base), copy.deepcopy(base)
+    part.learn_one({"a": 1.0}, False)
+    for label in forgotten:
+        part.forget_class(label)
+    merged = merge(base, [idle, part])
+    assert merged.classes == part.classes
+    merged.learn_many([{"a": 1.0}] * 2, [False, "new"])
+    assert merged.classes == (False, "new")
