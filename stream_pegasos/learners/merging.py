@@ -91,7 +91,8 @@ def merge(base: C, parts: Iterable[C]) -> C:
         return after[0]  # type: ignore[no-any-return]
     for part in after:
         part.flush()
-    take_parts([model.parts["classifier"] for model in (merged, *after)])
+    busy = [part for part in after if part.n_learned > merged.n_learned] or after[:1]  # others add nothing
+    take_parts([model.parts["classifier"] for model in (merged, *busy)])
     merged.flush()
     if names := [part.names for part in after if getattr(part, "names", None) is not None]:
         merged.keep_names()
