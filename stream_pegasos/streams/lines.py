@@ -23,7 +23,8 @@ TOO_LONG = f"longer than {LONGEST_LINE >> 20} MB"
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
     """The lines, without a byte order mark. A line that is too long is cut one byte behind the limit."""
     readline = partial(file.readline, LONGEST_LINE + 1)
-    return chain([readline().removeprefix(codecs.BOM_UTF8)], iter(readline, b""))
+    first = readline().removeprefix(codecs.BOM_UTF8)
+    return chain([first] if first else [], iter(readline, b""))
 
 
 def pass_over(line: bytes, file: BinaryIO) -> None:

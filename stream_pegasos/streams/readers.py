@@ -251,7 +251,7 @@ def line_parser(options: ReadOptions, encoding: Encoding) -> Parser:
                 parsed = parse(line.rstrip(b"\r\n"))
             except UnicodeDecodeError:
                 parsed = parse(encoding.text(line).rstrip("\r\n").encode())
-        if parsed is None and line and options.on_blank_line is not None:
+        if parsed is None and options.on_blank_line is not None:
             options.on_blank_line()
         return parsed
 
