@@ -11,7 +11,7 @@ LONGEST_LABEL = 200  # characters of a new one that a stream or the service may 
 
 # The texts of false and true.
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
-_is_integer = re.compile(r"0|[+-]?[1-9][0-9]{0,17}").fullmatch
+_is_integer = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})").fullmatch
 _is_whole_float = re.compile(r"([+-]?(?:0|[1-9][0-9]{0,15}))\.0+").fullmatch  # 1.0, as pandas writes 1 beside a gap
 MOST_EXACT = 2**53 - 1  # of floats that tell which integer was written: 2**53 is also what its neighbour becomes
 
