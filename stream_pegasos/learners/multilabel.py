@@ -305,7 +305,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        limits = {label: self.decisions[label].limit for label in self.classes if label in self.decisions}
+        limits = {label: self._decision(label).limit for label in self.classes}  # whether it was asked for or not
         if self.of_others.parameters != of_others(self.classifier).parameters:
             values["others"] = self.of_others.parameters
         values["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]

@@ -3,7 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from contract import bits_of
 from noisy import ScriptedDetector
+from river import drift
 
 import stream_pegasos
 from stream_pegasos import (
@@ -157,3 +159,12 @@ def test_two_columns_of_one_name_are_refused():
     with pytest.raises(ValueError, match="two columns with the name 'a'"):
         model.learn_many([{"x": 1}], pd.DataFrame([[True, False]], columns=["a", "a"]))
     assert model.classes == ()
+
+
+def test_a_label_has_its_limit_before_it_is_predicted():
+    detector = drift.binary.DDM()  # with which a label that comes has no column yet when its example is decided
+    model = MultiLabelClassifier(AdaptiveClassifier(max_false_positive_rate=0.2, drift_detector=detector))
+    model.learn_one({"x": 1.0}, {"a"})
+    before = bits_of(model.snapshot())
+    model.predict_one({"x": 1.0})
+    assert bits_of(model.snapshot()) == before
