@@ -28,6 +28,13 @@ def is_series(X: Any) -> bool:
     return hasattr(X, "to_frame") and not hasattr(X, "columns")
 
 
+def check_column(name: str, given: Any, of: str) -> None:
+    """Raise a TypeError for what is no sequence: a data frame, too, which goes through the names of its columns."""
+    if is_frame(given):
+        raise TypeError(f"{name} is a data frame; pass the column that holds the {of}")
+    check_sequence(name, given, of)
+
+
 def list_of_examples(X: Any) -> list[Any]:
     """The examples of a data frame or of any other sequence."""
     if is_frame(X):

@@ -15,10 +15,10 @@ from stream_pegasos.common.checks import (
     check_integer,
     check_lengths,
     check_number,
-    check_sequence,
 )
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
+from stream_pegasos.features.frames import check_column
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
 
@@ -99,13 +99,13 @@ class ClassWeights:
 
 
 def weights_given(w: Any) -> float | list[float]:
-    """The weights as a list; one for all, also an array without axes, as a number."""
-    if getattr(w, "ndim", None) == 0:
-        return w.item()  # type: ignore[no-any-return]
-    if not isinstance(w, Iterable):
-        return w  # type: ignore[no-any-return]
-    check_sequence("w", w, "weights")
-    return w if isinstance(w, list) else list(w)
+    """The weights as a list; one for all, also an array without axes, as a number, which is checked."""
+    given = w.tolist() if isinstance(w, np.ndarray) else w.item() if isinstance(w, np.generic) else w
+    if not isinstance(given, Iterable):
+        plain_weight(given)
+        return given  # type: ignore[no-any-return]
+    check_column("w", given, "weights")
+    return given if isinstance(given, list) else list(given)
 
 
 def each_weight(w: Any, n: int) -> list[Any]:

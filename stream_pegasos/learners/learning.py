@@ -89,7 +89,8 @@ class Learning(Model):
                 raise PartlyLearnedError(begin, self.score_rows(encoder, some_rows(rows, 0, 0)), error) from error
 
     def _label_list(self, y: Any) -> Any:
-        return y if isinstance(y, (list, np.ndarray)) else label_list(y)
+        """The labels as a list, or as a plain array with an axis; a masked one would hide what is missing."""
+        return y if isinstance(y, list) or (type(y) is np.ndarray and y.ndim == 1) else label_list(y)
 
     def _n_labels(self, y: Any) -> int:
         if isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.ndim == 1 and len(y):

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -388,3 +389,24 @@ def test_a_label_that_is_named_is_found_however_it_is_written(named):
         assert (label in all_ways_of_writing(named)) == (written_like(named, label) == label)
         expected = 0 if written_like(named, label) == label else 2  # the number of one to come
         assert Labels(("other", label)[::-1], named).positive == expected
+
+
+@pytest.mark.parametrize(
+    ("y", "w", "match"),
+    [
+        (pd.DataFrame({"label": ["spam"]}), 1.0, "y is a data frame; pass the column that holds the labels"),
+        (["spam"], pd.DataFrame({"weight": [1.0]}), "w is a data frame; pass the column that holds the weights"),
+        (np.array("spam"), 1.0, "y must be a sequence of labels"),
+        (np.array(7), 1.0, "y must be a sequence of labels"),
+        (np.ma.array([7], mask=[True]), 1.0, "label None is a NoneType"),
+        (["spam"], np.ma.array([1.0], mask=[True]), "w is None, which is no number"),
+        (["spam"], np.ones((1, 2)), "w is .*, which is no number"),
+        ([], None, "w is None, which is no number"),
+    ],
+)
+def test_what_is_no_column_of_labels_or_weights(y, w, match, unchanged):
+    for model in (AdaptiveClassifier(), PegasosClassifier(multi_class="ovr")):
+        model.learn_many([{"a": 1.0}] * 2, [7, 8])
+        for learn in (model.learn_many, model.predict_learn_many):
+            with unchanged(model), pytest.raises(TypeError, match=match):
+                learn([{"a": 1.0}] * len([y] if np.ndim(y) == 0 else y), y, w)
