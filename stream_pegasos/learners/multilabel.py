@@ -305,7 +305,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        limits = {label: self._decision(label).limit for label in self.classes}  # whether it was asked for or not
+        others = self.of_others.renewed()  # of a label whose decision was not asked for yet
+        limits = {label: self.decisions.get(label, others).limit for label in self.classes}
         if self.of_others.parameters != of_others(self.classifier).parameters:
             values["others"] = self.of_others.parameters
         values["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]
