@@ -16,7 +16,7 @@ from stream_pegasos.engine import probabilities_many, probabilities_one, targets
 from stream_pegasos.engine.pure.driver import PLAIN, are_plain
 from stream_pegasos.features.frames import check_column
 from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, truth_of, written_like
-from stream_pegasos.learners.probabilities import Floats, for_each, of_only, with_only
+from stream_pegasos.learners.probabilities import Floats, for_each, know_two, of_only, with_only
 
 Margins = Any  # of one example by class: a list, or an array where each class has a column
 
@@ -150,7 +150,7 @@ class Labels:
         if not self.pair:
             return margins
         both = margins
-        if margins.shape[1] < 2 or not np.isfinite(margins).all():
+        if not know_two(margins):
             both = np.full((len(margins), 2), -np.inf)
             both[:, : margins.shape[1]] = margins
             both = np.where(np.isfinite(both), both, -both[:, ::-1])  # of a class to come, the mirror of the other
@@ -273,7 +273,7 @@ def largest(numbers: Floats) -> NDArray[np.intp]:
     if not numbers.shape[1]:
         return np.full(len(numbers), -1)
     best = numbers.argmax(axis=1)
-    return np.where(numbers[np.arange(len(numbers)), best] > -np.inf, best, -1)
+    return best if know_two(numbers) else np.where(numbers[np.arange(len(numbers)), best] > -np.inf, best, -1)
 
 
 def distinct(y: Sequence[Any]) -> Iterable[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS
 
-__all__ = ["blocks", "for_each", "of_each", "of_only", "with_only"]
+__all__ = ["blocks", "for_each", "know_two", "of_each", "of_only", "with_only"]
 
 Floats = NDArray[np.float64]
 MOST_NUMBERS = 1 << 18  # that are worked on at a time, or what is found on the way takes many times what is returned
@@ -39,9 +39,14 @@ def of_only(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
     return {label: probability, other: 1.0 - probability}
 
 
+def know_two(margins: Floats) -> bool:
+    """Whether all rows know two classes: the first one tells, as classes come and do not go."""
+    return len(margins) > 0 and int(np.isfinite(margins[0]).sum()) > 1
+
+
 def with_only(found: Floats, margins: Floats, n_learned: Any) -> Floats:
     """The probabilities, with `of_only` where one class alone was known; those yet to come share what is left."""
-    if margins.shape[1] < 2 or np.isfinite(margins[:1]).sum() > 1:  # classes come and do not go
+    if margins.shape[1] < 2 or know_two(margins):
         return found
     is_known = np.isfinite(margins)
     rows = np.flatnonzero(is_known.sum(axis=1) == 1)
