@@ -337,14 +337,11 @@ class TextClassifier(ModelOfAnyKind):
         for column, ngram in self.features.names(prepared, columns).items():
             yield ngram, contributions[column]
 
-    def _prepared(self, x: Any) -> Any:
-        prepared = self.features.prepare(x)
+    def encode_one(self, x: Any) -> tuple[Encoder, Any]:
+        text = self.features.prepare(x)
         if self.fields_met.lacking:
             self.fields_met.meet([x])
-        return prepared
-
-    def encode_one(self, x: Any) -> tuple[Encoder, Any]:
-        return self.features.scanner, self._prepared(x)
+        return self.features.scanner, text
 
     def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
         if not self.fields_met.lacking:
