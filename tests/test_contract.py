@@ -160,6 +160,7 @@ def test_labels_are_checked_as_they_are_learned(case, unchanged):
             if case.classes == TWO and "several classes" not in model.capabilities:
                 with pytest.raises(ValueError, match="third"):
                     model.check_labels([*known, "third"])
+                model.check_labels([*known, "third"], [*[1.0] * len(known), 0.0])  # which nothing brings
             elif case.classes == ORDERED:
                 with pytest.raises(TypeError, match="integers"):
                     model.check_labels([*known, "third"])

@@ -15,7 +15,7 @@ from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.features.frames import csr_arrays, list_of_examples, without_duplicates
-from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights
+from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, weights_given
 from stream_pegasos.learners.decisions import PerLabel
 from stream_pegasos.learners.earlier import as_now
 from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
@@ -122,8 +122,10 @@ class Classifier(Learning):
             self.learner.flush()
             self.forget_least()
 
-    def check_labels(self, y: Iterable[Any]) -> None:
-        self.labels.with_labels(label_list(y))
+    def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
+        y = label_list(y)
+        teaches = self.class_weights.teaching(y, weights_given(w))
+        self.labels.with_labels(y if teaches is None else self._brought(y, teaches))
 
     def _check_has(self, name: str) -> None:
         if "weights" not in self.capabilities:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class Learning(Model):
             self.learn_rows(encoder, rows, y, w)
             return
         w = _checked_weights(rows, y, w)
-        self.check_labels(y)
+        self.check_labels(y, w)
         encoder.check(rows)  # whatever is wrong has to show before the first is learned
         before, told, self._told_of_labels = self.labels, self._told_of_labels, True  # which is for the whole call
         try:
@@ -109,6 +110,13 @@ class Learning(Model):
         """Check that it is a label; one of an example without weight is not brought, and may be any."""
         check_label(label)
 
+    def _brought(self, y: Any, teaches: Iterable[bool]) -> list[Any]:
+        """The labels of the examples that teach, once all are checked to be labels."""
+        given = label_list(y)
+        for label in distinct(given):
+            self._check_label(label)
+        return [*compress(given, teaches)]
+
     # The work on examples.
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
@@ -134,8 +142,7 @@ class Learning(Model):
         check_lengths("labels", len(y), n_rows(rows))
         teaches = self.class_weights.teaching(y, w)
         if teaches is not None:
-            for label in distinct(label_list(y)):
-                self._check_label(label)
+            self._brought(y, teaches)
             y, w = without_idle(self.labels.targets, label_list(y), w, teaches)
             if not any(teaches) and not self.labels.targets:
                 return self.score_rows(encoder, rows)

@@ -335,15 +335,15 @@ class Model(OneByOne, base.Estimator):
         """The weights of features that are ints, 0 for unknown ones: a row each, a column a class."""
         return self._core.weights_of(keys)  # type: ignore[no-any-return]
 
-    def check_labels(self, y: Iterable[Any]) -> None:
-        """Check that all these labels can be learned, in this order.
+    def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
+        """Check that all these labels can be learned, in this order, with these weights.
 
         Raises
         ------
         TypeError, ValueError
             As `learn_one` does, if a label cannot be learned.
         """
-        self._core.check_labels(y)
+        self._core.check_labels(y, w)
 
     @property
     def _multiclass(self) -> bool:

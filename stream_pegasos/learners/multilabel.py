@@ -238,7 +238,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def _each_label(self, y: Any) -> Iterable[Any]:
         return itertools.chain.from_iterable(map(whether_each_holds, y))
 
-    def check_labels(self, y: Iterable[Any]) -> None:
+    def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
         for labels in sets_of(y):
             whether_each_holds(labels)
 

@@ -170,7 +170,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
     def classes(self) -> tuple[int, ...]:
         return self.labels.classes  # type: ignore[return-value]
 
-    def check_labels(self, y: Iterable[Any]) -> None:
+    def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
         for label in label_list(y):
             check_integer_label(label)
 

@@ -45,7 +45,7 @@ class LabelChecks:
         holds = whether_each_holds(label)
         return tuple(holds) if all(holds.values()) else holds
 
-    def check(self, labels: Sequence[Any], given: Iterable[Any]) -> int:
+    def check(self, labels: Sequence[Any], given: Iterable[Any], weights: Sequence[float]) -> int:
         """Check that labels may be learned beside those that people gave; return how many the model will then know. A
         ValueError or TypeError tells of one that may not, or of too many, as if a column of ids were the label.
         """
@@ -54,7 +54,7 @@ class LabelChecks:
             for label in dict.fromkeys(each_label(labels)):
                 if fault := meant.not_taken(label):
                     raise ValueError(fault)
-        self._monitor.model.check_labels(labels)
+        self._monitor.model.check_labels(labels, weights)
         known = set(self._monitor.model.classes)
         n = len(known.union(each_label(labels)))
         if n > max(len(known), self._most):

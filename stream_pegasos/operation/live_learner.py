@@ -178,9 +178,10 @@ class LiveLearner:
         """Learn all these messages; `given` is the number of the message whose label waited until now, if any."""
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
         await self._encode(X)
-        self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels()))
         entries = [(x, y, *(weight or [1.0])[:1], id) for (x, y, *weight), id in zip(examples, ids, strict=True)]
-        teaches = [entry[2] > 0.0 for entry in entries]
+        weights = [entry[2] for entry in entries]
+        self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels(), weights))
+        teaches = [weight > 0.0 for weight in weights]
         found = self.active_learning.superseded(X, ids)
         superseded = [each if teaching else None for each, teaching in zip(found, teaches, strict=True)]
         numbers = [each.message.number for each in superseded if each is not None]

@@ -111,7 +111,7 @@ class Labelling:
                 label = tuple(_label_meant(known, each) for each in label)
             else:
                 label = _label_meant(known, label)
-            learner.labels.check([*given, label], given)
+            learner.labels.check([*given, label], given, [1.0] * (len(given) + 1))
             with learner.monitor.lock:
                 learner.active_learning.give(number, label)
         await learner.learn_given()

@@ -119,7 +119,7 @@ def reasons_against(
     model: Any, texts: Sequence[Any], labels: Sequence[Any], weights: Sequence[float | None]
 ) -> list[str | None]:
     """Why each message cannot be learned, `None` for one that can."""
-    refused = {**refused_labels(model, labels), None: NO_LABEL}
+    refused = refused_labels(model, zip(labels, map(bool, weights), strict=True))
     reasons: list[str | None] = []
     for unread, label, weight in zip(unread_messages(model, texts), labels, weights, strict=True):
         if unread is not None:
@@ -127,7 +127,7 @@ def reasons_against(
         elif label is not None and (weight is None or not 0.0 <= weight <= LARGEST_WEIGHT):
             reasons.append(f"the weight is not from 0 to {LARGEST_WEIGHT:g}")
         else:
-            reasons.append(refused.get(label))
+            reasons.append(NO_LABEL if label is None else refused.get((label, bool(weight))))
     return reasons
 
 
@@ -147,16 +147,18 @@ def unread_messages(model: Any, messages: Sequence[Any]) -> list[str | None]:
     return [NO_TEXT if message is None else reason for message, reason in zip(messages, read, strict=True)]
 
 
-def refused_labels(model: Any, labels: Iterable[Any]) -> dict[Any, str]:
-    """Why labels cannot be learned, by label; each is checked together with the accepted ones before it."""
-    accepted: list[Any] = []
+def refused_labels(model: Any, labels: Iterable[tuple[Any, bool]]) -> dict[tuple[Any, bool], str]:
+    """Why labels, each with whether it has weight, cannot be learned, by both; each is checked together with the
+    accepted ones before it.
+    """
+    accepted: list[tuple[Any, bool]] = []
 
-    def check(labels: list[Any]) -> None:
-        model.check_labels([*accepted, *labels])
+    def check(labels: list[tuple[Any, bool]]) -> None:
+        model.check_labels(*zip(*accepted, *labels, strict=True))
         accepted.extend(labels)
 
     reasons = {}
-    there = [label for label in dict.fromkeys(labels) if label is not None]
+    there = [each for each in dict.fromkeys(labels) if each[0] is not None]
     for some, error in together_or_alone(there, check, REFUSALS):
         if isinstance(error, PositiveLabelError):
             raise error

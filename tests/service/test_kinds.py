@@ -267,6 +267,15 @@ def test_a_model_is_described(of_each_kind):
     assert parameters["half_life"] == 10_000
 
 
+def test_a_third_label_of_two_is_taken_where_it_has_no_weight():
+    service = LiveLearner(TextClassifier(classifier=KernelPegasosClassifier()))
+    with serving(service) as client:
+        learn(client, [{"text": text, "label": text} for text in ("spam", "ham")])
+        refused(client.post("/learn", json={"text": "eggs", "label": "eggs"}), 422, "a third one")
+        assert not learn(client, {"text": "eggs", "label": "eggs", "weight": 0})["learned"]
+    assert service.model.classes == ("spam", "ham") and service.model.n_learned == 2
+
+
 def test_a_model_without_weights_and_one_of_few_features():
     with serving(LiveLearner(TextClassifier(classifier=KernelPegasosClassifier()))) as client:
         learn(client, MESSAGES[:20])
