@@ -11,7 +11,15 @@ from itertools import islice
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.windows_1252 import decode_windows_1252
 
-__all__ = ["ENCODED", "charset_in_page", "decode_bytes", "decode_field", "decode_transfer", "files_in"]
+__all__ = [
+    "ENCODED",
+    "charset_in_page",
+    "decode_bytes",
+    "decode_field",
+    "decode_transfer",
+    "files_in",
+    "found_in_ascii",
+]
 
 MAX_HEAD = 4_000  # bytes of a page in which its charset is looked for
 MAX_FILES, MAX_FILE = 100, 100_000  # files within a text, and bytes of one in yEnc
@@ -117,8 +125,13 @@ def of_utf7(found: re.Match[bytes]) -> bytes:
 def charset_in_page(page: bytes) -> str:
     """The charset that an HTML page names itself; `""` if it names none."""
     found = IN_PAGE.search(page[:MAX_HEAD])
-    named = found[1].decode("ascii", "replace") if found else ""
-    return "utf-8" if named.lower().startswith("utf-16") else named  # whose bytes would not have been found
+    return found_in_ascii(found[1].decode("ascii", "replace")) if found else ""
+
+
+def found_in_ascii(charset: str) -> str:
+    """A charset whose name stands in ASCII in the very bytes that it tells of: UTF-8 for one that has no such bytes."""
+    codec = codec_of(charset)
+    return charset if not codec or b"a=:\n".decode(codec, "replace") == "a=:\n" else "utf-8"
 
 
 def decode_base64(data: bytes) -> bytes:

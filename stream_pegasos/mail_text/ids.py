@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from hashlib import blake2b
 
-from stream_pegasos.mail_text.decoding import decode_bytes
+from stream_pegasos.mail_text.decoding import decode_bytes, found_in_ascii
 from stream_pegasos.mail_text.mime import MAX_BODY, end_of_headers, from_first_field
 
 __all__ = ["mail_id"]
@@ -46,4 +46,5 @@ def in_utf8(mail: bytes) -> bytes:
             codecs.getincrementaldecoder("utf-8")().decode(mail)  # whose last letter may be cut
             return mail
     found = CHARSET.search(mail)
-    return decode_bytes(mail, found[1].decode("ascii") if found else "").encode("utf-8", "replace")
+    charset = found_in_ascii(found[1].decode("ascii")) if found else ""
+    return decode_bytes(mail, charset).encode("utf-8", "replace")

@@ -27,6 +27,12 @@ def test_a_mail_is_the_same_after_delivery(way):
     assert way(MAIL) != MAIL and mail_id(way(MAIL)) == mail_id(MAIL)
 
 
+@pytest.mark.parametrize("charset", [b"utf-8", b"shift_jis", b"utf-16", b"unicode", b"cp037"])
+def test_a_mail_of_raw_letters_is_the_same_after_delivery_in_whatever_charset_a_part_of_it_is(charset):
+    mail = b"Subject: Gr\xfc\xdfe\nContent-Type: text/plain; charset=" + charset + b"\n\nGr\xfc\xdfe\n"
+    assert mail_id(b"X-Spam-Flag: YES\n" + mail) == mail_id(mail)
+
+
 @pytest.mark.parametrize("word", [b"<a@x>", b"Jan 2020", b"Ann", b"subject", b"Bob", b"yours"])
 def test_a_mail_that_copies_the_rest_of_another_is_another(word):
     start = MAIL.index(b"Message-ID")  # what delivery added does not count

@@ -218,6 +218,10 @@ TEXTS = {  # name: (mail, the text that a reader sees)
     "no charset, but signs of Japanese": (mail("text/plain", "こんにちは".encode("iso2022_jp")), "こんにちは"),
     "a byte order mark": (mail("text/plain; charset=iso-8859-1", b"\xef\xbb\xbfGr\xc3\xbc\xc3\x9fe"), "Grüße"),
     "in the page": (mail("text/html", '<meta charset="koi8-r"><p>Привет'.encode("koi8-r")), "Привет"),
+    **{
+        f"{name} in the page, which it cannot be": (mail("text/html", f"<meta charset={name}><p>Grüße"), "Grüße")
+        for name in ("utf-16", "unicode", "ucs-2", "cp037")
+    },
     "in the page, as of old": (
         mail(
             "text/html",
