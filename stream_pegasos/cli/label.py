@@ -79,6 +79,11 @@ def label(given: LabelOptions) -> None:
         waiting.n_given = labels.n = len(given_before)
         waiting.drop([example.x for example in given_before])
         for example in takewhile(lambda _: waiting.has_room(), interrupt.until_signal(source)):
+            try:
+                learner.features.read(example.x)
+            except (TypeError, ValueError) as error:  # or nothing could be asked any more
+                source.refuse(example, str(error))
+                continue
             origin = {"line": example.line} | ({} if example.id is None else {"id": example.id})
             labels.origins.setdefault(example.x, origin)
             waiting.add([example.x])  # type: ignore[list-item]

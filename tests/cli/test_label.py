@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import reference_of, stream, write_jsonl
 
-from stream_pegasos import AdaptiveClassifier, Category, MultiLabelClassifier, TextClassifier, load
+from stream_pegasos import AdaptiveClassifier, Category, MultiLabelClassifier, TextClassifier, TextFeatures, load
 from stream_pegasos.cli.label import Labels
 from stream_pegasos.operation.active_learning import ActiveLearning
 
@@ -60,6 +60,15 @@ def test_the_text_may_be_in_a_field_called_label(label, here):
     """As labels in the file are not read."""
     run = label("mail.jsonl", "--text-field", "label")
     assert {message["text"] for message in run.asked(limit=100)["messages"]} == {"ham", "spam"}
+
+
+def test_a_message_that_the_model_cannot_read_is_passed_over(label, here):
+    TextClassifier(TextFeatures(on="subject") + Category(on="sender")).save("fields.st")
+    (here / "fields.jsonl").write_text('{"subject": "win"}\n{"subject": ["list"]}\n{"subject": "lunch"}\n')
+    run = label("fields.jsonl", "--load", "fields.st")
+    assert run.asked()["n_waiting"] == 2
+    run.end()
+    assert any("line 2 skipped: field 'subject': a text must be a str" in line for line in run.lines)
 
 
 def test_what_would_not_be_written_down_is_refused(label, here):
