@@ -27,10 +27,10 @@ def test_a_column_is_named_by_what_stands_there(features, x):
     names = {}
     for name, column, _ in features.contents(prepared):
         names.setdefault(column, set()).add(name)
-    columns = [*names][::7]
-    found = features.names(prepared, columns)
-    assert found.keys() == {*columns}
-    assert all(name in names[column] for column, name in found.items())
+    for columns in ([*names][::7], [*names]):  # a long n-gram may be among all alone
+        found = features.names(prepared, columns)
+        assert found.keys() == {*columns}
+        assert all(name in names[column] for column, name in found.items())
 
 
 @pytest.mark.parametrize("text", [HashedBagOfWords(on="t"), TextFeatures(on="t")])
