@@ -18,6 +18,7 @@ def test_a_mapping():
     check(vectors, words, [ROWS[w] for w in ("good", "Rome", "Rome", "USA")] + [lacking] * 3, 1.0)
     assert (vectors.name, vectors.size, vectors.n_dimensions) == ("mapping", 3, 3)
     assert [part.shape for part in vectors.codes([])] == [(0, 3), (0,)]
+    assert word_vectors({"most": [1.0] * 1024}).n_dimensions == 1024
 
 
 @pytest.mark.parametrize(
