@@ -294,6 +294,10 @@ def test_a_model_that_has_learned_nothing():
     stream = list(noisy_stream(300))
     made = AdaptiveClassifier(threshold=0.9, max_false_positive_rate=0.2, pos_label="spam")
     assert same(learned(model, stream), learned(made, stream))
+    model = MultiLabelClassifier(AdaptiveClassifier(threshold={"tea": 0.3}))
+    model.set_decision(max_false_positive_rate={"tea": 0.2})
+    made = MultiLabelClassifier(AdaptiveClassifier(threshold={"tea": 0.3}, max_false_positive_rate={"tea": 0.2}))
+    assert same(learned(model, labels_together()), learned(made, labels_together()))
 
 
 @pytest.mark.parametrize("wrapped", [lambda model: model, lambda model: TextClassifier(classifier=model)])
