@@ -203,8 +203,8 @@ def test_nests_too_deep_are_refused(path):
     ],
 )
 def test_drift_detectors_that_would_fail_are_refused(name, parameters, path):
-    AdaptiveClassifier(drift_detector=drift.ADWIN(clock=16)).save(path)
-    assert stream_pegasos.load(path).drift_detector.clock == 16
+    AdaptiveClassifier(drift_detector=drift.ADWIN(clock=1)).save(path)
+    assert stream_pegasos.load(path).drift_detector.clock == 1
     forge(path, setting("parameters", "drift_detector", to={"drift_detector": [name, pack(parameters)]}))
     fails_in_one_line(path)
 
