@@ -217,6 +217,10 @@ def test_there_are_as_many_columns_as_there_should_be(which):
     for columns in (learner.n_columns - 1, learner.n_columns + 1, 1, 0) if learner.several else ():
         with pytest.raises(ValueError):
             learner.declaration.check(learner.get_state(), columns=columns)
+    state, last = learner.get_state(), learner.n_columns - 1
+    for name in {"taught_columns", "buffer_columns", "order"} & state.keys():
+        with pytest.raises(ValueError, match=f"{name} are not from 0 to {last}$"):
+            learner.declaration.check({**state, name: changed(state[name], last + 1)})
 
 
 # --- what else is true of a state -------------------------------------------------------------------------------------
