@@ -248,6 +248,15 @@ def test_several_labels_move_offsets_and_slope_by_their_errors(engine_in_test):
 
 
 @both_engines
+def test_an_ordered_class_moves_the_offset_of_its_threshold_further(engine_in_test):
+    """From a margin of 0, and so a probability of ½: by the first step of a rate of 1, from squares of 1."""
+    learner, vocabulary = columns_of(engine_in_test, "ordinal", np.array([0, 1])), engine_in_test.Vocabulary()
+    for y in (0.0, 1.0):
+        learner.learn(vocabulary, {0: 1.0}, y, 1.0)
+    assert learner.get_state()["offsets"] == pytest.approx([0.5 / math.sqrt(1.0 + 0.5**2)])
+
+
+@both_engines
 def test_ordered_classes_share_their_weights(engine_in_test):
     """Proportional odds: the probability of a class above k is 1/(1 + exp(−s·(w·z + b_k) − o_k))."""
     learner = columns_of(engine_in_test, "ordinal", np.array([0, 1, 2]), limit=math.inf)
