@@ -7,7 +7,7 @@ from contract import assert_close
 from noisy import ScriptedDetector, columns, noisy_stream, prequential
 from river import drift
 
-from stream_pegasos import AdaptiveClassifier, load
+from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, load
 from stream_pegasos.evaluation.chunks import learn, predict_learn
 from stream_pegasos.evaluation.prequential import prequential as evaluated
 from stream_pegasos.learners.predictions import PartlyLearnedError
@@ -38,6 +38,16 @@ def test_the_detector_is_told_of_wrong_predictions(at_once):
     assert model.weights == by_hand.weights
     assert model.drift_detector is given
     assert not given.told
+
+
+@pytest.mark.parametrize("kind, labels", [(OrdinalClassifier, (1, 2)), (MultiLabelClassifier, (("a",), ("a", "b")))])
+def test_each_kind_tells_the_detector_of_its_wrong_predictions(kind, labels):
+    model, wrong = kind(AdaptiveClassifier(drift_detector=ScriptedDetector(at=(50,)))), []
+    for x, y in noisy_stream(200, labels=labels):
+        if kind is MultiLabelClassifier or len(model.classes) == 2:
+            wrong.append(float(model.predict_many([x]).tolist() != [y]))
+        model.learn_one(x, y)
+    assert model._drift.detector.told == wrong and 0 < sum(wrong) < len(wrong) and model.n_drifts == 1
 
 
 @pytest.mark.parametrize("detector", [drift.ADWIN(), drift.binary.DDM()])  # of numbers and of bools

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from contract import bits_of
-from noisy import ScriptedDetector
 from river import drift
 
 import stream_pegasos
@@ -122,17 +121,6 @@ def test_whether_a_label_holds_is_true_or_false(holds):
     with pytest.raises(TypeError, match=f"label 'a' is {holds!r} of the example; it must be True or False"):
         model.learn_one({"x": 1.0}, {"b": True, "a": holds})
     assert model.n_learned == 0 and model.classes == ()
-
-
-def test_a_detector_is_told_of_each_set_that_is_not_the_true_one():
-    model, by_hand = MultiLabelClassifier(AdaptiveClassifier(drift_detector=ScriptedDetector())), MultiLabelClassifier()
-    wrong = []
-    for x, y in stream(60):
-        held = {label for label, holds in by_hand.predict_one(x).items() if holds}
-        wrong.append(float(held != y))
-        by_hand.learn_one(x, y)
-        model.learn_one(x, y)
-    assert model._drift.detector.told == wrong and 0 < sum(wrong) < len(wrong)
 
 
 def test_a_label_that_never_held_is_answered_and_is_no_class(tmp_path):
