@@ -125,6 +125,8 @@ def test_what_a_model_says_of_itself(case):
         assert ("ordered" in capabilities) == (case.classes == ORDERED)
         assert ("several labels" in capabilities) == (case.classes == SETS)
         assert ("explain" in capabilities) == (case.has_weights)
+        assert model.n_drifts == 0 or case.option("drift_detector")
+        assert model != case.make() and model in {model, *model.parts.values()}  # by identity, as River's
         assert model.parts["classifier"] is (model if case.of == "features" else model.classifier)
         assert model.parts.get("features") is getattr(model, "features", None)
         if not case.has_weights:
