@@ -120,6 +120,8 @@ def test_classes_are_unicodes():
             assert kind in expected, (c, hex(ord(c)))
         if in_words.match(c) and c.isalnum():
             assert kind in (WORD, SYLLABLE, CHARACTER), (c, hex(ord(c)))
+        if unicodedata.category(c) == "Nd":  # in scripts without spaces, too
+            assert kind == WORD, (c, hex(ord(c)))
         if marks.match(c):
             assert kind in (EXTEND, STACKER, IGNORED), (c, hex(ord(c)))
         if punctuation.match(c) and c != "_":
