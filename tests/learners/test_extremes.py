@@ -5,12 +5,15 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse
+from contract import assert_close
 from engines import both_engines
 
 from stream_pegasos import (
     AdaptiveClassifier,
+    KernelPegasosClassifier,
     MultiLabelClassifier,
     OrdinalClassifier,
+    PegasosClassifier,
     TextClassifier,
     TextFeatures,
     load,
@@ -33,6 +36,15 @@ def test_tiny_values_teach(engine_in_test, kind):
         found.append(list(learner.margins(vocabulary, {"of all": size, "of 1": size})))
     assert found[0][1] > 0.3
     assert np.allclose(found, found[0], rtol=1e-5)  # so few bits has a number like the last
+
+
+@pytest.mark.parametrize("make", [PegasosClassifier, AdaptiveClassifier, KernelPegasosClassifier])
+def test_a_model_that_learned_with_the_largest_weights_loads(make, tmp_path):
+    model = make(class_weight={1: 1e30})
+    for i in range(4):
+        model.learn_one({"x": 1.0, str(i): 1.0}, i % 2, 1e30)
+    model.save(tmp_path / "m")
+    assert_close(load(tmp_path / "m"), model)
 
 
 def test_names_with_lone_surrogates(tmp_path):
