@@ -14,6 +14,7 @@ from typing import Any
 from stream_pegasos.evaluation.chunks import encode_ahead, predict_block
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import Message, message_of, size_of
+from stream_pegasos.learners.class_weights import plain_weight
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
@@ -155,7 +156,7 @@ class LiveLearner:
             raise ValueError("labels are for the messages of the file here: give them by POST /teach")
         async with self.learning_lock:  # no other labels become known between the check and the learning
             self._check_runs()
-            examples = [(x, self.labels.plain(y), *weight) for x, y, *weight in examples]
+            examples = [(x, self.labels.plain(y), *map(plain_weight, weight[:1])) for x, y, *weight in examples]
             answers = await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
         await self.sync()
         return answers
