@@ -208,7 +208,9 @@ def test_where_no_labels_are_read_there_is_none_and_nothing_wrong_with_one(label
         assert (example.x, example.y, example.label_fault, bad) == (x, None, None, [])
 
 
-@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"\xff\xfe", gzip.compress(b"")])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xef\xbb\xbf", b"\xff\xfe", gzip.compress(b"")], ids=["nothing", "bom", "utf-16", "gzip"]
+)
 @pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "labelled-text", "fasttext", "vw", "svmlight", "text"])
 def test_where_there_is_nothing_there_is_no_message(format, data, tmp_path):
     """Also where an empty line is an empty text."""
