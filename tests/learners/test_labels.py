@@ -135,7 +135,7 @@ NO_LABELS = [
     Fraction(1),
     1 + 0j,
     np.complex64(1),
-    np.timedelta64(1),
+    np.timedelta64(1, "s"),
     np.datetime64(1, "ns"),
 ]
 
