@@ -1,10 +1,15 @@
 """Both engines, and what their tests compare."""
 
+import copyreg
 import math
+import sys
+from contextlib import ExitStack, contextmanager
+from unittest import mock
 
 import numpy as np
 import pytest
 
+from stream_pegasos import engine
 from stream_pegasos.engine import pure as pure_engine
 
 try:
@@ -18,6 +23,24 @@ both_engines = pytest.mark.parametrize(
     [pytest.param(pure_engine, id="pure"), pytest.param(compiled_engine, id="compiled", marks=needs_compiled)],
 )
 
+
+@contextmanager
+def on_pure():
+    """Whatever is made meanwhile is on the pure engine, as where no C compiler was found."""
+    kinds = {kind: copyreg.dispatch_table[engine.in_use(kind)] for kind in pure_engine.Learner.kinds.values()}
+    kinds |= {getattr(pure_engine, name): copyreg.dispatch_table[getattr(engine, name)] for name in OBJECTS}
+    with ExitStack() as patches:
+        patches.enter_context(mock.patch.dict(copyreg.dispatch_table, kinds))
+        patches.enter_context(mock.patch.object(engine, "chosen", pure_engine))
+        for module in [module for name, module in sys.modules.items() if name.startswith("stream_pegasos.")]:
+            if not module.__name__.startswith("stream_pegasos.engine."):
+                for name in {*pure_engine.__all__} - TYPES & vars(module).keys():
+                    patches.enter_context(mock.patch.object(module, name, getattr(pure_engine, name)))
+        yield
+
+
+OBJECTS = ("Lock", "Scanner", "Vocabulary")
+TYPES = {"Encoder", "Learner", "Lock", "OneByOne"}  # which say what is taken, or are inherited
 # The compiled table orders keys by their product with this number: its inverse makes keys that crowd or collide there.
 INVERSE = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
 

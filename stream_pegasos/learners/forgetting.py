@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.packing import pack
 from stream_pegasos.common.state import Declaration, State
 from stream_pegasos.engine import Vocabulary
 from stream_pegasos.engine.pure.weights import FIRST_NAME
@@ -44,7 +45,11 @@ def selected(declaration: Declaration, state: State, kept: NDArray[np.bool_]) ->
 
 def hash_of(name: Any) -> int:
     """A hash of a name, the same in every process."""
-    return int.from_bytes(hashlib.blake2b(repr(name).encode(), digest_size=7).digest())
+    try:
+        text = repr(name)
+    except ValueError:  # an int of more digits than Python writes
+        text = repr(pack(name))
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=7).digest())
 
 
 def without_rounding(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -219,6 +219,7 @@ class Learning(Model):
         learner = without_column(self.learner, self.labels.known.index(label))
         self.class_weights.forget(label)
         self.learner, self.labels = learner, self.labels.without(label)
+        self.forget_least()  # as a mini-batch that waited has become a step
 
     def grow(self, n_known: int) -> None:
         """Give each of the classes that are known a column of its own, where two share one."""

@@ -139,6 +139,29 @@ def test_with_its_last_class_a_model_forgets_all_features(kind, tmp_path):
     assert bits_of(model.snapshot()) == bits_of(loaded.snapshot())
 
 
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 5])
+@pytest.mark.parametrize("classes", ["ab", "abc"])
+def test_a_class_is_forgotten_within_the_limit_of_features(classes, batch_size, tmp_path):
+    """Whatever waits in a mini-batch then."""
+    for n in range(1, 12):
+        model = PegasosClassifier(max_features=4, batch_size=batch_size)
+        model.learn_many(
+            [{f"{i} {j}": 1.0 for j in range(3)} for i in range(n)], [classes[i % len(classes)] for i in range(n)]
+        )
+        for label in model.classes:
+            model.forget_class(label)
+            assert model.n_features <= 4
+            assert bits_of(through_a_file(model, tmp_path / "m").snapshot()) == bits_of(model.snapshot())
+
+
+@pytest.mark.parametrize("kind", [AdaptiveClassifier, PegasosClassifier])
+def test_names_of_any_length_can_be_forgotten(kind):
+    model = kind(max_features=4)
+    for i in range(20):
+        model.learn_one({10**5_000 + i: 1.0, ("a", -(10**5_000) - i): 1.0, str(i): 1.0}, i % 2)
+    assert model.n_features <= 4
+
+
 def test_of_a_forgotten_label_no_decision_is_kept_but_what_was_asked_for_it(tmp_path):
     model = MultiLabelClassifier(AdaptiveClassifier(threshold={"a": 0.7}))
     model.learn_many([{"x": 1.0}] * 3, [("a", "b"), ("c",), ()])
