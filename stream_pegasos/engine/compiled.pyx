@@ -4,7 +4,7 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.math cimport INFINITY, exp, fabs, frexp, ldexp, log, sqrt
+from libc.math cimport INFINITY, exp, fabs, frexp, ldexp, log, signbit, sqrt
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset

@@ -80,6 +80,30 @@ def test_what_is_set_is_what_is_got(which, engine_in_test):
     assert same_state(other, learner)
 
 
+@for_each_learner
+@both_engines
+def test_zeros_keep_their_sign(which, engine_in_test):
+    """So a learner goes on from its state to the same bits, also once two classes have a column each."""
+    learner, names = learned(which, engine_in_test)
+    vocabulary = engine_in_test.Vocabulary(names)
+    state = learner.get_state()
+    for field in learner.declaration.fields:
+        if field.signed and field.shape and not field.low:
+            state[field.name] = np.where(np.arange(state[field.name].size) % 2, 0.0, -0.0).reshape(
+                state[field.name].shape
+            )
+    for name in {"gradient_squares", "taught_counts"} & state.keys():
+        state[name] = state[name] * (np.arange(len(state[name])) % 4 > 1)
+    learner.set_state(state)
+    other = LEARNERS[which](engine_in_test)
+    for x, y in (({}, 0), ({"a": 1.0}, 1), ({5: -2.0}, 2), ({"a": 1e-30, -5: 1.0}, 0), ({"b": 1.0}, 1)):
+        other.set_state(learner.get_state())
+        assert same_state(other, learner)
+        for made in (learner, other):
+            made.learn(vocabulary, x, float(y), 1.0)
+        assert same_state(other, learner)
+
+
 @needs_compiled
 @for_each_learner
 def test_a_state_goes_from_one_engine_to_the_other(which):

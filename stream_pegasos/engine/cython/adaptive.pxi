@@ -208,10 +208,10 @@ cdef class AdaptiveLearner(PairLearner):
             lay_out(&self._columns, feature, 2, 2)
             for c in range(2):
                 place = add_column(&self._columns, feature, c)
-                sp_weights(self._columns.numbers, feature)[place] = known.weight if c else -known.weight
+                sp_weights(self._columns.numbers, feature)[place] = known.weight if c else 0.0 - known.weight
                 sp_squares(self._columns.numbers, feature)[place] = known.squares
                 sp_counts(self._columns.numbers, feature)[place] = known.positives if c else known.negatives
-        self._problems[0] = BinaryProblem(-problem.intercept, problem.squares, 0.0, 0.0)
+        self._problems[0] = BinaryProblem(0.0 - problem.intercept, problem.squares, 0.0, 0.0)
         self._problems[1] = BinaryProblem(problem.intercept, problem.squares, 0.0, 0.0)
         self._n_problems, self._n_examples = 2, self._class_counts[0] + self._class_counts[1]
         if block.d:

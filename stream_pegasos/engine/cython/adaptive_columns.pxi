@@ -85,12 +85,17 @@ cdef inline Py_ssize_t size_for(Py_ssize_t n_pieces) noexcept nogil:
     return size
 
 
+cdef inline bint is_known(double weight, double squares, double count) noexcept nogil:
+    """Whether a column differs from a new one, be it by the sign of a zero."""
+    return weight != 0.0 or squares != 0.0 or count != 0.0 or signbit(weight)
+
+
 cdef inline bint is_taught(Columns* columns, const sp_columns* feature, Py_ssize_t i) noexcept nogil:
     """Whether anything is known of the i-th column."""
-    return (
-        sp_weights(columns.numbers, feature)[i] != 0.0
-        or sp_squares(columns.numbers, feature)[i] != 0.0
-        or sp_counts(columns.numbers, feature)[i] != 0.0
+    return is_known(
+        sp_weights(columns.numbers, feature)[i],
+        sp_squares(columns.numbers, feature)[i],
+        sp_counts(columns.numbers, feature)[i],
     )
 
 
@@ -189,7 +194,7 @@ cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_
                 weight = sp_weights(columns.numbers, feature)[j]
                 square = sp_single(sp_squares(columns.numbers, feature)[j] * factor)
                 count = sp_single(sp_counts(columns.numbers, feature)[j] * factor)
-                if weight == 0.0 and square == 0.0 and count == 0.0:
+                if not is_known(weight, square, count):
                     continue
                 place, number = n, column_at(columns, feature, j)
                 while place > begin and numbers[place - 1] > number:

@@ -231,10 +231,10 @@ def in_columns(state: State, signs: Floats) -> State:
         "counts": state["positives"] + state["negatives"],
         "n_taught": np.full(n, 2),
         "taught_columns": np.tile(np.arange(2), n),
-        "values": np.outer(state["values"], signs).ravel(),
+        "values": np.outer(state["values"], signs).ravel() + 0.0,  # no −0
         "gradient_squares": np.outer(state["gradient_squares"], squares).ravel(),
         "taught_counts": np.array([state["negatives"], state["positives"]]).T.ravel(),
-        "intercepts": (state["intercept"] * signs)[signs != 0.0],
+        "intercepts": (state["intercept"] * signs)[signs != 0.0] + 0.0,
         "intercept_squares": (state["intercept_squares"] * squares)[signs != 0.0],
         "offsets": np.zeros(np.count_nonzero(signs)),
         "offset_squares": np.zeros(np.count_nonzero(signs)),
