@@ -148,8 +148,11 @@ class Model(OneByOne, base.Estimator):
         encoder, rows = self._encode_many(X, threads)
         y, w = list(y) if isinstance(y, Iterator) else y, weights_given(w)
         with self.lock:
-            self._core.learn_all(encoder, rows, y, w)
-            self._name_features(rows, y, w)
+            core, n_before = self._core, self._core.n_learned
+            try:
+                core.learn_all(encoder, rows, y, w)
+            finally:  # after an exception those that were learned before it have names, too
+                self._name_features(rows, y, w, core.n_learned - n_before)
 
     def predict_learn_many(
         self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
@@ -168,8 +171,10 @@ class Model(OneByOne, base.Estimator):
         with self.lock:
             core, n_before = self._core, self._core.n_learned
             try:
-                found = core.learn_rows(encoder, rows, y, w)
-                self._name_features(rows, y, w)
+                try:
+                    found = core.learn_rows(encoder, rows, y, w)
+                finally:
+                    self._name_features(rows, y, w, core.n_learned - n_before)
                 said: Predictions = core.predictions_of(found, core.n_before_each(n_before, len(found.margins), y, w))
                 return said
             except PartlyLearnedError as error:
@@ -364,8 +369,8 @@ class Model(OneByOne, base.Estimator):
         encoder, rows = self.encode_many(X, int(threads))
         return encoder.with_threads(int(threads)), rows
 
-    def _name_features(self, rows: Any, y: Any, w: Any) -> None:
-        """Note what the features of rows that were learned stand for, if that is asked for."""
+    def _name_features(self, rows: Any, y: Any, w: Any, n_learned: int) -> None:
+        """Note what the features of the first `n_learned` rows that teach stand for, if that is asked for."""
 
     # Files.
 

@@ -191,7 +191,7 @@ class TextClassifier(ModelOfAnyKind):
             return
         with self.lock:
             self.classifier.learn_prepared(self.features.scanner, text, y, w)
-            self._name_features([text], [y], w)
+            self._name_features([text], [y], w, 1)
 
     def describe(self, descriptions: Descriptions) -> None:
         """Say what labels mean, before the first message or later: each text is learned twice, as a message would be.
@@ -268,10 +268,11 @@ class TextClassifier(ModelOfAnyKind):
         if self.names is None:
             self.names = FeatureNames()
 
-    def _name_features(self, rows: Any, y: Any, w: Any) -> None:
-        if self.names is not None:
+    def _name_features(self, rows: Any, y: Any, w: Any, n_learned: int) -> None:
+        if self.names is not None and n_learned:
             teaching = self._core.class_weights.teaching(y, w)
-            self.names.learned(self, rows if teaching is None else itertools.compress(rows, teaching))
+            taught = rows if teaching is None else itertools.compress(rows, teaching)
+            self.names.learned(self, itertools.islice(taught, n_learned))
 
     def explain_one(self, x: Any, label: Any = None, limit: int | None = None) -> dict[str, float]:
         """Explain a prediction: what each n-gram of the text adds to the margin, largest size first.

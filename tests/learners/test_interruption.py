@@ -7,11 +7,13 @@ import sys
 
 import numpy as np
 import pytest
+from engines import on_pure
 from river import drift
 
 import stream_pegasos
 from stream_pegasos import (
     AdaptiveClassifier,
+    HashedBagOfWords,
     KernelPegasosClassifier,
     MultiLabelClassifier,
     OrdinalClassifier,
@@ -22,7 +24,8 @@ from stream_pegasos import (
 )
 from stream_pegasos.learners.predictions import PartlyLearnedError
 
-FOLDER = str(pathlib.Path(stream_pegasos.__file__).parent / "learners")
+PACKAGE = pathlib.Path(stream_pegasos.__file__).parent
+FOLDER, PURE_RULE = str(PACKAGE / "learners"), str(PACKAGE / "engine" / "pure" / "adaptive.py")
 N = 18
 MOMENTS = 8  # of each call
 
@@ -71,8 +74,8 @@ class Interruption(BaseException):
 class Interrupting:
     """Raises before the k-th line of a learner's file is run; counts all lines if there is no k."""
 
-    def __init__(self, k=None, error=Interruption):
-        self.k, self.n, self.error = k, 0, error
+    def __init__(self, k=None, error=Interruption, folder=FOLDER):
+        self.k, self.n, self.error, self.folder = k, 0, error, folder
 
     def _line(self, frame, event, argument):
         if event == "line":
@@ -82,7 +85,7 @@ class Interrupting:
         return self._line
 
     def _call(self, frame, event, argument):
-        return self._line if frame.f_code.co_filename.startswith(FOLDER) else None
+        return self._line if frame.f_code.co_filename.startswith(self.folder) else None
 
     def __enter__(self):
         self._before = sys.gettrace()
@@ -150,6 +153,51 @@ def test_interruption(case, one, tmp_path):
         with pytest.raises((Interruption, PartlyLearnedError)), Interrupting(k):
             learn(model)
         check(model, make, x, y, w, one, tmp_path / "model", goes_on="drift" not in case)
+
+
+def test_a_limit_and_names_know_what_the_pure_engine_has_learned():
+    """Wherever it was interrupted, in the middle of a step, too."""
+
+    def make():
+        careful = AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.3)
+        model = TextClassifier(HashedBagOfWords(), careful)
+        model.keep_names()
+        return model
+
+    x, y = [f"of {label} w{i % 5}" for i, label in enumerate(["ham", "spam", "ham"] * 4)], ["ham", "spam", "ham"] * 4
+    w = [1.0, 0.0, 2.0] + [1.0] * 9
+    with on_pure():
+        model = make()
+        with Interrupting(folder=PURE_RULE) as lines:
+            model.learn_many(x, y, w)
+        for k in np.unique(np.linspace(1, lines.n, 40, dtype=int)).tolist():
+            model, as_if = make(), make()
+            with pytest.raises(Interruption), Interrupting(k, folder=PURE_RULE):
+                model.learn_many(x, y, w)
+            n_rows = model.n_learned + (model.n_learned > 1)  # with the one of weight 0
+            for each in zip(x[:n_rows], y, w, strict=False):
+                as_if.learn_one(*each)
+            assert as_if.n_learned == model.n_learned
+            assert model.classifier.decisions.get_state() == as_if.classifier.decisions.get_state()
+            assert model.names.get_state() == as_if.names.get_state()
+
+
+def test_names_are_kept_of_what_was_learned_before_an_exception():
+    class Fails(drift.NoDrift):
+        def update(self, x):
+            self.n = getattr(self, "n", 0) + 1
+            if self.n == 7:
+                raise RuntimeError
+
+    model, as_if = (TextClassifier(classifier=AdaptiveClassifier(drift_detector=Fails())) for _ in range(2))
+    x, y = examples(["spam", "ham"])
+    x = [" ".join(each) for each in x]
+    for each in (model, as_if):
+        each.keep_names()
+    with pytest.raises(PartlyLearnedError):
+        model.learn_many(x, y)
+    as_if.learn_many(x[: model.n_learned], y[: model.n_learned])
+    assert 0 < model.n_learned < N and model.names.get_state() == as_if.names.get_state()
 
 
 @pytest.mark.parametrize("n", [4, 6, 7, 9])

@@ -322,27 +322,35 @@ class Learner:
         an example that exceeds `max_features` or crowds the encoder. `found` gets all first, so that an interruption
         does not lose it.
         """
-        n_classes = self._n_classes_for(y)
+        n_classes, n_done = self._n_classes_for(y), 0
         margins: list[list[float]] = []
         calibrated: list[tuple[float, ...]] = []
         rows = encoder.rows(X, y is not None or self.counts_unknown)
         with self._alone():
-            for i, row in enumerate(rows):
-                scored = self._scored(encoder, row)
-                of_classes = self._of_classes(scored)
-                calibrated.append(self.calibrated)
-                margins.append([*of_classes, *[-math.inf] * (n_classes - len(of_classes))])
-                if y is None:
-                    if self.counts_unknown:
-                        encoder.forget_newest()
-                    continue
-                self._learn_scored(encoder, row, scored, float(y[i]), 1.0 if weights is None else float(weights[i]))
-                if 0 < self.max_features < len(self) or encoder.is_crowded(self.n_held):
-                    break
-        n = len(margins)
-        scores = (np.array(margins, np.float64).reshape(n, n_classes), np.array(calibrated, np.float64).reshape(n, 3))
-        if found is not None:
-            found.append(scores)
+            try:
+                for i, row in enumerate(rows):
+                    scored, n_learned = self._scored(encoder, row), self.n_learned
+                    of_classes = self._of_classes(scored)
+                    calibrated.append(self.calibrated)
+                    margins.append([*of_classes, *[-math.inf] * (n_classes - len(of_classes))])
+                    if y is None:
+                        if self.counts_unknown:
+                            encoder.forget_newest()
+                    else:
+                        weight = 1.0 if weights is None else float(weights[i])
+                        self._learn_scored(encoder, row, scored, float(y[i]), weight)
+                    n_done += 1
+                    if y is not None and (0 < self.max_features < len(self) or encoder.is_crowded(self.n_held)):
+                        break
+            finally:
+                if n_done < len(margins) and self.n_learned > n_learned:
+                    n_done += 1  # it was interrupted once it was learned
+                scores = (
+                    np.array(margins[:n_done], np.float64).reshape(n_done, n_classes),
+                    np.array(calibrated[:n_done], np.float64).reshape(n_done, 3),
+                )
+                if found is not None:
+                    found.append(scores)
         return scores
 
     def _scored(self, encoder: Encoder, row: Row) -> ScoredExample:
