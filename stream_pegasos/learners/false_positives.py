@@ -26,13 +26,14 @@ FIRST = 0.05
 
 class Tail:
     """A histogram of the margins of negatives, 128 bins for each power of 2. All counts are halved when they reach
-    32,768, so that the newest count most.
+    32,768, so that the newest count most. Counts are multiples of 2^−36: their sums are exact in any order.
     """
 
     MOST = 1 << 15
     IN_OCTAVE = 128  # bins from a power of 2 to the next
     SMALLEST = 16  # sizes below 2^−16 share a bin, as do those above 2^15
     OF_SIGN = 2 * SMALLEST * IN_OCTAVE  # bins of margins of one sign
+    UNIT = 2.0**-36
 
     def __init__(self) -> None:
         self.n = 0.0
@@ -48,8 +49,12 @@ class Tail:
         first = tail.OF_SIGN + tail.IN_OCTAVE * (tail.SMALLEST + SMALLEST)
         tail.counts = {first + step * (place + 1) - 1: size for place, size in enumerate(sizes.tolist()) if size}
         tail.counts[tail.OF_SIGN - 1] = max(n - float(sizes.sum()), 0.0)
-        tail.n = sum_in_order(tail.counts.values())
+        tail._set_counts(tail.counts)
         return tail
+
+    def _set_counts(self, counts: Mapping[int, float]) -> None:
+        self.counts = {place: whole_units(count) for place, count in counts.items()}
+        self.n = sum_in_order(self.counts.values())
 
     def learn(self, margin: float, weight: float = 1.0) -> int:
         """Count a margin so many times, and return the number of its bin."""
@@ -57,11 +62,11 @@ class Tail:
         place = self.IN_OCTAVE * (exponent + self.SMALLEST) + int(self.IN_OCTAVE * (2.0 * abs(mantissa) - 1.0))
         place = min(max(place, 0), self.OF_SIGN - 1) if mantissa else 0
         number = self.OF_SIGN + place if mantissa > 0.0 else self.OF_SIGN - 1 - place
+        weight = whole_units(weight)
         self.counts[number] = self.counts.get(number, 0.0) + weight
         self.n += weight
         if self.n >= self.MOST:
-            self.n /= 2.0
-            self.counts = {place: count / 2.0 for place, count in self.counts.items()}
+            self._set_counts({place: count / 2.0 for place, count in self.counts.items()})
         return number
 
     def lowest(self, n: float) -> tuple[int, float]:
@@ -98,7 +103,11 @@ class Tail:
             counts[place] = float(count)
         if not math.isclose(math.fsum(counts.values()), state["n"], abs_tol=1e-6):
             raise ValueError(f"{state['n']} margins are not those counted")
-        self.n, self.counts = float(state["n"]), counts
+        self._set_counts(counts)
+
+
+def whole_units(count: float) -> float:
+    return round(count / Tail.UNIT) * Tail.UNIT
 
 
 class FalsePositiveLimit:
@@ -129,7 +138,7 @@ class FalsePositiveLimit:
 
     def learn(self, margin: float, weight: float = 1.0) -> None:
         """Count the margin of a negative example of this weight, and move the cut, by a few bins."""
-        before, weight = self.negatives.n, min(weight, LARGEST_LESSON)
+        before, weight = self.negatives.n, whole_units(min(weight, LARGEST_LESSON))
         number = self.negatives.learn(margin, weight)
         if self.negatives.n < before:  # all were halved
             self._choose()

@@ -1,5 +1,7 @@
 """Thresholds, and limits of false positives."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from outcomes import matrix
 from stream_pegasos import AdaptiveClassifier, load
 from stream_pegasos.evaluation.prequential import prequential as evaluated
 from stream_pegasos.learners.decisions import Decision
+from stream_pegasos.learners.false_positives import LARGEST_MARGIN, FalsePositiveLimit
 
 
 @pytest.mark.parametrize("threshold", [0.01, 0.3, 0.5, 0.9])
@@ -58,6 +61,31 @@ def test_the_cut_is_a_quantile_of_the_negatives_before(rate, examples):
     again = Decision(0.5, rate)
     again.limit.set_state(decision.limit.get_state())
     assert again.limit.cut == decision.limit.cut == at_once.limit.cut
+
+
+@given(
+    rate=st.floats(1e-18, 0.9),
+    examples=st.lists(
+        st.tuples(
+            st.one_of(st.floats(-3e4, 3e4), st.integers(-3, 3).map(float)),
+            st.sampled_from([0.0, 3e-14, 1e-9, 0.1, 0.7, 1.0, 999.9, 1e3, 1e30]),
+            st.sampled_from([1, 1, 60]),
+        ),
+        max_size=60,
+    ),
+)
+def test_the_cut_is_that_of_the_counts_whatever_the_weights(rate, examples):
+    """Moved by each negative or chosen anew, to the last bit, as a model that is loaded chooses it."""
+    limit = FalsePositiveLimit(rate)
+    for margin, weight, n in examples:
+        for _ in range(n):
+            limit.learn(margin, weight)
+        again = FalsePositiveLimit(rate)
+        again.set_state(limit.get_state())
+        assert again.cut == limit.cut and again.get_state() == limit.get_state()
+        counts = limit.negatives.counts
+        above = sum(count for place, count in counts.items() if limit.negatives.edge(place) >= limit.cut)
+        assert limit.cut == LARGEST_MARGIN or above <= 0.9 * rate * math.fsum(counts.values())
 
 
 @pytest.mark.parametrize("rate, scale", [(0.001, 1.0), (0.01, 1e3), (0.2, 1e-3)])
