@@ -10,7 +10,15 @@ from forging import forge
 from noisy import ScriptedDetector, columns, noisy_stream
 from river import drift
 
-from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier, TextClassifier, engine, load
+from stream_pegasos import (
+    AdaptiveClassifier,
+    KernelPegasosClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    engine,
+    load,
+)
 from stream_pegasos.evaluation.prequential import prequential
 from stream_pegasos.learners.forgetting import hash_of
 from stream_pegasos.streams import read
@@ -220,3 +228,17 @@ def test_a_file_with_more_features_than_the_bound_is_refused(tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(ValueError, match="there are more features than max_features=2"):
         load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("classes", ["two", "several", "ordered"])
+@pytest.mark.parametrize("loss", ["log", "hinge"])
+def test_a_margin_of_0_is_the_rule_of_a_perceptron(loss, classes):
+    """It takes a step where y·margin is 0, as at first, so that it learns what the smallest margin above 0 does."""
+    models = []
+    for margin in (0.0, 1e-300):
+        model = AdaptiveClassifier(margin=margin, loss=loss)
+        models.append(OrdinalClassifier(model) if classes == "ordered" else model)
+        for i in range(60):
+            models[-1].learn_one({"abc"[i % 3]: 1.0, "d": 1.0}, i % 3 if classes != "two" else i % 3 == 0)
+    one, other = (model.to_state() for model in models)
+    assert all(np.array_equal(one[0][name], other[0][name]) for name in one[0]) and one[0]["values"].any()

@@ -432,7 +432,7 @@ cdef class ReductionLearner(Learner):
             if sign < 0.0 and not self._shares_weights():
                 limit *= SHARE_OF_REST
             self._gradients[i] = 0.0
-            if margin < limit:
+            if margin <= limit:
                 near = True
                 if self._hinge:
                     self._gradients[i] = -sign * weight if margin < 1.0 else 0.0

@@ -61,7 +61,7 @@ class Feature:
 @dataclass(eq=False, repr=False)
 class AdaptiveLearner(ScaledLearner):
     """Steps of AdaGrad on rows whose values are scaled and then divided by their norm, for examples whose y · margin is
-    below `largest_margin`. Evidence halves over `half_life` examples, unless that is 0: instead of shrinking the old
+    at most `largest_margin`. Evidence halves over `half_life` examples, unless that is 0: instead of shrinking the old
     evidence, each example counts more than the one before.
 
     The `reduction` says what y is, and which problems there are. "two": y is −1 or 1, in the only problem, until a
@@ -215,7 +215,7 @@ class AdaptiveLearner(ScaledLearner):
         holds = self._holds(classes)
         signs = np.where(holds, 1.0, -1.0)
         shares = np.where(holds | self._shares_weights, 1.0, SHARE_OF_REST)
-        is_near = signs * margins < shares * self.largest_margin
+        is_near = signs * margins <= shares * self.largest_margin
         weight = min(weight, LARGEST_EXAMPLE)
         gradients = np.where(is_near, -signs * self._slopes(signs * margins) * weight, 0.0)
         rate = self.learning_rate
