@@ -22,6 +22,14 @@ def text_of(value: object) -> str:
         return f"{value:#x}"
 
 
+def quoted(value: object) -> str:
+    """A label as `repr` writes it; an integer of more digits than Python writes is hexadecimal."""
+    try:
+        return repr(value)
+    except ValueError:
+        return text_of(value)
+
+
 def printable(value: object, longest: int | None = None, instead: str | None = None) -> str:
     """A label or a feature as a text on one line, of at most so many characters.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import check_bool, check_max_features, check_number, check_one_of
+from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import unpack
 from stream_pegasos.engine import in_use, probabilities_many, probabilities_one
 from stream_pegasos.engine.pure import AdaptiveLearner
@@ -86,8 +87,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     loss
         `"log"`: log(1 + exp(−y·margin)). `"hinge"`: max(0, 1 − y·margin).
     margin
-        An example is learned only if its y·margin is below this; at least 0, `None` to learn every example. Skipped
-        examples still count in `n_iterations`, and calibrate the probabilities.
+        An example is learned only if its y·margin is at most this: at least 0, which is a perceptron's rule; `None` to
+        learn every example. Skipped examples still count in `n_iterations`, and calibrate the probabilities.
     naive_bayes
         Whether features are scaled by their log-count ratio; if not, s_j = 1.
     smoothing
@@ -349,8 +350,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         known, positive = self.labels.known, self._positive_label
         if None in self.decisions.of_label and len(before.known) < 2 <= self.labels.positive == len(known):
             warnings.warn(
-                f"the threshold or limit of false positives is for {positive!r}, a label that has not come: "
-                f"it holds neither for {', '.join(map(repr, known[:-1]))} nor for the new label",
+                f"the threshold or limit of false positives is for {quoted(positive)}, a label that has not come: "
+                f"it holds neither for {', '.join(map(quoted, known[:-1]))} nor for the new label",
                 UserWarning,
                 stacklevel=2,
             )

@@ -16,6 +16,7 @@ from stream_pegasos.common.checks import (
     check_lengths,
     check_number,
 )
+from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.features.frames import check_column
@@ -94,7 +95,7 @@ class ClassWeights:
         if len(counts) < len(state) or not counts.keys() <= set(labels):
             raise ValueError(f"there are counts of {[*counts]}, which are not the labels")
         for label, count in counts.items():
-            check_integer(f"the count of {label!r}", count, 1, (1 << 53) - 1)
+            check_integer(f"the count of {quoted(label)}", count, 1, (1 << 53) - 1)
         self.counts = counts
 
 
@@ -159,4 +160,4 @@ def check_class_weight(class_weight: Any) -> None:
         )
     for label, weight in class_weight.items():
         check_label(label)
-        check_number(f"class_weight[{label!r}]", weight, 0.0, LARGEST_WEIGHT)
+        check_number(f"class_weight[{quoted(label)}]", weight, 0.0, LARGEST_WEIGHT)

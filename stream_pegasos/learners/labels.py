@@ -11,12 +11,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, targets_of
 from stream_pegasos.engine.pure.driver import PLAIN, are_plain
 from stream_pegasos.features.frames import check_column
 from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, truth_of, written_like
-from stream_pegasos.learners.probabilities import Floats, for_each, know_two, of_only, with_only
+from stream_pegasos.learners.probabilities import Floats, bounded_by_laplace, for_each, know_two, of_only, with_only
 
 Margins = Any  # of one example by class: a list, or an array where each class has a column
 
@@ -34,6 +35,8 @@ class Labels:
     needs_positive: bool = False
     by_label: bool = False  # whether even two classes have a score each
     most: int | None = None  # how many labels there may be
+    # Whether no probability of truth values, of which one may not have come, is surer than by Laplace's rule.
+    is_bounded: bool = False
     names_opposite: bool = True  # whether a truth value, as the first label, makes the other one known, too
     positive: int = field(init=False)  # the number of the positive class; that of the next class where it is to come
     # Where an example has a single score, the negative and the positive label, `None` for one to come; else nothing.
@@ -54,6 +57,10 @@ class Labels:
     @property
     def classes(self) -> tuple[Label, ...]:
         return self.known
+
+    @property
+    def _are_truths(self) -> bool:
+        return len(self.known) == 2 and isinstance(self.known[0], bool) and isinstance(self.known[1], bool)
 
     def _find_positive(self) -> int:
         if self.pos_label is not None:
@@ -94,8 +101,8 @@ class Labels:
             raise ThirdLabelError(label, *[*self.known, self.pos_label][:2])
         if self.needs_positive and self.pos_label is None and not are_clear(made.known):
             raise PositiveLabelError(
-                f"is label {label!r} the positive one? A threshold or a limit of false positives needs the positive "
-                "label: say which it is by pos_label, on the command line --pos-label"
+                f"is label {quoted(label)} the positive one? A threshold or a limit of false positives needs the "
+                "positive label: say which it is by pos_label, on the command line --pos-label"
             )
         is_settled = len(made.known) == 2 and made.pair
         return replace(made, pos_label=made.pair[1]) if is_settled else made  # which another class does not change
@@ -125,8 +132,11 @@ class Labels:
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         if len(self.known) < 2:
             return self._of_few(n_learned)
+        found = probabilities_one(margins, calibrated)
+        if self.is_bounded and self._are_truths:
+            found = bounded_by_laplace(np.array([found]), n_learned)[0].tolist()
         # Another thread may just have met a class that has no column yet.
-        return dict(zip(self.known, probabilities_one(margins, calibrated), strict=False))
+        return dict(zip(self.known, found, strict=False))
 
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: Any
@@ -135,6 +145,8 @@ class Labels:
         if len(self.known) < 2:
             return for_each(self._of_few(n_learned), len(margins))
         found = with_only(probabilities_many(margins, calibrated), margins, n_learned)
+        if self.is_bounded and self._are_truths:
+            found = bounded_by_laplace(found, n_learned)
         return self.known[: margins.shape[1]], found
 
     def _of_few(self, n_learned: Any) -> dict[Any, Any]:
@@ -194,8 +206,8 @@ class ThirdLabelError(ValueError):
     def __str__(self) -> str:
         label, negative, positive = self.args
         return (
-            f"label {label!r} is a third one beside {negative!r} and {positive!r}, and this model is for two; "
-            "AdaptiveClassifier and PegasosClassifier take any number"
+            f"label {quoted(label)} is a third one beside {quoted(negative)} and {quoted(positive)}, and this model is "
+            "for two; AdaptiveClassifier and PegasosClassifier take any number"
         )
 
 
@@ -213,7 +225,7 @@ def told_of_labels(known: Labels, n_learned: int) -> bool:
     n = len(known.classes)
     if n_learned < MANY_MESSAGES or n <= MOST_NEW * n_learned:
         return False
-    some = ", ".join(repr(label)[:40] for label in known.classes[:5])
+    some = ", ".join(quoted(label)[:40] for label in known.classes[:5])
     warnings.warn(
         f"{n_learned:,} messages brought {n:,} labels, such as {some}: these look like numbers to be predicted, ids or "
         "texts, not like classes; is it the right field? Name that of the label, on the command line by --label-field",
@@ -223,8 +235,8 @@ def told_of_labels(known: Labels, n_learned: int) -> bool:
 
 
 def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
-    known = ", ".join(repr(each) for each in classes if each is not None)
-    return f"{label!r} is none of the model's classes, which are {known}"
+    known = ", ".join(quoted(each) for each in classes if each is not None)
+    return f"{quoted(label)} is none of the model's classes, which are {known}"
 
 
 def are_clear(labels: Iterable[Label | None]) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS
 
-__all__ = ["blocks", "for_each", "know_two", "of_each", "of_only", "with_only"]
+__all__ = ["blocks", "bounded_by_laplace", "for_each", "know_two", "of_each", "of_only", "with_only"]
 
 Floats = NDArray[np.float64]
 MOST_NUMBERS = 1 << 18  # that are worked on at a time, or what is found on the way takes many times what is returned
@@ -37,6 +37,12 @@ def of_only(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
     """
     probability = (n_learned + 1) / (n_learned + 2)
     return {label: probability, other: 1.0 - probability}
+
+
+def bounded_by_laplace(found: Floats, n_learned: Any) -> Floats:
+    """Probabilities, of which none is surer than `of_only` after as many examples of one label."""
+    surest = np.asarray(of_only(True, n_learned)[True]).reshape(-1, 1)
+    return np.clip(found, 1.0 - surest, surest)
 
 
 def know_two(margins: Floats) -> bool:
