@@ -22,10 +22,11 @@ from stream_pegasos import (
     TextFeatures,
     load,
 )
+from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.learners.predictions import PartlyLearnedError
 
-PACKAGE = pathlib.Path(stream_pegasos.__file__).parent
-FOLDER, PURE_RULE = str(PACKAGE / "learners"), str(PACKAGE / "engine" / "pure" / "adaptive.py")
+FOLDER = str(pathlib.Path(stream_pegasos.__file__).parent / "learners")
+STEP = [getattr(AdaptiveLearner, name).__code__ for name in ("_find_margins", "_learn", "_take_step", "_keep")]
 N = 18
 MOMENTS = 8  # of each call
 
@@ -72,10 +73,10 @@ class Interruption(BaseException):
 
 
 class Interrupting:
-    """Raises before the k-th line of a learner's file is run; counts all lines if there is no k."""
+    """Raises before the k-th line of a learner's file, or of some functions, is run; without k it counts all lines."""
 
-    def __init__(self, k=None, error=Interruption, folder=FOLDER):
-        self.k, self.n, self.error, self.folder = k, 0, error, folder
+    def __init__(self, k=None, error=Interruption, functions=()):
+        self.k, self.n, self.error, self.functions = k, 0, error, functions
 
     def _line(self, frame, event, argument):
         if event == "line":
@@ -85,7 +86,9 @@ class Interrupting:
         return self._line
 
     def _call(self, frame, event, argument):
-        return self._line if frame.f_code.co_filename.startswith(self.folder) else None
+        code = frame.f_code
+        is_counted = code in self.functions if self.functions else code.co_filename.startswith(FOLDER)
+        return self._line if is_counted else None
 
     def __enter__(self):
         self._before = sys.gettrace()
@@ -168,11 +171,11 @@ def test_a_limit_and_names_know_what_the_pure_engine_has_learned():
     w = [1.0, 0.0, 2.0] + [1.0] * 9
     with on_pure():
         model = make()
-        with Interrupting(folder=PURE_RULE) as lines:
+        with Interrupting(functions=STEP) as lines:
             model.learn_many(x, y, w)
         for k in np.unique(np.linspace(1, lines.n, 40, dtype=int)).tolist():
             model, as_if = make(), make()
-            with pytest.raises(Interruption), Interrupting(k, folder=PURE_RULE):
+            with pytest.raises(Interruption), Interrupting(k, functions=STEP):
                 model.learn_many(x, y, w)
             n_rows = model.n_learned + (model.n_learned > 1)  # with the one of weight 0
             for each in zip(x[:n_rows], y, w, strict=False):
