@@ -11,7 +11,7 @@ from typing import Any
 
 from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.metrics import CLASSES, LABELS
-from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
+from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock, has_weight
 from stream_pegasos.evaluation.scores import kind_of
 from stream_pegasos.features.message import grouped, size_of
 from stream_pegasos.learners.labels import PositiveLabelError, check_label
@@ -258,7 +258,7 @@ def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None
 
 def n_teaching(examples: Iterable[Labelled]) -> int:
     """How many examples have a weight above 0; others teach nothing."""
-    return sum(len(example) < 3 or example[2] > 0.0 for example in examples)
+    return sum(map(has_weight, examples))
 
 
 def learn_one(model: Any, example: Labelled) -> None:

@@ -19,7 +19,7 @@ from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.streams import Answer
 
-__all__ = ["MOST_PROBABLE", "NOTHING", "AnyOutcomes", "Labelled", "PredictedBlock"]
+__all__ = ["MOST_PROBABLE", "NOTHING", "AnyOutcomes", "Labelled", "PredictedBlock", "has_weight"]
 
 # (x, y), (x, y, w) or a longer tuple that begins so.
 Labelled = Sequence[Any]
@@ -132,18 +132,32 @@ class PredictedBlock:
             found.append(dict(pairs))
         return found
 
+    def counted(self) -> PredictedBlock:
+        """The examples that metrics count: those that have a weight above 0."""
+        kept = [row for row, example in enumerate(self.examples) if has_weight(example)]
+        if len(kept) == len(self.examples):
+            return self
+        y, examples = [self.y[row] for row in kept], [self.examples[row] for row in kept]
+        return PredictedBlock(self.predictions.rows(kept), self.classes, y, examples)
+
     def outcomes(self, model: Any) -> AnyOutcomes:
-        """The outcomes of the block, given the model that has learned it."""
-        said = self.predictions
+        """The outcomes of the examples that are counted, given the model that has learned the block."""
+        block = self.counted()
+        said, y = block.predictions, block.y
         if kind_of(model) == LABELS:
-            return LabelOutcomes.of(self.y, said.labels, said.classes, said.probabilities)
+            return LabelOutcomes.of(y, said.labels, said.classes, said.probabilities)
         known = set(self.classes) - {None}
         predicted = [label if label in known else None for label in said.labels.tolist()]
         columns = [label if label in known else None for label in said.classes]
-        outcomes = Outcomes.of(self.y, predicted, columns, said.probabilities)
-        if said.pair and model.pair and set(model.classes).issuperset(self.y):
+        outcomes = Outcomes.of(y, predicted, columns, said.probabilities)
+        if said.pair and model.pair and set(model.classes).issuperset(y):
             outcomes.classes, outcomes.margins = said.pair, said.scores
         return outcomes.turned(model.pair)
+
+
+def has_weight(example: Labelled) -> bool:
+    """Whether an example counts; one of weight 0 teaches nothing, and is in no metric."""
+    return len(example) < 3 or bool(example[2] != 0.0)
 
 
 def numbers_at(rows: Floats, places: list[int]) -> list[float]:

@@ -63,7 +63,7 @@ def prequential(stream: Iterable[Any], model: Any, **options: Unpack[Options]) -
     ----------
     stream
         Tuples `(x, y)`, or with a weight `(x, y, w)`, or with River's keywords `(x, y, {"w": w})`; or one of River's
-        datasets. Weights count only in learning.
+        datasets. Weights count only in learning; an example of weight 0 teaches nothing and is in no metric.
     model
         The model, which learns the stream: one of this package, or a classifier or pipeline of River's. Or a dict of
         several by name: each message is given to all of them.
@@ -241,7 +241,7 @@ class _Follower:
         self._on_row, self._on_refused, self._on_predicted = on_row, on_refused, on_predicted
         self._curve, self._start = Curve(_FIRST_STEP), perf_counter()
         self.evaluation = Evaluation(new_score(self.model), self._curve.rows, name=name)
-        self.right: list[Any] = []  # of each example, in arrays: whether it was predicted right, −1 if it was refused
+        self.right: list[Any] = []  # of each example, in arrays: whether it was predicted right, −1 if not counted
         self._waiting: deque[tuple[Labelled, PredictedBlock] | None] = deque()
 
     def take(self, chunk: list[Labelled]) -> None:
@@ -256,8 +256,9 @@ class _Follower:
                 self._on_predicted(block)
             outcomes = block.outcomes(self.model)
             self._curve.update(self.evaluation.score, outcomes, self._row)
-            for example, said in zip(block.examples, _rights(outcomes), strict=True) if self._is_compared else ():
-                while chunk[place] is not example:  # refused
+            counted = block.counted().examples if self._is_compared else ()
+            for example, said in zip(counted, _rights(outcomes) if counted else (), strict=True):
+                while chunk[place] is not example:  # refused, or without weight
                     place += 1
                 right[place] = said
                 place += 1
@@ -287,7 +288,7 @@ class _Follower:
                 if self._on_predicted is not None:
                     self._on_predicted(predicted)
                 outcomes = predicted.outcomes(self.model)
-                (said,) = _rights(outcomes)
+                said = next(iter(_rights(outcomes)), -1)
                 self._curve.wait(outcomes)
             if not known:
                 self.count_late()

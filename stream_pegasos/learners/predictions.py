@@ -56,6 +56,12 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def rows(self, places: Any) -> Predictions:
+        """The predictions for some of the examples."""
+        classes, probabilities = self._said
+        said = classes, probabilities[places]
+        return settled(self.scores[places], self.labels[places], said, self.limited, self.pair)
+
     def __reduce__(self) -> Any:
         return settled, (self.scores, self.labels, self._said, self.limited, self.pair)
 
