@@ -1,7 +1,11 @@
 import gc
 import os
 import pickle
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -18,6 +22,10 @@ settings.load_profile("few")
 # Each process that a test starts would otherwise compile all its modules anew, which takes longer than most of them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell that starts the tests in the background has them ignore interrupts, and with them what they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if engine.NAME == "pure":
     # Commands that tests start then need not say that no compiled engine was built.
@@ -142,6 +150,14 @@ def data_folder():
     if not folder.is_dir():
         pytest.skip(f"the real streams are not in {folder}")
     return folder
+
+
+def pytest_configure(config):
+    """Give all processes a folder with matplotlib's list of fonts, as it may say so where it makes the list."""
+    if "MPLCONFIGDIR" not in os.environ:
+        os.environ["MPLCONFIGDIR"] = folder = tempfile.mkdtemp(prefix="matplotlib-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], capture_output=True)
 
 
 def pytest_xdist_auto_num_workers():

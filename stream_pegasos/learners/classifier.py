@@ -50,13 +50,6 @@ class Classifier(Learning):
         self.vocabulary = Vocabulary()
         self._set_ways(watched, by_margin)
 
-    def _set_ways(self, watched: bool, by_margin: bool) -> None:
-        """Choose the shortcuts that nothing forbids, as `_set_up` says."""
-        # Whether an example may go straight to the learner, and with a weight of its own.
-        self.is_direct = not self.class_weights.is_given and self.max_features is None and not watched
-        self.is_direct_with_weight = self.class_weights.is_fixed and not watched
-        self.by_margin = by_margin
-
     # What encodes the examples.
 
     def encode_one(self, x: Any) -> tuple[Encoder, Any]:
@@ -243,6 +236,7 @@ class Classifier(Learning):
             self.learner.grow()
             self.labels = replace(self.labels, names_opposite=False)
         self.labels.set_state(values["labels"])
+        self._set_ways(self._is_watched, self.by_margin)
         if len(self.classes) > 2 and not several:
             raise ValueError("more than two classes cannot share a column")
         if not self.class_weights.is_fixed:

@@ -95,7 +95,7 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
         self.budget, self.class_weight, self.pos_label = budget, class_weight, pos_label
         learner = KernelLearner(kernel, *map(float, (l2, t0, gamma, coef0)), int(degree), int(budget or 0))
         # Watched, as a step that fails is undone as a whole.
-        self._set_up(learner, Labels(pos_label=pos_label, most=2, is_bounded=True), class_weight, watched=True)
+        self._set_up(learner, Labels(pos_label=pos_label, most=2, counts_alone=True), class_weight, watched=True)
 
     @property
     def support_vectors(self) -> list[dict[Any, float]]:

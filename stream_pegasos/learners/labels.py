@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import LARGEST_COUNT, check_number
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, targets_of
@@ -35,9 +36,11 @@ class Labels:
     needs_positive: bool = False
     by_label: bool = False  # whether even two classes have a score each
     most: int | None = None  # how many labels there may be
-    # Whether no probability of truth values, of which one may not have come, is surer than by Laplace's rule.
-    is_bounded: bool = False
     names_opposite: bool = True  # whether a truth value, as the first label, makes the other one known, too
+    # How many examples were learned before the second of two truth values came, infinite until then. Where that is
+    # counted, no probability from before is surer than by Laplace's rule.
+    n_alone: float = 0.0
+    counts_alone: bool = False
     positive: int = field(init=False)  # the number of the positive class; that of the next class where it is to come
     # Where an example has a single score, the negative and the positive label, `None` for one to come; else nothing.
     pair: tuple[Label | None, ...] = field(init=False)
@@ -57,10 +60,6 @@ class Labels:
     @property
     def classes(self) -> tuple[Label, ...]:
         return self.known
-
-    @property
-    def _are_truths(self) -> bool:
-        return len(self.known) == 2 and isinstance(self.known[0], bool) and isinstance(self.known[1], bool)
 
     def _find_positive(self) -> int:
         if self.pos_label is not None:
@@ -97,6 +96,7 @@ class Labels:
     def _with(self, label: Label) -> Self:
         names_opposite = isinstance(label, bool) and self.names_opposite and not self.known and not self.by_label
         made = replace(self, known=(*self.known, label, *([not label] if names_opposite else [])))
+        made.n_alone = math.inf if names_opposite and self.counts_alone else self.n_alone
         if self.most is not None and len(made.known) + (made.positive == len(made.known) > 1) > self.most:
             raise ThirdLabelError(label, *[*self.known, self.pos_label][:2])
         if self.needs_positive and self.pos_label is None and not are_clear(made.known):
@@ -113,11 +113,13 @@ class Labels:
         named = next((labels.pos_label for labels in every if labels.pos_label is not None), None)
         known = [label for labels in every for label in labels.known]  # with the opposite, unless one forgot it
         made = replace(self, pos_label=named, names_opposite=False).with_labels(known)
-        return replace(made, names_opposite=all(labels.names_opposite for labels in every))
+        n_alone = math.inf if all(labels.n_alone == math.inf for labels in every) else 0.0
+        return replace(made, n_alone=n_alone, names_opposite=all(labels.names_opposite for labels in every))
 
     def without(self, label: Label) -> Self:
         """The other labels; those after this one move up by a number."""
-        return replace(self, known=tuple(each for each in self.known if each != label), names_opposite=False)
+        known = tuple(each for each in self.known if each != label)
+        return replace(self, known=known, n_alone=0.0, names_opposite=False)
 
     def label(self, margins: Margins) -> Any:
         return self.choices[np.argmax(margins) if len(margins) else -1]
@@ -133,7 +135,7 @@ class Labels:
         if len(self.known) < 2:
             return self._of_few(n_learned)
         found = probabilities_one(margins, calibrated)
-        if self.is_bounded and self._are_truths:
+        if n_learned <= self.n_alone:
             found = bounded_by_laplace(np.array([found]), n_learned)[0].tolist()
         # Another thread may just have met a class that has no column yet.
         return dict(zip(self.known, found, strict=False))
@@ -145,8 +147,9 @@ class Labels:
         if len(self.known) < 2:
             return for_each(self._of_few(n_learned), len(margins))
         found = with_only(probabilities_many(margins, calibrated), margins, n_learned)
-        if self.is_bounded and self._are_truths:
-            found = bounded_by_laplace(found, n_learned)
+        if self.n_alone:
+            n_learned = np.broadcast_to(n_learned, len(found))[:, np.newaxis]
+            found = np.where(n_learned <= self.n_alone, bounded_by_laplace(found, n_learned), found)
         return self.known[: margins.shape[1]], found
 
     def _of_few(self, n_learned: Any) -> dict[Any, Any]:
@@ -179,7 +182,8 @@ class Labels:
         return float(lead) if self.positive else 0.0 - float(lead)
 
     def get_state(self) -> Any:
-        return {"known": [pack(label) for label in self.known], "positive": pack(self.pos_label)}
+        state = {"known": [pack(label) for label in self.known], "positive": pack(self.pos_label)}
+        return state | ({"n_alone": None if self.n_alone == math.inf else self.n_alone} if self.n_alone else {})
 
     def set_state(self, state: Any) -> None:
         if not isinstance(state["known"], list):
@@ -192,7 +196,14 @@ class Labels:
             if self.pos_label is not None and written_like(self.pos_label, named) != named:
                 raise ValueError(f"the positive label is {named!r}, not {self.pos_label!r}")
             made = replace(made, pos_label=named)
-        made = replace(made, needs_positive=self.needs_positive, names_opposite=self.names_opposite)
+        n_alone = state.get("n_alone", 0.0)
+        if n_alone is None:
+            n_alone = math.inf
+        else:
+            check_number("n_alone", n_alone, 0.0, LARGEST_COUNT)
+        made = replace(
+            made, needs_positive=self.needs_positive, names_opposite=self.names_opposite, n_alone=float(n_alone)
+        )
         self.__dict__.update(made.__dict__)
 
 

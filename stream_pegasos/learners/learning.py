@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import compress
 from typing import Any
 
@@ -35,6 +37,7 @@ __all__ = ["Learning"]
 READ_AGAIN = 128
 # The margins that learning keeps at a time, where nobody asked for them: a number for each row and class.
 MOST_MARGINS = 1 << 21
+OPPOSITE = 1.0  # the target of the second truth value, which the first one makes known
 
 
 class Learning(Model):
@@ -50,7 +53,22 @@ class Learning(Model):
     vocabulary: Vocabulary
     is_direct: bool
     is_direct_with_weight: bool
+    by_margin: bool
+    _is_watched: bool
     _told_of_labels: bool = False  # whether it was warned that labels look like no classes
+
+    def _set_ways(self, watched: bool, by_margin: bool) -> None:
+        """Choose the shortcuts that nothing forbids, as `_set_up` says."""
+        # Whether an example may go straight to the learner, and with a weight of its own.
+        self._is_watched = watched
+        self.is_direct = (
+            not self.class_weights.is_given
+            and self.max_features is None
+            and not watched
+            and self.labels.n_alone < math.inf
+        )
+        self.is_direct_with_weight = self.class_weights.is_fixed and not watched
+        self.by_margin = by_margin
 
     def learn_all(self, encoder: Encoder, rows: Any, y: Any, w: float | Iterable[float]) -> None:
         """Learn examples whose scores nobody asks for, so many at a time that these do not fill the memory."""
@@ -126,11 +144,13 @@ class Learning(Model):
         if target is None or not self.is_direct_with_weight:
             self.learn_rows(encoder, [x], [y], w)
             return
-        of_label = self.class_weights.weight
+        of_label, n_before = self.class_weights.weight, self.n_learned
         weight = 1.0 if w == 1.0 and self.is_direct else of_label(self.labels.of_target(target), w)
         try:
             if self.learner.learn(encoder, x, target, weight):
                 self.forget_names()
+            if weight:
+                self._count_alone([target], n_before)
             self.forget_least()
         except BaseException:
             self.forget_least()
@@ -149,19 +169,29 @@ class Learning(Model):
         labels, targets = targets_many(self.labels, y)
         weights, counts = self.class_weights.weights_many(targets, labels.of_target, w)
         before, counts_before, n_before = self.labels, self.class_weights.counts, self.n_learned
+        taught = targets if weights is None else targets[weights > 0.0]
         try:
             found = self._learn_targets(encoder, rows, labels, targets, weights)
             self.labels, self.class_weights.counts = labels, counts
+            self._count_alone(taught.tolist() if labels.n_alone == math.inf else (), n_before)
         except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
-            those = targets if weights is None else targets[weights > 0.0]
-            learned = [labels.of_target(target) for target in those[: self.n_learned - n_before].tolist()]
+            learned_targets = taught[: self.n_learned - n_before].tolist()
+            learned = [labels.of_target(target) for target in learned_targets]
             self.labels, self.class_weights.counts = before.with_labels(learned), counts_before
             self.class_weights.counts = self.class_weights.counts_with(learned)
+            self._count_alone(learned_targets, n_before)
             self.forget_least()
             raise
         if self.labels is not before:
             self._tell_of_labels(before)
         return found
+
+    def _count_alone(self, targets: Sequence[float], n_before: int) -> None:
+        """Take note of when the second of two truth values came, among examples that were learned."""
+        if self.labels.n_alone == math.inf:
+            if OPPOSITE in targets:
+                self.labels = replace(self.labels, n_alone=float(n_before + targets.index(OPPOSITE)))
+            self._set_ways(self._is_watched, self.by_margin)
 
     def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         found, known = RawScores(*self.learner.predict_learn_many(encoder, rows)), len(self.labels.known)

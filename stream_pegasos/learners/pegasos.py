@@ -195,7 +195,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
             self.max_features or 0,
             self.multi_class or "two",
         )
-        labels = Labels(pos_label=self.pos_label, by_label=self.multi_class is not None, is_bounded=True)
+        labels = Labels(pos_label=self.pos_label, by_label=self.multi_class is not None, counts_alone=True)
         self._set_up(learner, labels, self.class_weight)
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:

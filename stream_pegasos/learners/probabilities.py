@@ -41,8 +41,9 @@ def of_only(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
 
 def bounded_by_laplace(found: Floats, n_learned: Any) -> Floats:
     """Probabilities, of which none is surer than `of_only` after as many examples of one label."""
-    surest = np.asarray(of_only(True, n_learned)[True]).reshape(-1, 1)
-    return np.clip(found, 1.0 - surest, surest)
+    surest = of_only(True, n_learned)[True]
+    bounded: Floats = np.clip(found, 1.0 - surest, surest)
+    return bounded
 
 
 def know_two(margins: Floats) -> bool:

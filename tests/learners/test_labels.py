@@ -3,7 +3,6 @@ import itertools
 import math
 import pickle
 import re
-import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier, load
+from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier
 from stream_pegasos.learners.label_meaning import all_ways_of_writing, label_of, written_like
 from stream_pegasos.learners.labels import (
     Labels,
@@ -381,39 +380,6 @@ def test_a_number_longer_than_python_writes_is_a_label(positive):
     assert model.decision_function_one({f"of {positive == 1}": 1.0}) > 0
     with pytest.raises(ValueError, match=r"is none of the model.s classes, which are 1, 0x[0-9a-f]*$"):
         model.forget_class("none")
-
-
-@pytest.mark.filterwarnings("ignore:.*a label that has not come:UserWarning")
-@pytest.mark.parametrize(
-    "kind", [lambda: AdaptiveClassifier(threshold=0.4, pos_label="c"), PegasosClassifier, KernelPegasosClassifier]
-)
-def test_labels_longer_than_python_writes_bring_no_later_call_down(kind, tmp_path):
-    model = kind()
-    labels = [10**5_000, -(10**5_000)] + [10**5_000 + i for i in range(300) if kind is PegasosClassifier]
-    for i, label in enumerate(labels):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model.learn_one({"a": float(i)}, label)
-    if kind is KernelPegasosClassifier:
-        with pytest.raises(ValueError, match="is a third one beside 0x"):
-            model.learn_one({"a": 1.0}, 10**5_000 + 1)
-    model.save(tmp_path / "m")
-    assert load(tmp_path / "m").classes == model.classes
-
-
-@pytest.mark.parametrize("kind", [PegasosClassifier, KernelPegasosClassifier])
-@pytest.mark.parametrize("label", [True, False, np.bool_(True)])
-def test_one_truth_value_alone_earns_no_certainty(kind, label):
-    """Laplace's rule of succession, one by one and at once."""
-    model, many = kind(), kind()
-    for n in range(1, 6):
-        model.learn_one({"a": 1.0}, label)
-        assert model.predict_proba_one({"a": 1.0}) == pytest.approx(
-            {bool(label): (n + 1) / (n + 2), not label: 1 / (n + 2)}
-        )
-    said = many.predict_learn_many([{"a": 1.0}] * 5, [label] * 5)
-    found = dict(zip(said.classes, said.probabilities.T, strict=True))[bool(label)]
-    assert found[1:] == pytest.approx([(n + 1) / (n + 2) for n in range(1, 5)])
 
 
 WRITTEN = [True, False, 0, 1, -1, 2, "true", "True", "TRUE", "tRue", "false", "0", "1", "-1", "yes", "spam", ""]

@@ -1,10 +1,11 @@
 """A label of any length takes its own room alone, and a stream brings none that is too long."""
 
 import tracemalloc
+import warnings
 
 import pytest
 
-from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, PegasosClassifier
+from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, MultiLabelClassifier, PegasosClassifier, load
 from stream_pegasos.learners.label_meaning import LONGEST_LABEL
 from stream_pegasos.streams import read
 
@@ -57,3 +58,21 @@ def test_readers(name, tmp_path):
         assert [bool(examples and examples[0].fault is None)] == [is_taken] == [not faults]
         if not is_taken:
             assert f"a label of {n:,} characters; it may have {LONGEST_LABEL:,}" in str(faults)
+
+
+@pytest.mark.filterwarnings("ignore:.*a label that has not come:UserWarning")
+@pytest.mark.parametrize(
+    "kind", [lambda: AdaptiveClassifier(threshold=0.4, pos_label="c"), PegasosClassifier, KernelPegasosClassifier]
+)
+def test_labels_longer_than_python_writes_bring_no_later_call_down(kind, tmp_path):
+    model = kind()
+    labels = [10**5_000, -(10**5_000)] + [10**5_000 + i for i in range(300) if kind is PegasosClassifier]
+    for i, label in enumerate(labels):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.learn_one({"a": float(i)}, label)
+    if kind is KernelPegasosClassifier:
+        with pytest.raises(ValueError, match="is a third one beside 0x"):
+            model.learn_one({"a": 1.0}, 10**5_000 + 1)
+    model.save(tmp_path / "m")
+    assert load(tmp_path / "m").classes == model.classes
