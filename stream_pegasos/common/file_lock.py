@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from stream_pegasos.common.locks import Lock
 
 try:
     import fcntl
@@ -17,7 +21,8 @@ except ImportError:  # only POSIX has it
 __all__ = ["FileLock", "locked"]
 
 LONGEST_NAME = 255  # bytes
-PATIENCE = 1.0  # seconds to wait for somebody who only writes the file
+LONGEST_NUMBER = 20  # digits
+PATIENCE = 1.0  # seconds to wait for another process that only writes the file
 
 
 class FileLock:
@@ -46,13 +51,19 @@ class FileLock:
             if not os.path.samestat(os.fstat(file), os.stat(self._at)):
                 raise BlockingIOError  # the process that released it has just removed it
         except (BlockingIOError, PermissionError, FileNotFoundError):
+            owner = b""
+            with contextlib.suppress(OSError):
+                owner = os.pread(file, LONGEST_NUMBER, 0)
             os.close(file)
-            raise BlockingIOError(f"{self.path} is in use: another process writes it") from None
+            raise BlockingIOError(f"{self.path} is in use: another process writes it{_named(owner)}") from None
         except OSError as error:
             os.close(file)
             reason = error.strerror or error
             self._tell(f"cannot lock {self._at} ({reason}): see to it that no other process writes {self.path.name}")
             return
+        with contextlib.suppress(OSError):  # a full disk leaves the lock without a name
+            os.ftruncate(file, 0)
+            os.pwrite(file, b"%d" % os.getpid(), 0)
         self._file = file
 
     def release(self) -> None:
@@ -63,21 +74,60 @@ class FileLock:
             self._file = None
 
 
+def _named(owner: bytes) -> str:
+    """Which process holds a lock, by what it wrote there."""
+    if not owner.isdigit():
+        return ""
+    return f"{', or another part of this one' * (int(owner) == os.getpid())} (process {int(owner)})"
+
+
 @contextlib.contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold the lock of a file while it is written once."""
-    lock, end = FileLock(path), time.monotonic() + PATIENCE
-    while True:
+    """Hold the lock of a file while it is written once. Threads of this process wait for each other, in their order."""
+    lock = FileLock(path)
+    with _turn(lock.path):
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                lock.claim()
+                break
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.01)
+            except OSError:  # whoever writes the file is told why it cannot be written
+                break
         try:
-            lock.claim()
-            break
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                raise
-            time.sleep(0.01)
-        except OSError:  # whoever writes the file is told why it cannot be written
-            break
+            yield
+        finally:
+            lock.release()
+
+
+_queues: dict[Path, deque[threading.Lock]] = {}  # of each file a thread writes: its lock, and those of who waits
+_changing = Lock()
+
+
+@contextlib.contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    own = threading.Lock()
+    own.acquire()
+    with _changing:
+        queue = _queues.setdefault(path, deque())
+        queue.append(own)
+        if queue[0] is own:
+            own.release()
     try:
+        own.acquire()
         yield
     finally:
-        lock.release()
+        with _changing:
+            is_next_due = queue[0] is own
+            queue.remove(own)
+            if is_next_due and queue:
+                queue[0].release()
+            if not queue:
+                _queues.pop(path, None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_queues.clear)  # whose threads are not there
