@@ -1,5 +1,6 @@
 """What tests of long runs share."""
 
+import threading
 import time
 
 PATIENCE = 120  # seconds that a busy machine may take for what is done in a moment
@@ -18,3 +19,18 @@ def bits(model):
     """All that a model has learned, to compare."""
     snapshot = model.snapshot()
     return {name: array.tobytes() for name, array in snapshot.arrays.items()}, snapshot.values
+
+
+def is_held(lock):
+    """Whether another thread would have to wait for a lock."""
+    taken = []
+
+    def take():
+        taken.append(lock.acquire(timeout=0.0))
+        if taken[0]:
+            lock.release()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    return not taken[0]

@@ -271,8 +271,7 @@ def _tell_of_journal(path: Path, progress: Any) -> None:
     position = progress.get("journal") if isinstance(progress, dict) else None
     if position is None:
         return
-    from threading import Lock
-
+    from stream_pegasos.common.locks import Lock
     from stream_pegasos.operation.journal import Journal
 
     with suppress(OSError, TypeError, ValueError):

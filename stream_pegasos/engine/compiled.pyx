@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memmove, memset
 import itertools
 from _thread import allocate_lock, start_new_thread
 from os import urandom
-from time import monotonic
+from time import monotonic, sleep
 
 import numpy as np
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.common.extras import missing
+from stream_pegasos.common.locks import Lock
 from stream_pegasos.features.tables import MOST
 
 __all__ = ["KEY", "EmbeddingServer", "EncoderAwayError", "is_address"]
@@ -65,7 +65,7 @@ class EmbeddingServer:
         self._asks: dict[str, Any] = {"encoding_format": "base64"}  # as far as the server knows it
         self._is_probed = False
         self._most = MOST_TEXTS
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._read = reader()
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]:

@@ -6,7 +6,6 @@ import json
 import logging
 import math
 import os
-import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import IO, Any
 
 import orjson
 
+from stream_pegasos.common.locks import Lock
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.features.message import Message, check_depth, message_of
 from stream_pegasos.operation.active_learning import Waiting
@@ -49,7 +49,7 @@ class Journal:
     def __init__(
         self,
         path: Path | None,
-        lock: threading.Lock,
+        lock: Lock,
         safe: bool = False,
         begun_with: str = "a new model",
         reads_only: bool = False,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import threading
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.chunks import n_teaching, predict_block, predict_learn
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import Message, size_of
@@ -79,7 +79,7 @@ class Learning:
         self._model, self._monitor, self._notes, self._threads = model, monitor, notes, threads
         self._checkpoints = checkpoints
         self.ids = LearnedIds(id_window)
-        self.lock = threading.Lock() if monitor is None else monitor.lock
+        self.lock = Lock() if monitor is None else monitor.lock
         self.is_changed = False  # whether anything came since the newest checkpoint
         if progress:
             for name, beside in self._beside.items():

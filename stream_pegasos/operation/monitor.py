@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
@@ -14,6 +13,7 @@ import numpy as np
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.display import shortened
+from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.metrics import CLASSES, LABELS, ORDERED, on_page, over_time
@@ -52,7 +52,7 @@ class Monitor:
 
     def __init__(self, model: Any, window: int = 1_000) -> None:
         self.model = model
-        self.lock = threading.Lock()
+        self.lock = Lock()
         self._score: Any = new_score(model, window, exact=False)
         self.n_predictions = 0
         self.n_failed = 0

@@ -10,6 +10,7 @@ from time import monotonic, sleep
 from typing import Any, Protocol, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
+from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.chunks import encode_ahead, encode_early, n_teaching, predict_learn
 from stream_pegasos.evaluation.predicted import NOTHING
 from stream_pegasos.features.encoders import EncoderAwayError
@@ -104,7 +105,7 @@ class StreamRunner:
         self.sending = False
         self._gave_up = False  # whether sending answers was given up
         self._unsent = [Answer(*answer) for answer in progress.get("unsent", [])]
-        self._lock = threading.Lock()  # the model and the positions change together
+        self._lock = Lock()  # the model and the positions change together
         self._torn = False  # whether a batch was learned in part, after a failure
         self._batches: queue.Queue[tuple[int, Batch | BaseException | None]] = queue.Queue(READ_AHEAD)
 

@@ -6,6 +6,7 @@ import re
 import zlib
 
 import pytest
+from running import is_held
 from spamd_client import HAM, SPAM, Limits, LiveLearner, Verdicts, answering, ask, exchange, request
 
 from stream_pegasos import TextClassifier
@@ -140,7 +141,7 @@ def test_what_decided_is_asked_of_the_model_that_is_there_under_its_lock(mail_mo
 
     class Spying(Verdicts):
         def words(self, model, x):
-            seen.append((model is service.model, service.monitor.lock.locked()))
+            seen.append((model is service.model, is_held(service.monitor.lock)))
             return super().words(model, x)
 
     service.predict = predict_and_replace

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from running import bits
+from running import bits, is_held
 
 from stream_pegasos import Category, MultiLabelClassifier, TextClassifier, TextFeatures
 from stream_pegasos.evaluation.chunks import predict_learn
@@ -24,7 +24,7 @@ def test_what_is_shown_is_read_under_the_lock():
             self._value = value
 
         def __getattr__(self, name):
-            assert monitor.lock.locked() or name in ("features", "parts"), name  # which never change
+            assert is_held(monitor.lock) or name in ("features", "parts"), name  # which never change
             return getattr(self._value, name)
 
     service = LiveLearner(TextClassifier())

@@ -74,6 +74,67 @@ cdef class Guard:
         return self.busy and self.owner == PyThread_get_thread_ident()
 
 
+# How many loops a thread is in, or waits for; none stands here that is in no loop.
+cdef dict loops = {}
+
+
+@cython.final
+cdef class LoopsAtFork:
+    """No loop runs in another thread while this is held, and no other thread waits for one or for its end: a child would never
+    see these end. It is a lock of its own kind, as locks of guards are taken without the GIL.
+    """
+
+    cdef unsigned long _owner
+    cdef object __weakref__
+
+    def acquire(self, double timeout=-1.0):
+        cdef unsigned long thread = PyThread_get_thread_ident()
+        cdef double end = monotonic() + timeout
+        while True:
+            if not self._owner or self._owner == thread:
+                self._owner = thread
+                if len(loops) == (thread in loops):
+                    return True
+            if 0.0 <= timeout and end <= monotonic():
+                break
+            try:
+                sleep(MOMENT)
+            except BaseException:
+                self._reopen(thread)
+                raise
+        self._reopen(thread)
+        return False
+
+    def release(self):
+        self._owner = 0
+
+    cdef void _reopen(self, unsigned long thread) noexcept:
+        if self._owner == thread:
+            self._owner = 0
+
+
+MOMENT = 0.001  # seconds between two looks
+cdef LoopsAtFork at_fork = LoopsAtFork()
+heed_forks(at_fork)
+
+
+cdef int enter() except -1:
+    """Before a lock of a guard is waited for: not while the process forks, but for whoever is in a loop, whose end is awaited."""
+    cdef unsigned long thread = PyThread_get_thread_ident()
+    while at_fork._owner and at_fork._owner != thread and thread not in loops:
+        sleep(MOMENT)
+    loops[thread] = loops.get(thread, 0) + 1
+    return 0
+
+
+cdef int leave() except -1:
+    cdef unsigned long thread = PyThread_get_thread_ident()
+    n = loops.pop(thread) - 1
+    if n:
+        loops[thread] = n
+    return 0
+
+
 cdef int refuse_reentry(Guard one, Guard other) except -1:
     """Python runs inside a loop where a value is Python's; it must not come back to where it came from."""
     if one.is_mine() or other.is_mine():
@@ -85,15 +146,18 @@ cdef int wait_for(Guard one, Guard other) except -1:
     """Wait until neither is busy; from then on the GIL keeps it so."""
     while one.busy or other.busy:
         refuse_reentry(one, other)
+        enter()
         with one.lock:
             pass
         with other.lock:
             pass
+        leave()
     return 0
 
 
 cdef int begin_loop(Guard one, Guard other) except -1:
     refuse_reentry(one, other)
+    enter()
     one.lock.acquire()
     if other is not one:
         other.lock.acquire()
@@ -107,4 +171,4 @@ cdef int end_loop(Guard one, Guard other) except -1:
     if other is not one:
         other.lock.release()
     one.lock.release()
-    return 0
+    return leave()
