@@ -136,4 +136,4 @@ def told(predictions):
 
 def through_a_file(model, path):
     model.save(path)
-    return stream_pegasos.load(path)
+    return stream_pegasos.load(path, model.vector_source)

@@ -21,6 +21,7 @@ class Embeddings:
     def __init__(self, n=26, knows=("encoding_format", "dimensions")):
         self.n, self.knows = n, knows
         self.asked, self.keys, self.address = [], [], ""
+        self.head = b""  # more lines of the head of each answer
         self.is_gone = False
         self.fails = None  # a function of the request that gives a status and a body, or None
 
@@ -52,7 +53,9 @@ def embedding_server(embeddings, port=0):
             embeddings.keys.append(self.headers.get("Authorization"))
             status, body = embeddings.answer(request)
             data = json.dumps(body).encode() if not isinstance(body, bytes) else body
-            self.wfile.write(b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n" % (status, len(data)) + data)
+            self.wfile.write(
+                b"HTTP/1.1 %d x\r\n%bContent-Length: %d\r\n\r\n" % (status, embeddings.head, len(data)) + data
+            )
 
         def log_message(self, *args):
             pass

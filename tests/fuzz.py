@@ -216,7 +216,7 @@ def check_loaded(model, path):
     check_predicts(model, examples)
     model.save(path)
     try:
-        loaded = stream_pegasos.load(path)
+        loaded = stream_pegasos.load(path, model.vector_source)
     except ValueError:
         return  # from the largest state that a file may hold it grew beyond that
     assert state_of(loaded) == state_of(model)

@@ -42,7 +42,9 @@ COPIES = {
     "deepcopy": lambda model, path: copy.deepcopy(model),
     "clone": lambda model, path: model.clone(include_attributes=True),
     "file": through_a_file,
-    "file of its class": lambda model, path: type(model).load(str(through_a_file(model, path) and path)),
+    "file of its class": lambda model, path: type(model).load(
+        str(through_a_file(model, path) and path), model.vector_source
+    ),
 }
 
 
@@ -95,7 +97,7 @@ def test_a_saved_model_is_the_same_file_each_time(case, tmp_path, unchanged):
     with unchanged(model):
         model.save(path)
     for _ in range(3):
-        stream_pegasos.load(path).save(again)
+        stream_pegasos.load(path, model.vector_source).save(again)
         assert again.read_bytes() == path.read_bytes()
     with safe_open(path, "numpy") as file:  # so other programs read it as well
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -108,7 +110,7 @@ def test_the_class_that_loads_is_the_class_that_was_saved(case, tmp_path):
     model.save(tmp_path / "model")
     for other in {type(case.make()) for case in CASES} - {*type(model).__mro__}:
         with pytest.raises(ValueError, match=f"holds a {type(model).__name__}, not a {other.__name__}"):
-            other.load(tmp_path / "model")
+            other.load(tmp_path / "model", model.vector_source)
 
 
 @for_each_kind(saveable)
@@ -137,9 +139,9 @@ def test_the_header_of_a_file_does_not_grow(case, tmp_path):
     assert sizes[1] <= sizes[0] + 200 < 4_000  # the digits of sizes and places
 
 
-def refuses(path):
+def refuses(path, vectors):
     with pytest.raises(ValueError) as error:
-        stream_pegasos.load(path)
+        stream_pegasos.load(path, vectors)
     assert "\n" not in str(error.value)
     assert str(path) in str(error.value)
 
@@ -155,20 +157,20 @@ def test_damaged_files_are_refused_or_harmless(case, tmp_path):
             change = (0x01, 0x04, 0x10, 0x20, 0x80, 0xFF)[i % 6]
             os.pwrite(file.fileno(), bytes([content[i] ^ change]), i)
             try:
-                loaded = stream_pegasos.load(path)
+                loaded = stream_pegasos.load(path, model.vector_source)
             except ValueError as error:
                 assert "\n" not in str(error)
             else:  # padding
                 assert seen(loaded) == expected, i
             os.pwrite(file.fileno(), content[i : i + 1], i)
-        assert seen(stream_pegasos.load(path)) == expected
+        assert seen(stream_pegasos.load(path, model.vector_source)) == expected
         for more in (content, b"x" * 8, b" ", b"\0"):
             file.truncate(len(content))
             os.pwrite(file.fileno(), more, len(content))
-            refuses(path)
+            refuses(path, model.vector_source)
         for n in (len(content) - 1, *range(len(content) // 31 * 31, -1, -31)):
             file.truncate(n)
-            refuses(path)
+            refuses(path, model.vector_source)
 
 
 def forgeries(arrays, state):
@@ -222,7 +224,8 @@ def put(state, place, value):
 def test_forged_files_are_refused(case, tmp_path):
     """With a checksum to fit."""
     path = tmp_path / "model"
-    case.trained(40).save(path)
+    model = case.trained(40)
+    model.save(path)
     arrays, header = take_apart(path)
     wrong = []
     for what, change in forgeries(arrays, header["state"]):
@@ -230,7 +233,7 @@ def test_forged_files_are_refused(case, tmp_path):
         change(changed, state)
         put_together(path, changed, header | {"state": state})
         try:
-            refuses(path)
+            refuses(path, model.vector_source)
         except BaseException as error:
             wrong.append((what, repr(error)[:100]))
     print(*wrong, sep="\n")

@@ -106,11 +106,11 @@ def test_no_method_blocks_after_a_fork(name):
 def test_each_lock_of_the_package_heeds_forks():
     """A lock of `threading` may be taken for ever in a child."""
     kinds = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore"}
-    made = {
-        module
-        for module, tree in TREES.items()
-        for node in ast.walk(tree)
-        if (isinstance(node, ast.Attribute) and node.attr in kinds and ast.unparse(node.value) == "threading")
-        or (isinstance(node, ast.ImportFrom) and node.module in ("threading", "_thread") and node.names[0].name in kinds)
-    }
+
+    def takes(node):
+        if isinstance(node, ast.ImportFrom) and node.module in ("threading", "_thread"):
+            return any(alias.name in kinds for alias in node.names)
+        return isinstance(node, ast.Attribute) and node.attr in kinds and ast.unparse(node.value) == "threading"
+
+    made = {module for module, tree in TREES.items() if any(map(takes, ast.walk(tree)))}
     assert made == {"stream_pegasos.common.locks"}

@@ -63,7 +63,7 @@ ON_THE_OTHER_ENGINE = """
         alone, path = case.trained(30), folder / f"{i}.pickle"
         models = [alone, pickle.loads(path.read_bytes())]
         if case.can_be_saved:
-            models.append(stream_pegasos.load(folder / f"{i}.file"))
+            models.append(stream_pegasos.load(folder / f"{i}.file", alone.vector_source))
         for model in models[1:]:
             for x, y in list(case.stream(30))[20:]:
                 model.learn_one(x, y)
@@ -111,7 +111,7 @@ def test_the_engines_are_alike_and_models_move_between_them(tmp_path):
             assert flat(probabilities_there) == pytest.approx(flat(probabilities), **rounded), case.name
         assert_close(pickle.loads((tmp_path / f"{i}.pickle").read_bytes()), model, **rounded)
         if case.can_be_saved:
-            assert_close(stream_pegasos.load(tmp_path / f"{i}.file"), model, **rounded)
+            assert_close(stream_pegasos.load(tmp_path / f"{i}.file", model.vector_source), model, **rounded)
 
 
 def looks_of(case, model):
@@ -205,7 +205,7 @@ def test_threads_that_learn_lose_nothing(case, run_threads, tmp_path):
 
     def save():
         model.save(tmp_path / "model")
-        assert stream_pegasos.load(tmp_path / "model").n_iterations <= model.n_iterations
+        assert stream_pegasos.load(tmp_path / "model", model.vector_source).n_iterations <= model.n_iterations
 
     readers = [
         lambda: model.predict_one(X[0]),

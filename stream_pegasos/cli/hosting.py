@@ -1,7 +1,6 @@
 """Where a command that serves a page listens, and who may come."""
 
 import errno
-import ipaddress
 import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -15,6 +14,7 @@ from stream_pegasos.cli.command import number
 from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.models import takes_several
 from stream_pegasos.cli.options import service_field
+from stream_pegasos.common.addresses import is_loopback
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
@@ -74,13 +74,6 @@ class HostingOptions:
         if reached and token is None:
             note(f"anyone who reaches {' or '.join(reached)} may teach the model; see --token-file")
         return (*LOOPBACK, f"[{host}]" if ":" in host else host, *allowed) if local or allowed else ("*",)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def labels_for(learner: Any, listed: "tuple[Label, ...] | None") -> "tuple[Label, ...] | None":

@@ -17,11 +17,11 @@ import click
 
 from stream_pegasos.cli.command import bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, print_lines
-from stream_pegasos.cli.hosting import is_loopback
 from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
 from stream_pegasos.cli.models import set_decision
-from stream_pegasos.cli.options import DecisionOptions, n_threads, service_field
+from stream_pegasos.cli.options import DecisionOptions, n_threads, service_field, vectors_field
+from stream_pegasos.common.addresses import is_loopback
 
 if TYPE_CHECKING:
     from stream_pegasos.mail.imap import MailboxPlan
@@ -223,6 +223,7 @@ class ImapOptions:
         default=None,
         shown="that of the model",
     )
+    vectors: str | None = vectors_field()
 
 
 @command(ImapOptions)
@@ -255,7 +256,7 @@ def imap(given: ImapOptions) -> None:
     limit = DecisionOptions(
         None, given.max_false_positive_rate, None if given.max_false_positive_rate is None else SPAM
     )
-    run = _Run(given.folders, verdicts, given.path, limit)
+    run = _Run(given.folders, verdicts, given.path, limit, given.vectors)
     logging.getLogger("stream_pegasos.mail.imap").setLevel(logging.INFO if chatty else logging.WARNING)
     with Interrupt() as interrupt:
         try:
@@ -271,13 +272,15 @@ def imap(given: ImapOptions) -> None:
 class _Run:
     """One run of the command; the first connection makes its filter."""
 
-    def __init__(self, folders: FolderOptions, verdicts: Any, path: Path, decision: DecisionOptions) -> None:
+    def __init__(
+        self, folders: FolderOptions, verdicts: Any, path: Path, decision: DecisionOptions, vectors: str | None
+    ) -> None:
         from stream_pegasos.mail.imap_ledger import Ledger
 
         self.folders, self.path, self.verdicts = folders, path, verdicts
         try:
             kept = not folders.dry_run
-            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, kept, n_threads())
+            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, kept, n_threads(), vectors)
         except ValueError as error:
             raise Failure(str(error)) from None
         set_decision(self.ledger.model, path, decision)

@@ -13,7 +13,7 @@ import click
 
 from stream_pegasos.cli.command import Command, bundled, command
 from stream_pegasos.cli.console import Failure, note
-from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
+from stream_pegasos.cli.mail_options import VerdictOptions, mail_field, vectors_field
 
 READ = 1 << 20  # bytes of a mail that are looked at; what counts of one is in the first 464 kB
 EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
@@ -51,6 +51,7 @@ class MailFilterOptions:
         default="X-Spam",
     )
     thresholds: VerdictOptions = bundled()
+    vectors: str | None = vectors_field()
 
 
 @command(MailFilterOptions, cls=_FilterCommand)
@@ -82,7 +83,7 @@ def mail_filter(given: MailFilterOptions) -> None:
             raise Failure("give the model by --model")
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", given.header_prefix):
             raise Failure(f"{given.header_prefix!r} is not a header name")
-        outcome, lines = _by_model(mail, given.model, given.thresholds)
+        outcome, lines = _by_model(mail, given.model, given.thresholds, given.vectors)
         lines = re.sub(rb"^X-Spam\b", given.header_prefix.encode(), lines, flags=re.MULTILINE)
     except Exception as error:  # whatever it is, the mail must arrive
         note(f"the mail passes unfiltered: {error or repr(error)}")
@@ -104,12 +105,12 @@ def _end(reason: str, exit_code: bool) -> NoReturn:
     raise click.exceptions.Exit(FAILED)
 
 
-def _by_model(mail: bytes, path: Path, thresholds: VerdictOptions) -> tuple[str, bytes]:
+def _by_model(mail: bytes, path: Path, thresholds: VerdictOptions, vectors: str | None) -> tuple[str, bytes]:
     """What a model says of a mail, and the headers that say so."""
     from stream_pegasos import load
     from stream_pegasos.mail.headers import newline_of, spam_headers
 
-    model, verdicts = load(path), thresholds.verdicts()
+    model, verdicts = load(path, vectors), thresholds.verdicts()
     verdicts.check(model)
     verdict = verdicts.on(model, mail)
     return verdict.outcome, spam_headers(verdict, newline_of(mail))

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from stream_pegasos.mail.verdict import Verdicts
 
 mail_field = functools.partial(shared, group="Mail")
+vectors_field = functools.partial(
+    shared,
+    "--vectors NAME_OR_PATH",
+    "The word vectors or the encoder of the model: its file names a file, a folder or a server, but never opens it.",
+    group="Model",
+    shown="those of an installed package, or in the file of the model",
+)
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,7 @@ def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, stream: St
     try:
         resumed: tuple[Any, Any] | None = checkpoints.resume(vectors)
     except VectorsError as error:
-        raise _without_vectors(error) from None
+        raise Failure(str(error)) from None
     except ValueError as error:
         raise Failure(f"{error}; name another file, or move it away to begin anew") from None
     if resumed is None:
@@ -236,10 +236,6 @@ def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, stream: St
     note(f"resuming with {model.n_learned:,} messages learned")
     tell_what_begins_anew(model)
     return resumed
-
-
-def _without_vectors(error: ValueError) -> Failure:
-    return Failure(f"{error} (--vectors says where they are)")
 
 
 def load_model(path: Path, stream: Stream | None, vectors: str | None = None) -> Any:
@@ -255,7 +251,7 @@ def load_with_progress(path: Path, stream: Stream | None, vectors: str | None = 
     try:
         model, progress = loading.load_with_progress(path, vectors)
     except VectorsError as error:
-        raise _without_vectors(error) from None
+        raise Failure(str(error)) from None
     except ValueError as error:
         if os.path.isfile(path) and not begins_as_model(path):
             raise Failure(f"{path} is damaged or is no model, as --save writes one; MODEL comes before FILE") from None
@@ -311,7 +307,8 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
 
     features = model.parts.get("features")
     for each in features.parts if isinstance(features, FeatureUnion) else [features]:
-        if name := getattr(getattr(each, "vectors", None), "name", None):
+        source = getattr(each, "vectors", None)
+        if (name := getattr(source, "name", None)) and not source.kept:
             check_read(name)
     if stream is None:
         return

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli.command import argument, number, shared
+from stream_pegasos.cli.mail_options import vectors_field as vectors_field
 
 if TYPE_CHECKING:
     from stream_pegasos.features.base import Features
@@ -144,8 +145,9 @@ class ModelOptions:
     )
     vectors: str | None = model_field(
         "--vectors NAME_OR_PATH",
-        "Vectors of words: wordllama, a folder of model2vec, a text file .vec; or of whole texts: use, a "
-        "folder of sentence-transformers. For a loaded model, where its own are now.",
+        "Vectors of words: wordllama, a folder of model2vec, a text file .vec; or of whole texts: use, a folder of "
+        "sentence-transformers, the address of a server. For a loaded model its own, which its file names but never "
+        "opens.",
     )
 
     def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
@@ -287,12 +289,6 @@ names_field = functools.partial(
     "--names",
     "Keep the words of the heaviest features in the model file, for explain and the page of serve.",
     default=False,
-)
-vectors_field = functools.partial(
-    model_field,
-    "--vectors NAME_OR_PATH",
-    "Where the word vectors or the encoder of the model are now.",
-    shown="where they were",
 )
 model_argument = functools.partial(argument, "MODEL", "A model that --save wrote.")
 

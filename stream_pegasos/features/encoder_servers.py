@@ -6,20 +6,20 @@ import os
 import weakref
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from stream_pegasos.common.addresses import Address, key_for
 from stream_pegasos.common.display import one_line
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.features.tables import MOST
 
-__all__ = ["KEY", "EmbeddingServer", "EncoderAwayError", "is_address"]
+__all__ = ["KEYS", "EmbeddingServer", "EncoderAwayError"]
 
-KEY = "STREAM_PEGASOS_EMBEDDINGS_KEY"  # the environment variable with the key that the server asks for
+KEYS = "STREAM_PEGASOS_EMBEDDINGS"  # how the environment variables begin that have a key, and the host that it is for
 MOST_TEXTS = 256  # of a request; of a server that takes fewer, what it takes
 AT_ONCE = 4  # requests
 TOO_MANY = (400, 413, 422)  # statuses of a server that takes fewer texts in a request
@@ -30,10 +30,6 @@ SHOWN = 200  # characters of what the server says
 
 class EncoderAwayError(ConnectionError):
     """The server of an encoder cannot be reached, or cannot answer now; it may later."""
-
-
-def is_address(name: str) -> bool:
-    return name.startswith(("http://", "https://"))
 
 
 class EmbeddingServer:
@@ -49,19 +45,11 @@ class EmbeddingServer:
             import msgspec  # noqa: F401
         except ImportError as error:
             raise missing(f"vectors={address!r}", "encoders", error) from error
-        parts = urlsplit(address)
-        if not parts.hostname or parts.username or parts.password:
-            why = "has no host" if not parts.hostname else f"names a user; put the key into the variable {KEY}"
-            raise ValueError(f"vectors is {address!r}, which {why}")
-        self.url, self.model = parts._replace(fragment="").geturl(), parts.fragment
-        key = os.environ.get(KEY)
+        self._address = Address.read(address, "vectors", KEYS)
+        self.url, self.model = self._address.url, self._address.fragment
+        self._key = key_for(self._address, KEYS)
         self._httpx = httpx
-        self._client = httpx.Client(
-            headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
-            timeout=httpx.Timeout(TO_ANSWER, connect=TO_CONNECT),
-            limits=httpx.Limits(max_connections=AT_ONCE),
-        )
-        weakref.finalize(self, self._client.close)
+        self._clients: dict[int, Any] = {}  # by process: a child must not use the connections of its parent
         self._asks: dict[str, Any] = {"encoding_format": "base64"}  # as far as the server knows it
         self._is_probed = False
         self._most = MOST_TEXTS
@@ -73,6 +61,23 @@ class EmbeddingServer:
             if not self._is_probed:
                 self._probe(texts[0])
         return self._vectors(texts)
+
+    @property
+    def _client(self) -> Any:
+        process = os.getpid()
+        if process not in self._clients:
+            httpx, key = self._httpx, self._key
+            client = httpx.Client(
+                headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
+                timeout=httpx.Timeout(TO_ANSWER, connect=TO_CONNECT),
+                limits=httpx.Limits(max_connections=AT_ONCE),
+                follow_redirects=False,  # to whom the key does not belong
+                # A proxy would read what is sent in plain text, and does not know this machine.
+                trust_env=self._address.scheme == "https" or self._address.is_read_on_the_way,
+            )
+            if self._clients.setdefault(process, client) is client:
+                weakref.finalize(self, client.close)
+        return self._clients[process]
 
     def _probe(self, text: str) -> None:
         try:

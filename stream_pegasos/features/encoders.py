@@ -17,9 +17,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from stream_pegasos.common.addresses import is_address
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.locks import Lock
-from stream_pegasos.features.encoder_servers import AT_ONCE, EmbeddingServer, EncoderAwayError, is_address
+from stream_pegasos.features.encoder_servers import AT_ONCE, EmbeddingServer, EncoderAwayError
 from stream_pegasos.features.tables import MOST
 
 __all__ = ["HUB", "OBJECT", "USE", "EncoderAwayError", "EncoderError", "TextEncoder", "is_encoder", "text_encoder"]

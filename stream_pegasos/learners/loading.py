@@ -19,12 +19,14 @@ def load(path: str | os.PathLike[str], vectors: Any = None) -> Model:
     path
         A file that `save` wrote.
     vectors
-        Where the word vectors of the model are now, as for `TextFeatures`; `None` for where they were.
+        The word vectors or the encoder of the model, as for `TextFeatures`. A file of a model only names them: a file,
+        a folder or a server is opened if it is named here, too. `None` opens nothing but an installed package.
 
     Raises
     ------
     ValueError
-        If the file is damaged or is no model; or if the word vectors that it needs lack, or are others than they were.
+        If the file is damaged or is no model; or if the vectors that it needs lack, are not named here, or are
+        others than they were.
     OSError
         If the file, or that of `vectors`, cannot be read.
     TypeError, ImportError

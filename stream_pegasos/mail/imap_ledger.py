@@ -42,8 +42,8 @@ class Ledger:
     after a kill. So each mail is learned once, however the process ends: see `Learning`. If nothing `is_kept`, the
     model and the memory change in this process alone.
 
-    `model` makes the model to begin with, if there is no file yet. A ValueError says that a file is damaged, or belongs
-    to another command; an OSError, that another process keeps it.
+    `model` makes the model to begin with, if there is no file yet; `vectors` is as for `load`. A ValueError says that a
+    file is damaged, or belongs to another command; an OSError, that another process keeps it.
     """
 
     def __init__(
@@ -54,12 +54,13 @@ class Ledger:
         window: int = 100_000,
         is_kept: bool = True,
         threads: int = 1,
+        vectors: Any = None,
     ) -> None:
         self._path, self.memory = path, Memory(window)
         self._checkpoints = Checkpoints(path, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, reads_only=not is_kept)
         self._checkpoints.claim()
         try:
-            resumed = self._checkpoints.resume()
+            resumed = self._checkpoints.resume(vectors)
             self.model, progress = resumed or (model(), None)
             verdicts.check(self.model)
             if progress is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from stream_pegasos.features.vectors import VectorsError
 from stream_pegasos.mail.verdict import Verdicts
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
@@ -112,7 +113,7 @@ class UserModels:
         checkpoints = self._checkpoints(self._folder / name / FILE)
         checkpoints.claim()
         try:
-            model, progress = checkpoints.resume() or (self._begun(checkpoints.path), None)
+            model, progress = self._resumed_of(checkpoints) or (self._begun(checkpoints.path), None)
             Verdicts().check(model)
             return self._make(model, checkpoints, progress)
         except BaseException as error:
@@ -121,6 +122,13 @@ class UserModels:
                 log.error("the model of a user cannot be loaded: %s", error)
                 raise OSError("the model of the user cannot be loaded") from None
             raise
+
+    def _resumed_of(self, checkpoints: Checkpoints) -> tuple[Any, Any] | None:
+        """The model of a user; where its file only names its vectors, with those of the common model."""
+        try:
+            return checkpoints.resume()
+        except VectorsError:
+            return checkpoints.resume(self.common.model.vector_source)
 
     def _begun(self, path: Path) -> Any:
         """A copy of the common model, written first: a journal goes on from it, while the common model learns on."""

@@ -65,8 +65,8 @@ class Checkpoints:
 
     def resume(self, vectors: Any = None) -> tuple[Any, Any] | None:
         """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all, a
-        ValueError if none is whole. Of word vectors that are missing, or others, a VectorsError tells; `vectors` says
-        where they are now, if not where they were.
+        ValueError if none is whole. Of word vectors that are missing, others or only named by the file, a VectorsError
+        tells; `vectors` is as for `load`.
         """
         if not self.reads_only:
             remove_leftovers(self.path)

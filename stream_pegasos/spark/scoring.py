@@ -32,6 +32,7 @@ def score(
     prediction: str = "prediction",
     probabilities: str | None = "probabilities",
     error: str | None = "error",
+    vectors: Any = None,
 ) -> DataFrame:
     """Add the predictions of a model for each text: the label, and the probability of each label.
 
@@ -54,6 +55,8 @@ def score(
     error
         The name of the new column that says why a message could not be read, null where it could; `None` for no such
         column. `frame.groupBy("error").count()` counts these messages.
+    vectors
+        The word vectors or the encoder of the model in a file, as for `load`.
 
     Raises
     ------
@@ -89,7 +92,7 @@ def score(
     if len({*names}) < len(names):
         raise ValueError(f"new columns need names of their own, not {', '.join(map(repr, names))}")
     path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
-    loaded: Any = model if path is None else load(path)
+    loaded: Any = model if path is None else load(path, vectors)
     check_messages(frame, text, loaded)
     texts_of = [str(label) for label in loaded.classes]
     if len(set(texts_of)) < len(texts_of):
@@ -101,7 +104,7 @@ def score(
     if error is not None:
         fields[error] = t.StringType()
     try:
-        shared: Any = context_of(frame).broadcast(loaded if path is None else ModelFile(path))
+        shared: Any = context_of(frame).broadcast(loaded if path is None else ModelFile(path, vectors))
     except pickle.PicklingError as error:
         raise TypeError(
             f"the model cannot be sent to workers; its functions must be a module's, no lambda: {error}"

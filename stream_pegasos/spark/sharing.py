@@ -25,9 +25,9 @@ def context_of(frame: DataFrame) -> SparkContext:
 class ModelFile:
     """A model file that workers can read; each process loads it once."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, vectors: Any = None) -> None:
+        self.path, self.vectors = path, vectors
 
     @functools.cached_property
     def model(self) -> Any:
-        return load(self.path)
+        return load(self.path, self.vectors)

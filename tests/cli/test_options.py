@@ -177,23 +177,23 @@ def test_nothing_is_imported_that_is_not_needed(here):
 
 
 def test_word_vectors(ok, fails, here, monkeypatch):
-    """They are given to a new model; of a saved one, it is said where they are now."""
+    """They are given to a new model, and again with a saved one, wherever they are now."""
     (here / "x.vec").write_text("win 1 0.5\nlunch -1 0.25\n")
     ok("train mail.jsonl --save m --vectors x.vec")
-    assert load("m").vector_source.name == "x.vec"
+    assert load("m", "x.vec").vector_source.name == "x.vec"
     assert "char_wb" not in ok("tune mail.jsonl --vectors x.vec --limit 200")
     run = "run mail.jsonl --no-follow --output none --checkpoint c"
     ok("train --vectors x.vec --save new")
-    ok(f"{run} --load new")
+    ok(f"{run} --load new --vectors x.vec")
     (here / "x.vec").rename("y.vec")
     for line in "predict m mail.jsonl", "test m mail.jsonl", "explain m", "forget-class m ham --save n":
         said = fails(line)
-        assert "needs the word vectors 'x.vec'" in said and "(--vectors says where they are)" in said
+        assert "needs the word vectors 'x.vec'" in said and "or --vectors x.vec" in said
         assert "damaged" not in said
         ok(f"{line} --vectors y.vec")
     assert "needs the word vectors" in fails("train mail.jsonl --load m --save n")
     ok("train mail.jsonl --load m --save n --vectors y.vec")
-    assert load("n").vector_source.name == "y.vec"
+    assert load("n", "y.vec").vector_source.name == "y.vec"
     assert "no file or folder 'x.vec'" in fails("evaluate mail.jsonl --vectors x.vec")
     assert "--load" in fails("train mail.jsonl --load m --save n --vectors y.vec --l2 1", code=2)
     assert "need an AdaptiveClassifier" in fails("evaluate mail.jsonl --vectors y.vec --classifier pegasos", code=2)
@@ -201,5 +201,5 @@ def test_word_vectors(ok, fails, here, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert "pip install '.[vectors]'" in fails("evaluate mail.jsonl --vectors wordllama")
     said = fails(run)
-    assert "(--vectors says where they are)" in said and "begin anew" not in said
+    assert "or --vectors x.vec" in said and "begin anew" not in said
     ok(f"{run} --vectors y.vec")

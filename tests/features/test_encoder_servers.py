@@ -14,7 +14,7 @@ pytest.importorskip("msgspec")
 
 from stream_pegasos import TextClassifier, TextFeatures, load, prequential
 from stream_pegasos.features import encoders
-from stream_pegasos.features.encoder_servers import KEY, EmbeddingServer, EncoderAwayError
+from stream_pegasos.features.encoder_servers import KEYS, EmbeddingServer, EncoderAwayError
 from stream_pegasos.features.encoders import LONGEST, EncoderError, text_encoder
 from stream_pegasos.features.vectors import VectorsError
 from stream_pegasos.operation import stream_runner
@@ -68,13 +68,34 @@ def test_a_server_that_takes_few_texts_gets_few(most):
         np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
 
 
-def test_the_key_is_in_the_environment_and_in_no_address(monkeypatch):
-    monkeypatch.setenv(KEY, "secret")
+def test_a_key_goes_to_its_host_alone(monkeypatch):
+    monkeypatch.setenv(f"{KEYS}_KEY", "secret")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # which nobody serves, and which would read the key
+    monkeypatch.delenv(f"{KEYS}_HOST", raising=False)
     with embedding_server(Embeddings()) as server:
-        text_encoder(server.address)
-        assert {*server.keys} == {"Bearer secret"}
-        with pytest.raises(ValueError, match=KEY):
+        port = server.address.split(":")[2].split("/")[0]
+        with pytest.raises(ValueError, match=f"set {KEYS}_HOST, as '127.0.0.1'"):
+            text_encoder(server.address)
+        with pytest.raises(ValueError, match=f"{KEYS}_KEY"):
             text_encoder(server.address.replace("//", "//me:secret@"))
+        assert not server.asked
+        for owner, is_sent in ("127.0.0.1", True), (f"127.0.0.1:{port}", True), ("127.0.0.1:9", False), ("a.b", False):
+            encoders._loaded.clear()
+            server.keys.clear()
+            monkeypatch.setenv(f"{KEYS}_HOST", owner)
+            text_encoder(server.address)
+            assert {*server.keys} == {"Bearer secret" if is_sent else None}, owner
+
+
+def test_a_redirect_is_no_answer(monkeypatch):
+    monkeypatch.setenv(f"{KEYS}_KEY", "secret")
+    monkeypatch.setenv(f"{KEYS}_HOST", "127.0.0.1")
+    with embedding_server(Embeddings()) as other, embedding_server(Embeddings()) as server:
+        server.fails = lambda request: (307, b"")
+        server.head = f"Location: {other.address}\r\n".encode()
+        with pytest.raises(EncoderError, match="answers 307"):
+            text_encoder(server.address)
+        assert server.asked and not other.asked
 
 
 @pytest.mark.parametrize(
@@ -119,14 +140,18 @@ def test_a_model_file_names_the_server_and_knows_another_model(tmp_path):
         model = TextClassifier(TextFeatures(vectors=server.address))
         model.learn_many(["win a prize", "lunch at noon"] * 5, ["spam", "ham"] * 5)
         model.save(tmp_path / "m")
-        assert load(tmp_path / "m").predict_one("win") == "spam"
+        assert load(tmp_path / "m", server.address).predict_one("win") == "spam"
         encoders._loaded.clear()
         server.n = 25
-        with pytest.raises(VectorsError, match="another encoder"):
+        server.asked.clear()
+        with pytest.raises(VectorsError, match=r"it needs the encoder .* or --vectors 'http://127\.0\.0\.1"):
             load(tmp_path / "m")
+        assert not server.asked
+        with pytest.raises(VectorsError, match="another encoder"):
+            load(tmp_path / "m", server.address)
     encoders._loaded.clear()
-    with pytest.raises(VectorsError, match=r"it needs the encoder .* of the server .* does not answer"):
-        load(tmp_path / "m")
+    with pytest.raises(EncoderAwayError, match=r"does not answer"):
+        load(tmp_path / "m", server.address)
 
 
 @pytest.mark.parametrize("end", [StopIteration, StreamError, KeyboardInterrupt])

@@ -258,7 +258,7 @@ def test_an_encoder_is_found_by_its_name(monkeypatch):
     encoder = vector_source(ENCODER)
     assert vector_source(ENCODER) is encoder is copy.deepcopy(encoder) and encoder.n_dimensions == 6
     assert pickle.loads(pickle.dumps(encoder)) is encoder and len(pickle.dumps(encoder)) < 300
-    assert unpacked(packed(encoder)) is encoder == unpacked(packed(encoder), ENCODER)
+    assert unpacked(packed(encoder), ENCODER) is encoder
     given = text_encoder(SentenceTransformer(ENCODER))
     assert given.digest == encoder.digest and given != encoder
     assert pickle.loads(pickle.dumps(text_encoder(counted))) == text_encoder(counted)

@@ -1,11 +1,14 @@
 """Files of models with word vectors: they name the table, or have the vectors of the words that were met."""
 
 import copy
+import os
 import pickle
+import socket
 
 import numpy as np
 import pytest
 from forging import put_together, take_apart
+from interpreter import run
 
 import stream_pegasos
 from stream_pegasos import (
@@ -51,11 +54,11 @@ def test_a_file_names_the_vectors(table, path, tmp_path, monkeypatch):
     model.save(path)
     arrays, _ = take_apart(path)
     assert "vector_hashes" not in arrays
-    loaded = stream_pegasos.load(path)
+    loaded = stream_pegasos.load(path, "words.vec")
     assert loaded.vector_source == model.vector_source and loaded.vector_source.name == "words.vec"
     assert vector_of(loaded, "cheap lunch") == vector_of(model, "cheap lunch")
     table.rename(tmp_path / "other.vec")
-    with pytest.raises(VectorsError, match=r"needs the word vectors 'words\.vec' .*: there is no file") as error:
+    with pytest.raises(VectorsError, match=r"needs the word vectors 'words\.vec' .*load\(path, vectors=") as error:
         stream_pegasos.load(path)
     assert "damaged" not in str(error.value) and str(path) in str(error.value)
     for place in tmp_path / "other.vec", {word: np.float32(row) for word, row in ROWS.items()}:
@@ -72,7 +75,7 @@ def test_a_file_names_the_vectors(table, path, tmp_path, monkeypatch):
 
 def test_the_features_of_several_fields(table, path):
     learned(few(on="a") + few(on="b", vectors=table)).save(path)
-    loaded = stream_pegasos.load(path)
+    loaded = stream_pegasos.load(path, table)
     assert [part.vector_source is None for part in loaded.features.parts] == [True, False]
 
 
@@ -157,3 +160,81 @@ def test_the_vectors_of_features_are_made_once():
     features = few(vectors=ROWS)
     assert features.clone().vector_source is features.vector_source is features.vectors
     assert pickle.loads(pickle.dumps(features)).vector_source == word_vectors(ROWS)
+
+
+LOADING = """
+    import json, sys
+    from pathlib import Path
+
+    from stream_pegasos import TextClassifier, load
+    from stream_pegasos.features.vectors import VectorsError
+    from stream_pegasos.operation.checkpoints import Checkpoints
+
+    roads = load, TextClassifier.load, lambda path: Checkpoints(path, reads_only=True).resume()
+    files, done = sorted(Path(FOLDER).glob("*.model")), []
+    for road in roads:
+        road(Path(FOLDER) / "plain")  # imports whatever loading imports
+    WATCHED = "open", "os.listdir", "os.scandir", "socket", "import", "subprocess", "glob", "ctypes", "exec"
+    sys.addaudithook(lambda name, values: done.append([name, str(values[0])]) if name.startswith(WATCHED) else None)
+    for file in files:
+        for road in roads:
+            try:
+                road(file)
+            except VectorsError as error:
+                pass
+            else:
+                print(json.dumps(f"{file} is loaded"))
+    opened = {str(file) for file in files}
+    print(json.dumps([each for each in done if not (each[0] == "open" and each[1] in opened)]))
+"""
+
+
+def test_loading_opens_nothing_that_the_file_names(table, tmp_path):
+    """No connection, no folder, no other file, and no package that is not the learner's own."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in "modules.json", "model.safetensors", "tokenizer.json":
+        (folder / name).write_text('[{"type": "sentence_transformers.models.Transformer"}]')
+    learned(few()).save(tmp_path / "plain")
+    learned(few(vectors=table)).save(tmp_path / "m")
+    arrays, header = take_apart(tmp_path / "m")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        names = [
+            str(table),
+            str(folder),
+            f"{folder}/",
+            "",
+            ".",
+            "a\0b",
+            os.devnull,
+            "/proc/self/mem",
+            "//host/share/x.vec",
+            r"\\host\share\x.vec",
+            "sentence-transformers/all-MiniLM-L6-v2",
+            f"http://127.0.0.1:{port}/v1/embeddings#m",
+            f"https://127.0.0.1:{port}/v1/embeddings",
+            f"HTTP://127.0.0.1:{port}/",
+            "file:///etc/passwd",
+            "mapping",
+            "encoder",
+        ]
+        for number, name in enumerate(names):
+            state = copy.deepcopy(header["state"])
+            ((_, values),) = [(k, v) for k, v in state["features"].items() if k == "vectors"]
+            for each in values["dict"]:
+                if each[0] == "name":
+                    each[1] = name
+            put_together(tmp_path / f"{number}.model", arrays, header | {"state": state})
+        assert run(LOADING.replace("FOLDER", repr(str(tmp_path)))) == []
+        listener.settimeout(0.0)
+        with pytest.raises(BlockingIOError):  # nobody came
+            listener.accept()
+
+
+def test_what_is_in_memory_is_not_named_by_a_file(table, path):
+    """A table that this process has read is not more trusted than any other."""
+    learned(few(vectors=table)).save(path)
+    with pytest.raises(VectorsError, match="name it to allow it"):
+        stream_pegasos.load(path)
+    assert stream_pegasos.load(path, str(table)).vector_source.name == str(table)
