@@ -307,9 +307,9 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
 
     features = model.parts.get("features")
     for each in features.parts if isinstance(features, FeatureUnion) else [features]:
-        source = getattr(each, "vectors", None)
-        if (name := getattr(source, "name", None)) and not source.kept:
-            check_read(name)
+        source = None if each is None else each.vector_source
+        if source is not None and not source.kept:  # else the file alone names it, and nothing reads it
+            check_read(source.name)
     if stream is None:
         return
     if stream.separator is not None and not takes_several(model):

@@ -389,8 +389,8 @@ class Model(OneByOne, base.Estimator):
     def save(self, path: str | os.PathLike[str], vectors: bool = False) -> None:
         """Write the model to a file, its mini-batch buffer included; the file is there whole or not at all.
 
-        A drift detector begins anew in a loaded model. Of word vectors or an encoder the file has the name, and `load`
-        finds them where they were.
+        A drift detector begins anew in a loaded model. Of word vectors or an encoder the file has the name: `load`
+        opens them only if they are named to it, too.
 
         Parameters
         ----------

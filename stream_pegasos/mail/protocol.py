@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from stream_pegasos.mail.headers import certain, shown_word, side_of, with_headers
 from stream_pegasos.mail.verdict import REQUIRED, Verdict
+from stream_pegasos.operation.limits import LARGEST_HEAD
 
 __all__ = [
     "EX_DATAERR",
@@ -17,7 +18,6 @@ __all__ = [
     "EX_TEMPFAIL",
     "EX_TIMEOUT",
     "EX_UNAVAILABLE",
-    "LARGEST_HEAD",
     "PONG",
     "Asked",
     "RefusalError",
@@ -30,7 +30,6 @@ __all__ = [
     "too_large",
 ]
 
-LARGEST_HEAD = 64 << 10  # bytes
 MOST_HEADERS = 256
 LONGEST_USER = 254  # characters, as of an address
 

@@ -18,7 +18,6 @@ from stream_pegasos.mail.protocol import (
     EX_TEMPFAIL,
     EX_TIMEOUT,
     EX_UNAVAILABLE,
-    LARGEST_HEAD,
     PONG,
     Asked,
     RefusalError,
@@ -33,6 +32,7 @@ from stream_pegasos.mail.protocol import (
 from stream_pegasos.mail.users import UserModels
 from stream_pegasos.mail.verdict import HAM, SPAM, UNSURE, Verdict, Verdicts, message_of
 from stream_pegasos.mail_text.ids import mail_id
+from stream_pegasos.operation.limits import LARGEST_HEAD
 from stream_pegasos.operation.live_learner import EndingError, LiveLearner
 
 __all__ = ["Spamd", "verdict_of"]

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from stream_pegasos.learners.label_meaning import LONGEST_LABEL
 
-__all__ = ["LONGEST_ID", "Allowed", "Limits"]
+__all__ = ["LARGEST_HEAD", "LONGEST_ID", "Allowed", "Limits"]
 
+LARGEST_HEAD = 64 << 10  # bytes of a request before its body, and of what follows the body
 LONGEST_EXPLAINED = 20_000  # characters
 LONGEST_ID = 200  # characters
 MOST_LABELS = 1_000  # of a message

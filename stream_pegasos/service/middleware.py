@@ -11,10 +11,13 @@ from typing import Any
 from starlette.responses import Response
 
 from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.service.connections import CONNECTION
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.responses import as_json
 
 log = logging.getLogger(__name__)
+
+NOTHING: dict[str, Any] = {}
 
 
 class RequestMiddleware:
@@ -52,6 +55,8 @@ class RequestMiddleware:
             if status >= 400:
                 self._learner.monitor.n_failed += 1
             self._metrics.observe(scope["path"], status, perf_counter() - start)
+            if (connection := scope.get("state", NOTHING).get(CONNECTION)) is not None:
+                connection.answered()
 
     def _refusal(self, scope: Any) -> Response | None:
         host = authorization = b""

@@ -1,0 +1,162 @@
+"""What stands between a socket and the server's HTTP: it bounds the memory of a connection, whatever is sent on it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import httptools
+import orjson
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from stream_pegasos.operation.limits import LARGEST_HEAD
+
+__all__ = ["CONNECTION", "Connection"]
+
+CONNECTION = "connection"  # its name in the state of a request
+PIECE = 4 << 10  # bytes that are handed on at a time: a request of a few bytes takes some thousand of memory
+LINGER = 1.0  # seconds in which a client that is still sending may read why it is refused
+
+_DETAIL = orjson.dumps({"detail": f"the head of a request, and what follows its body, may have {LARGEST_HEAD:,} bytes"})
+REFUSAL = b"\r\n".join(
+    [
+        b"HTTP/1.1 431 Request Header Fields Too Large",
+        b"content-type: application/json",
+        b"content-length: %d" % len(_DETAIL),
+        b"connection: close",
+        b"",
+        _DETAIL,
+    ]
+)
+
+
+class Connection(asyncio.Protocol):
+    """Hands a connection's bytes on to the server in small pieces: not before earlier requests are answered, and not
+    beyond the largest head.
+
+    A parser of its own tells where in a request they are. What the server has not got yet is at most what the socket
+    gave at once, as nothing more is read meanwhile. Requests find it in their state, and tell it when they are
+    `answered`.
+    """
+
+    def __init__(self, app_state: dict[str, Any], **options: Any) -> None:
+        self._server = HttpToolsProtocol(app_state={**app_state, CONNECTION: self}, **options)
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._pending: bytes | memoryview = b""
+        self._n_silent = 0  # bytes since the parser told of anything: of a head, or of what follows a body
+        self._n_unanswered = 0  # requests
+        self._in_body = self._is_told = False
+        self._is_paused = self._is_reading_paused = False  # by the server; the socket
+        self._is_over = False  # nothing more is handed on
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._server.connection_made(cast(Any, _Throttled(self._transport, self)))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._parser is not None:
+            self._end()
+            self._server.connection_lost(error)
+
+    def eof_received(self) -> None:
+        self._server.eof_received()
+
+    def pause_writing(self) -> None:
+        self._server.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._server.resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_over:
+            rest = b"".join([self._pending, data]) if self._pending else data
+            self._pending = rest if len(rest) <= PIECE else memoryview(rest)  # of which parts are no copies
+            self._hand_on()
+
+    def throttle(self, is_paused: bool) -> None:
+        """The server takes no more, or again."""
+        self._is_paused = is_paused
+        if not is_paused:
+            self._hand_on()
+
+    def answered(self) -> None:
+        self._n_unanswered -= 1
+        self._hand_on()
+
+    @property
+    def is_refused(self) -> bool:
+        return self._parser is None
+
+    def _may_go_on(self) -> bool:
+        """Whether the server may have more: the next head, or of the body of the only request."""
+        return not self._is_paused and (not self._n_unanswered or (self._n_unanswered == 1 and self._in_body))
+
+    def _hand_on(self) -> None:
+        while self._pending and not self._is_over and self._may_go_on():
+            size = min(PIECE, LARGEST_HEAD - self._n_silent)
+            piece, self._pending = self._pending[:size], self._pending[size:]
+            self._follow(piece)
+            if self._n_silent >= LARGEST_HEAD:
+                self._refuse()
+            else:
+                self._server.data_received(cast(bytes, piece))
+        waits = self._is_paused or bool(self._pending)
+        if waits != self._is_reading_paused and not self._transport.is_closing():
+            self._is_reading_paused = waits
+            (self._transport.pause_reading if waits else self._transport.resume_reading)()
+
+    def _follow(self, piece: bytes | memoryview) -> None:
+        self._is_told = False
+        try:
+            self._parser.feed_data(piece)
+        except httptools.HttpParserError:
+            self._is_over, self._pending = True, b""  # the server finds the same, and closes
+        except httptools.HttpParserUpgrade:  # to which it does not listen
+            pass
+        self._n_silent = 0 if self._is_told else self._n_silent + len(piece)
+
+    # What the parser tells.
+
+    def on_headers_complete(self) -> None:
+        self._n_unanswered += 1
+        self._in_body = self._is_told = True
+
+    def on_body(self, body: bytes) -> None:
+        self._is_told = True
+
+    def on_message_complete(self) -> None:
+        self._in_body, self._is_told = False, True
+
+    def _refuse(self) -> None:
+        """Answer that the head is too large, and close in a moment."""
+        if not self._in_body or self._n_unanswered:
+            self._transport.write(REFUSAL)
+        self._end()
+        self._server.connection_lost(None)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        asyncio.get_running_loop().call_later(LINGER, self._transport.close)
+
+    def _end(self) -> None:
+        self._parser, self._pending, self._is_over, self._is_paused = None, b"", True, False
+
+
+class _Throttled:
+    """The transport as the server has it, which says by it when it takes no more; only the connection reads less."""
+
+    def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
+        self._transport, self._connection = transport, connection
+        self.write = transport.write  # asked for with each answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def close(self) -> None:
+        if not self._connection.is_refused:  # else it closes in a moment
+            self._transport.close()
+
+    def pause_reading(self) -> None:
+        self._connection.throttle(True)
+
+    def resume_reading(self) -> None:
+        self._connection.throttle(False)
