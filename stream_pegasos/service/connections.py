@@ -81,7 +81,8 @@ class Connection(asyncio.Protocol):
 
     def answered(self) -> None:
         self._n_unanswered -= 1
-        self._hand_on()
+        if self._pending:
+            self._hand_on()
 
     @property
     def is_refused(self) -> bool:
