@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -65,10 +66,10 @@ def check_outputs(
     keeps_progress: bool = False,
 ) -> None:
     """Fail before the work begins if an output cannot be written, would overwrite a file that the command reads, or
-    lies in a folder that it reads: whatever options name, but for the outputs themselves. A saved model may replace the
-    loaded one, since it is written in one step at the end; any other file that is not empty stays, and so does a
-    checkpoint, unless the command keeps the progress of the loaded model. No other process writes a model that is saved
-    until the command ends.
+    lies in a folder that it reads: whatever options name, but for the outputs themselves. What stands beside a model,
+    as its lock or its journal, is no output either. A saved model may replace the loaded one, since it is written in
+    one step at the end; any other file that is not empty stays, and so does a checkpoint, unless the command keeps the
+    progress of the loaded model. No other process writes a model that is saved until the command ends.
     """
     context = click.get_current_context()
     outputs = (*paths, save, checkpoint)
@@ -93,6 +94,9 @@ def check_outputs(
             if path.is_dir():
                 raise Failure(f"cannot write {path}: it is a directory")
             taken |= {file} - {None}
+    _check_companions([path for path in outputs if path], [path for path in (save, checkpoint) if path])
+    if checkpoint:
+        _check_not_replaced(read_from, checkpoint)
     if save and save.is_file() and save.stat().st_size:
         from stream_pegasos.learners.files import begins_as_model, has_progress
 
@@ -109,6 +113,36 @@ def check_outputs(
         lock = FileLock(save, note)
         lock.claim()
         context.call_on_close(lock.release)
+
+
+def _check_companions(outputs: list[Path], models: list[Path]) -> None:
+    """Fail if an output is a file beside a model: one that the command writes, or any that is there."""
+    from stream_pegasos.common.companions import Companions, model_beside
+    from stream_pegasos.learners.files import begins_as_model
+
+    for path in outputs:
+        file = Path(os.path.realpath(path))
+        owner = model_beside(file)
+        with suppress(OSError):
+            there = [owner] if owner is not None and owner.is_file() and begins_as_model(owner) else []
+        for model in [*models, *there]:
+            beside = Companions(model)
+            linked = [beside.previous, *beside.journals().values()] if model is not path and file.exists() else []
+            if kind := beside.kind(file) or next((beside.kind(each) for each in linked if _is_same(each, file)), None):
+                raise Failure(f"cannot write {path}: it is {kind} {model}; name another file")
+
+
+def _check_not_replaced(read: list[Any], checkpoint: Path) -> None:
+    """Fail if the command reads messages or the like from a file that its checkpoint will replace."""
+    from stream_pegasos.common.companions import Companions
+
+    for path in read:
+        if kind := Companions(checkpoint).kind(Path(os.path.realpath(path))):
+            raise Failure(f"cannot read {path}: it is {kind} {checkpoint}, which the command writes")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return path.exists() and file_itself(path) == file_itself(other)
 
 
 def names_file(parameter: click.Parameter) -> bool:

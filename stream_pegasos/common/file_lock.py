@@ -6,11 +6,11 @@ import contextlib
 import os
 import threading
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from stream_pegasos.common.companions import Companions
 from stream_pegasos.common.locks import Lock
 
 try:
@@ -20,7 +20,6 @@ except ImportError:  # only POSIX has it
 
 __all__ = ["FileLock", "locked"]
 
-LONGEST_NAME = 255  # bytes
 LONGEST_NUMBER = 20  # digits
 PATIENCE = 1.0  # seconds to wait for another process that only writes the file
 
@@ -31,11 +30,8 @@ class FileLock:
     """
 
     def __init__(self, path: str | os.PathLike[str], tell: Callable[[str], None] = lambda text: None) -> None:
-        self.path = Path(os.path.realpath(path))
-        name = f".{self.path.name}.lock"
-        if len(os.fsencode(name)) > LONGEST_NAME:
-            name = f".{zlib.crc32(os.fsencode(self.path.name)):08x}.lock"
-        self._at, self._tell = self.path.with_name(name), tell
+        companions = Companions(path)
+        self.path, self._at, self._tell = companions.path, companions.lock, tell
         self._file: int | None = None
 
     def claim(self) -> None:
@@ -46,6 +42,9 @@ class FileLock:
             file = os.open(self._at, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:  # nor could the file be written; a second process must not begin beside this one
             raise OSError(f"cannot write {self.path}, nor a lock beside it: {error.strerror or error}") from None
+        if os.fstat(file).st_size:  # which would be removed in the end
+            os.close(file)
+            raise OSError(f"cannot write {self.path}: {self._at}, which is to be its lock, is another file; move it away")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(file), os.stat(self._at)):

@@ -21,6 +21,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from stream_pegasos.common.companions import Companions
 from stream_pegasos.common.packing import look_up, pack, pack_names, unpack, unpack_names, unpack_parameters
 from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.vectors import VectorsError, VectorSource, unpacked, vector_source
@@ -228,7 +229,7 @@ def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) 
 @contextlib.contextmanager
 def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterator[IO[bytes]]:
     """A file to be written; safely on the disk it takes the place of `path`, and what stood there that of `keep`."""
-    temporary = path.with_name(f"{_temporary(path)}{os.urandom(16).hex()}.tmp")
+    temporary = Companions(path).temporary()
     try:
         with open(temporary, "xb") as file:
             with contextlib.suppress(FileNotFoundError):
@@ -264,11 +265,6 @@ def _keep(path: Path, other: Path) -> None:
 
 def remove_leftovers(path: Path) -> None:
     """Remove the temporary files that killed processes left when they wrote `path`."""
-    for leftover in path.absolute().parent.glob(f"{_temporary(path)}*.tmp"):
-        with contextlib.suppress(OSError):
-            leftover.unlink()
-
-
-def _temporary(path: Path) -> str:
-    """How the names of temporary files begin; short, as names may only be so long."""
-    return f".{zlib.crc32(os.fsencode(path.name)):08x}-"
+    with contextlib.suppress(OSError):  # some folders may be written to, but not read
+        for leftover in Companions(path).temporaries():
+            leftover.unlink(missing_ok=True)

@@ -6,13 +6,13 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from stream_pegasos.common.companions import Companions
 from stream_pegasos.common.file_lock import FileLock
 from stream_pegasos.features.vectors import VectorsError
-from stream_pegasos.learners.files import Snapshot, remove_leftovers
+from stream_pegasos.learners.files import Snapshot, begins_as_model, remove_leftovers
 from stream_pegasos.learners.loading import load_with_progress
 
 __all__ = ["Checkpoints"]
@@ -40,8 +40,8 @@ class Checkpoints:
             raise ValueError(f"every is {every}: it must be at least 1")
         if not 0.0 < seconds <= threading.TIMEOUT_MAX:
             raise ValueError(f"seconds is {seconds}: it must be above 0")
-        self.path = Path(os.path.realpath(path))
-        self.previous = self.path.with_name(self.path.name + ".previous")
+        companions = Companions(path)
+        self.path, self.previous = companions.path, companions.previous
         self.every = every
         self.seconds = seconds
         self.reads_only = reads_only
@@ -69,6 +69,7 @@ class Checkpoints:
         tells; `vectors` is as for `load`.
         """
         if not self.reads_only:
+            self._check_previous()
             remove_leftovers(self.path)
         there = [path for path in (self.path, self.previous) if path.exists()]
         if not there:
@@ -88,6 +89,12 @@ class Checkpoints:
                 log.warning(f"{fault}; resuming from {path}, the one before")
             return model, progress
         raise ValueError("; ".join(errors))
+
+    def _check_previous(self) -> None:
+        """Raise a ValueError if the place of the file before the newest is taken by what is no model."""
+        path = self.previous
+        if path.exists() and not (path.is_file() and (not path.stat().st_size or begins_as_model(path))):
+            raise ValueError(f"{path} is no model, and the checkpoint before {self.path.name} is to be kept there")
 
     def start(self, snapshot: Callable[[], Snapshot], on_written: Callable[[Any], None] | None = None) -> None:
         """Begin to write checkpoints. Their thread calls `snapshot` for what is to be written, and `on_written` after

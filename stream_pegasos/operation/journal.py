@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import math
 import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -14,6 +16,7 @@ from typing import IO, Any
 
 import orjson
 
+from stream_pegasos.common.companions import Companions
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.features.message import Message, check_depth, message_of
@@ -27,16 +30,21 @@ log = logging.getLogger(__name__)
 # hold, too.
 Entry = tuple[Message, Any, float, Any]
 
+_begins_record = re.compile(rb"[0-9a-f]{8} \{").finditer
+_begins_journal = re.compile(rb"[0-9a-f]{8}.*|.{8} \{|[ \0]*|[0-9a-f]{0,8}", re.DOTALL).fullmatch
+
 
 class Journal:
     """A write-ahead log, in files beside a checkpoint: it keeps messages until newer checkpoints have learned them.
 
     A record is written before its messages are learned. So an acknowledged message outlives a killed process and, after
-    `sync`, a power cut. Each line of a file is a record with its checksum. A kill may truncate the last line, which
-    nobody has acknowledged.
+    `sync`, a power cut. Each line of a file is a record with its checksum and its number. A kill may truncate the last
+    line, which nobody has acknowledged.
 
-    Each snapshot begins a new file. The files since the last but one checkpoint stay: a run resumes from that
-    checkpoint if the newest one is damaged.
+    Each snapshot begins a new file, and has the number of its first record. The files since the last but one checkpoint
+    stay: a run resumes from that checkpoint if the newest one is damaged. Records are numbered through all files, so
+    that whoever reads them notices those that a copy or a restored checkpoint lacks: only `allow_gap` goes on without
+    them. A damaged record is lost alone.
 
     A journal is also the `LabelStore` of an `ActiveLearning`: it keeps the labels that can still be taken back.
 
@@ -53,59 +61,96 @@ class Journal:
         safe: bool = False,
         begun_with: str = "a new model",
         reads_only: bool = False,
+        allow_gap: bool = False,
     ) -> None:
-        self.path, self.safe, self._begun_with = path or Path(), safe, begun_with
+        self.path, self.safe, self._begun_with, self._allow_gap = path or Path(), safe, begun_with, allow_gap
+        self._files = Companions(self.path)
         self._reads, self._writes = path is not None, path is not None and not reads_only
         self.waiting: dict[int, Entry] = {}  # labels that are not learned yet, by the number of their message
         self.n_written = self.n_synced = 0  # records; those that are flushed to the disk
-        self.error: str | None = None  # why the newest record could not be written, until a checkpoint is
+        self.error: str | None = None  # why the newest record could not be written
+        self._n_failed = 0  # its bytes
         self._lock = lock
         self._name, self._number = os.urandom(4).hex(), 0  # all files have the name, this one the number
+        self._n_records = 0  # of all files, also of those that are gone; the number of the next one
         self._newest: Any = None  # the position in the newest checkpoint
         self._file: IO[bytes] | None = None  # made for its first record
         self._end = 0  # the size of the file after its last record
-        self._open: Sequence[Entry] = ()  # the entries of the last record
+        self._open: Sequence[Entry] = ()  # the entries of the last record that had any
+        self._open_record = 0  # the number of that record
         self._n_committed = 0  # how many of `_open` are learned
-        self._n_aborted = 0  # entries of the last record that will not be learned; the next record says so
+        # The number of a record, and how many of its last entries will not be learned; the next record says so.
+        self._aborted: tuple[int, int] | None = None
         self._failed: int | None = None  # the number of the file whose flush failed
 
     def entries(self, position: Any) -> Iterator[list[Entry]]:
         """The entries written after a checkpoint, in order, given what `rotate` returned for it; `None` if it has no
         journal, or there is no checkpoint. At the end `waiting` has the labels that are not learned. It raises a
-        ValueError if the journal belongs to another checkpoint, or was begun with another model.
+        ValueError if the journal belongs to another checkpoint, was begun with another model, or lacks records.
         """
-        files = self._files()
+        files = self._files.journals() if self._reads else {}
         names = {name for name, number in files if number == 0}
         if position is not None:
-            try:
-                name, number = position
-                names, self._number = {str(name)}, int(number)
-            except (TypeError, ValueError):
-                raise ValueError(f"{position!r} is no position in a journal") from None
+            name, self._number, self._n_records = _checked(position)
+            names = {name}
         for (name, _), path in files.items():
             if names != {name}:
                 raise ValueError(f"{path} is the journal of another checkpoint; move it away, or remove it")
         self._name, self._newest = min(names, default=self._name), position
-        first, held = self._number, list[Entry]()
-        for (_, number), path in sorted(files.items()):
-            if number >= first:
-                for record in self._records(path):
-                    before = record.get("begun_with", self._begun_with)
-                    if position is None and before != self._begun_with:
-                        raise ValueError(
-                            f"its journal was begun with {before}, not with {self._begun_with}, and there is no "
-                            "checkpoint yet; begin with the former again"
-                        )
-                    for each in record.get("resolved", ()):
-                        self.waiting.pop(each, None)
-                    self.waiting |= {each: _entry(*entry) for each, entry in record.get("labels", ())}
-                    if "dropped" in record:
-                        del held[-record["dropped"] :]
-                    if "entries" in record and (number == first or not record["is_rest"]):
-                        yield held
-                        held = [_entry(*entry) for entry in record["entries"]]
-                self._number = number + 1  # a new file, as the last line of this one may be truncated
+        first, held, of_held = self._number, list[Entry](), None  # those of the last record, and its number
+        for path, file, record in self._numbered(files, first):
+            number, before = record.get("n"), record.get("begun_with", self._begun_with)
+            if position is None and before != self._begun_with:
+                raise ValueError(
+                    f"its journal was begun with {before}, not with {self._begun_with}, and there is no "
+                    "checkpoint yet; begin with the former again"
+                )
+            for each in record.get("resolved", ()):
+                self.waiting.pop(each, None)
+            self.waiting |= {each: _entry(*entry) for each, entry in record.get("labels", ())}
+            if "dropped" in record:
+                dropped = record["dropped"]
+                of_dropped, n_dropped = dropped if isinstance(dropped, list) else (of_held, dropped)
+                if of_dropped == of_held:
+                    del held[-n_dropped:]
+            of_rest = record.get("rest")
+            is_held = record.get("is_rest", False) and file > first if of_rest is None else of_rest == of_held
+            if "entries" in record and not is_held:
+                yield held
+                held, of_held = [_entry(*entry) for entry in record["entries"]], number if of_rest is None else of_rest
         yield held
+
+    def _numbered(
+        self, files: dict[tuple[str, int], Path], first: int
+    ) -> Iterator[tuple[Path, int, dict[str, Any]]]:
+        """Each record from the `first` file on, with its file; a ValueError where some are missing."""
+        before, n_damaged = self.path.name, 0
+        for (_, file), path in sorted(files.items()):
+            if file < first:
+                continue
+            for record in _records(path):
+                if record is None:
+                    n_damaged += 1
+                    continue
+                if "n" in record:  # not in earlier versions
+                    self._check_follows(record["n"], n_damaged, before, path.name)
+                    self._n_records, n_damaged = record["n"] + 1, 0
+                yield path, file, record
+                before = path.name
+            self._number = file + 1  # a new file, as the last line of this one may be truncated
+        self._n_records += n_damaged
+
+    def _check_follows(self, number: int, n_damaged: int, before: str, name: str) -> None:
+        """Raise a ValueError, or tell, if a record is not the next one, or only damaged ones are missing."""
+        if 0 <= (n_missing := number - self._n_records) <= n_damaged:
+            return
+        between = f"between {before} and " if before != name else "within "
+        lack = f"the journal lacks {n_missing:,} record{'s' * (n_missing != 1)} {between}{name}"
+        if n_missing < 0:
+            lack = f"the journal does not go on from {before} to {name}, which is of another copy"
+        if not self._allow_gap:
+            raise ValueError(f"{lack}: restore all files of one backup, or learn only what is there by --allow-gap")
+        log.warning(f"{self.path}: {lack}; going on without")
 
     def goes_on(self, position: Any) -> bool:
         """Whether anything was written after a checkpoint with this position, of which nothing is read.
@@ -115,15 +160,16 @@ class Journal:
         OSError, TypeError, ValueError
             If the files cannot be listed, or it is no position.
         """
-        name, first = position
-        files = self._files().items()
+        name, first, _ = _checked(position)
+        files = self._files.journals().items()
         return any(of == name and number >= first and path.stat().st_size for (of, number), path in files)
 
     def learn(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> None:
         """Record entries before they are learned, and the numbers of messages whose labels wait no longer."""
         if entries or resolved:
-            self._write({"entries": entries, "is_rest": False, "resolved": resolved})
-            self._open, self._n_committed = entries, 0
+            number = self._n_records
+            self._write({"entries": entries, "resolved": resolved})
+            self._open, self._open_record, self._n_committed = entries, number, 0
             for number in resolved:
                 self.waiting.pop(number, None)
 
@@ -137,12 +183,17 @@ class Journal:
         """
         n = len(self._open) - self._n_committed
         if n > 0:
-            self._open, self._n_aborted = (), n
+            self._open, self._aborted = (), (self._open_record, n)
             self._write({})
 
     def try_again(self) -> None:
-        """See whether records can be written again."""
-        self._write({})
+        """See whether a record as long as the one that failed can be written now."""
+        self._check()
+        if self._writes and self._n_failed:
+            self._append(b" " * self._n_failed)
+            assert self._file is not None
+            with suppress(OSError):  # then the next record is written over it
+                self._file.truncate(self._end)
 
     def given(self, message: Waiting, label: Any) -> None:
         entry = (message.x, label, 1.0, message.origin)
@@ -165,9 +216,10 @@ class Journal:
         rest = self._open[self._n_committed :]
         self._file, self._end = None, 0
         self._number += 1
+        position = [self._name, self._number, self._n_records]
         begin: dict[str, Any] = {"labels": [*self.waiting.items()]} if self.waiting else {}
         if rest:
-            begin |= {"entries": rest, "is_rest": True}
+            begin |= {"entries": rest, "rest": self._open_record}
         try:
             if begin:
                 self._put(begin)  # a single record, which is written whole or not at all
@@ -176,7 +228,7 @@ class Journal:
                 self.close()
             self._file, self._end, self._number = before
             with suppress(OSError):
-                self._path_of(self._number + 1).unlink(missing_ok=True)
+                self._files.journal(self._name, self._number + 1).unlink(missing_ok=True)
             raise
         self._open, self._n_committed = rest, 0
         if before[0] is not None:
@@ -186,18 +238,16 @@ class Journal:
                         os.fsync(file.fileno())
             except OSError as error:
                 self._fail(before[2], error)
-        return [self._name, self._number]
+        return position
 
     def written(self, position: Any) -> None:
         """Take note that a checkpoint is written; remove the files that neither it nor the one before needs."""
         with self._lock:
             if self._failed is not None and self._failed < position[1]:
-                self._failed = None
-            if self._failed is None:
-                self.error = None
+                self._failed = self.error = None
             before, self._newest = self._newest, position
         with suppress(OSError):  # the next checkpoint tries again
-            for (name, number), path in self._files().items():
+            for (name, number), path in self._files.journals().items():
                 if before is not None and name == self._name and number < before[1]:
                     path.unlink()
 
@@ -247,35 +297,42 @@ class Journal:
             record["entries"] = [*map(_as_json, record["entries"])]
         if "labels" in record:
             record["labels"] = [(number, _as_json(entry)) for number, entry in record["labels"]]
-        if self._n_aborted:
-            record["dropped"] = self._n_aborted
+        if self._aborted is not None:
+            record["dropped"] = self._aborted
         if self._end == 0 and self._newest is None:
             record["begun_with"] = self._begun_with
+        record["n"] = self._n_records
         try:
             text = orjson.dumps(record)
         except TypeError:  # a lone surrogate, or an int beyond 64 bits
             # Escapes would join two lone surrogates that make a pair.
             text = json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass")
         line = b"%08x %s\n" % (zlib.crc32(text), text)
+        self._append(line)
+        self._end += len(line)
+        self._aborted = None
+        self._n_records += 1
+        self.n_written += 1
+
+    def _append(self, line: bytes) -> None:
+        """Write behind the last record; whatever fails or interrupts it, nothing of it stays."""
         try:
             self._file = self._file or self._made()
             self._file.seek(self._end)
             rest = memoryview(line)
             while rest:
                 rest = rest[self._file.write(rest) :]
-        except OSError as error:
-            self.error = _reason(error)
+        except BaseException as error:
+            if isinstance(error, OSError):
+                self.error, self._n_failed = _reason(error), len(line)
             if self._file is not None:
                 with suppress(OSError):
                     self._file.truncate(self._end)
             raise
-        self._end += len(line)
-        self._n_aborted = 0
-        self.n_written += 1
         self.error = None
 
     def _made(self) -> IO[bytes]:
-        path = self._path_of(self._number)
+        path = self._files.journal(self._name, self._number)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
         if self.safe and os.name == "posix":
@@ -290,30 +347,46 @@ class Journal:
                 raise
         return file
 
-    def _path_of(self, number: int) -> Path:
-        return self.path.with_name(f"{self.path.name}.journal-{self._name}-{number}")
 
-    def _files(self) -> dict[tuple[str, int], Path]:
-        begin = f"{self.path.name}.journal-"
-        found = {}
-        for path in self.path.parent.iterdir() if self._reads and self.path.parent.is_dir() else ():
-            name, _, number = path.name.removeprefix(begin).partition("-")
-            if path.name.startswith(begin) and number.isdecimal():
-                found[name, int(number)] = path
-        return found
+def _checked(position: Any) -> tuple[str, int, int]:
+    """The name, the file and the number of the first record after a checkpoint; earlier versions had no numbers."""
+    try:
+        name, file, *number = position
+        (n_records,) = number or [0]
+        return str(name), int(file), int(n_records)
+    except (TypeError, ValueError):
+        raise ValueError(f"{position!r} is no position in a journal") from None
 
-    def _records(self, path: Path) -> Iterator[dict[str, Any]]:
-        with open(path, "rb") as file:
-            bad = 0
-            for number, line in enumerate(file, 1):
-                if bad:
-                    log.warning(f"{path}: line {bad} is damaged and lost")
-                    bad = 0
-                text = line[9:-1]
-                if line.endswith(b"\n") and line[:9] == b"%08x " % zlib.crc32(text):
+
+def _records(path: Path) -> Iterator[dict[str, Any] | None]:
+    """The records of a file, `None` for each that is damaged; a last line that is truncated is none."""
+    with open(path, "rb") as file:
+        if not _begins_journal(file.read(10)):
+            raise ValueError(f"{path} is no journal; move it away")
+        file.seek(0)
+        for number, line in enumerate(file, 1):
+            for text in _texts(line):
+                if text is not None:
                     yield json.loads(text.decode("utf-8", "surrogatepass"))
-                else:
-                    bad = number  # reported unless it is the last line, which may be truncated
+                elif line.endswith(b"\n"):
+                    log.warning(f"{path}: line {number} is damaged and lost")
+                    yield None
+
+
+def _texts(line: bytes) -> Iterator[bytes | None]:
+    """The text of the record in a line, `None` if it is damaged. If a line end is, the line holds two records."""
+    while line:
+        checksum, done = 0, 9
+        begins = () if line[:9] == b"%08x " % zlib.crc32(line[9:-1]) else _begins_record(line, 10)
+        for end in itertools.chain((match.start() - 1 for match in begins), [len(line) - 1]):
+            checksum, done = zlib.crc32(line[done:end], checksum), end
+            if line[:9] == b"%08x " % checksum:
+                yield line[9:end]
+                break
+        else:
+            yield None
+            return
+        line = line[done + 1 :]
 
 
 def _reason(error: OSError) -> str:
