@@ -20,7 +20,7 @@ from stream_pegasos.cli.console import Failure, check_outputs, print_lines
 from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
 from stream_pegasos.cli.models import set_decision
-from stream_pegasos.cli.options import DecisionOptions, n_threads, service_field, vectors_field
+from stream_pegasos.cli.options import DecisionOptions, gap_field, n_threads, service_field, vectors_field
 from stream_pegasos.common.addresses import is_loopback
 
 if TYPE_CHECKING:
@@ -215,6 +215,7 @@ class ImapOptions:
     verbose: bool = mail_field(
         "--verbose", "Print a line for each mail that is moved or learned, also into a pipe.", default=False
     )
+    allow_gap: bool = gap_field()
     verdict: VerdictOptions = bundled()
     max_false_positive_rate: float | None = mail_field(
         "--max-false-positive-rate R",
@@ -256,7 +257,7 @@ def imap(given: ImapOptions) -> None:
     limit = DecisionOptions(
         None, given.max_false_positive_rate, None if given.max_false_positive_rate is None else SPAM
     )
-    run = _Run(given.folders, verdicts, given.path, limit, given.vectors)
+    run = _Run(given.folders, verdicts, given.path, limit, given.vectors, given.allow_gap)
     logging.getLogger("stream_pegasos.mail.imap").setLevel(logging.INFO if chatty else logging.WARNING)
     with Interrupt() as interrupt:
         try:
@@ -273,14 +274,20 @@ class _Run:
     """One run of the command; the first connection makes its filter."""
 
     def __init__(
-        self, folders: FolderOptions, verdicts: Any, path: Path, decision: DecisionOptions, vectors: str | None
+        self,
+        folders: FolderOptions,
+        verdicts: Any,
+        path: Path,
+        decision: DecisionOptions,
+        vectors: str | None,
+        allow_gap: bool,
     ) -> None:
         from stream_pegasos.mail.imap_ledger import Ledger
 
         self.folders, self.path, self.verdicts = folders, path, verdicts
         try:
             kept = not folders.dry_run
-            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, kept, n_threads(), vectors)
+            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, kept, n_threads(), vectors, allow_gap)
         except ValueError as error:
             raise Failure(str(error)) from None
         set_decision(self.ledger.model, path, decision)

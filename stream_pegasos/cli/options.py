@@ -290,6 +290,14 @@ names_field = functools.partial(
     "Keep the words of the heaviest features in the model file, for explain and the page of serve.",
     default=False,
 )
+gap_field = functools.partial(
+    result_field,
+    "--allow-gap",
+    "Begin although the journal beside MODEL lacks messages, as where not all files of one backup were restored. They "
+    "are not learned.",
+    default=False,
+    brief="Begin although the journal lacks messages.",
+)
 model_argument = functools.partial(argument, "MODEL", "A model that --save wrote.")
 
 

@@ -1,6 +1,7 @@
 """The command `serve`."""
 
 import errno
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ class ServeOptions:
         "answers survive only a killed process.",
         default=False,
     )
+    allow_gap: bool = options.gap_field()
     hosting: HostingOptions = bundled()
     queue: int = options.service_field(
         "--queue N",
@@ -113,7 +115,10 @@ def serve(given: ServeOptions) -> None:
     from stream_pegasos.operation.active_learning import ActiveLearning
     from stream_pegasos.operation.live_learner import LiveLearner
 
-    check_outputs(checkpoint=given.kept.path)
+    spamd, users = given.spamd.spamd, given.spamd.user_models
+    check_outputs(Path(spamd) if spamd and "/" in spamd else None, checkpoint=given.kept.path)
+    if users and given.kept.path and Path(os.path.realpath(given.kept.path)).is_relative_to(os.path.realpath(users)):
+        raise Failure(f"cannot write {given.kept.path}: it is in the folder of --user-models")
     token = given.hosting.token()
     listed = listed_labels(given.labels)
     hosts = given.hosting.hosts(token)
@@ -129,7 +134,7 @@ def serve(given: ServeOptions) -> None:
             )
         _check_mails(given, learner)
         active_learning = ActiveLearning(given.queue, given.hosting.take_back_seconds)
-        make = partial(LiveLearner, sync=given.sync, labels=labels_for(learner, listed))
+        make = partial(LiveLearner, sync=given.sync, allow_gap=given.allow_gap, labels=labels_for(learner, listed))
         new = "a new model of mails (--spamd)" if given.spamd.spamd else "a new model"
         begun_with = f"the model {given.begin.resolve()}" if given.begin else new
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,19 @@ import numpy as np
 SMALLEST_L2, LARGEST_L2, LARGEST_WEIGHT = 1e-30, 1e30, 1e30
 SMALLEST_WEIGHT = 1e-30  # what a smaller one above 0 counts as
 LARGEST_COUNT = 1 << 62  # far enough below 2^63 that no counter overflows
+
+
+@contextmanager
+def user_code(what: str) -> Iterator[None]:
+    """Have any exception of a user's function cost its message alone, as a ValueError of it does; where the memory is
+    full, or the process is to end, all ends.
+    """
+    try:
+        yield
+    except (MemoryError, TypeError, ValueError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{what} failed: {type(error).__name__}: {error}") from error
 
 
 def check_number(name: str, value: Any, low: float, high: float) -> None:

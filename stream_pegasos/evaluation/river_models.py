@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from river import base
 
+from stream_pegasos.common.checks import user_code
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.tallies import Floats
 from stream_pegasos.learners.label_meaning import Label
@@ -46,7 +47,8 @@ class RiverModel:
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         labels = self._labels.with_labels([y])
-        self._model.learn_one(x, check_label(y), **({} if w == 1.0 else {"w": w}))
+        with user_code("the model"):
+            self._model.learn_one(x, check_label(y), **({} if w == 1.0 else {"w": w}))
         self._labels = labels
 
     def predictions(self, X: Sequence[Any], threads: int = 1) -> Predictions:
@@ -71,9 +73,10 @@ class RiverModel:
     def _said(self, x: Any) -> tuple[Any, dict[Any, float]]:
         """The label that is predicted, and the probabilities."""
         probabilities: dict[Any, float] = {}
-        with contextlib.suppress(NotImplementedError):
-            probabilities = self._model.predict_proba_one(x)
-        return self._model.predict_one(x), probabilities
+        with user_code("the model"):
+            with contextlib.suppress(NotImplementedError):
+                probabilities = self._model.predict_proba_one(x)
+            return self._model.predict_one(x), probabilities
 
     def _settled(self, said: list[tuple[Any, dict[Any, float]]]) -> Predictions:
         known, pair = self.classes, self.pair

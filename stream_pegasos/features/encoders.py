@@ -138,7 +138,7 @@ class TextEncoder:
         try:
             given = self._encode(plain)
             vectors = np.array(given, np.float32)
-        except EncoderAwayError:
+        except (EncoderAwayError, MemoryError):
             raise
         except Exception as error:  # of any kind, as it is somebody else's
             raise EncoderError(f"{self._what} failed: {type(error).__name__}: {error}") from error

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stream_pegasos.common.checks import check_bool, check_integer, check_one_of
+from stream_pegasos.common.checks import check_bool, check_integer, check_one_of, user_code
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure.scanner import BOTH, checked_text, masked_digits, ngrams_and_numbers
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
@@ -244,12 +244,14 @@ class HashedBagOfWords(Features):
 
     def _preprocess(self, text: str) -> str:
         if self.preprocessor is not None:
-            return self.preprocessor(text)
+            with user_code("the preprocessor"):
+                return self.preprocessor(text)
         return strip_accents(text.lower() if self.lowercase else text, self.strip_accents)
 
     def _tokens(self, text: str) -> list[str]:
         if self.tokenizer is not None:
-            return [checked_text(token) for token in self.tokenizer(text)]
+            with user_code("the tokenizer"):
+                return [checked_text(token) for token in self.tokenizer(text)]
         return re.findall(str(self.token_pattern), text)
 
     def _ngrams(self, text: str) -> list[str]:
@@ -304,7 +306,8 @@ def strip_accents(text: str, how: str | Callable[[str], str] | None) -> str:
     if how is None:
         return text
     if callable(how):
-        return how(text)
+        with user_code("strip_accents"):
+            return how(text)
     if text.isascii():
         return text
     # Unicode orders marks that follow one another, in a time that is square. Their order counts for nothing here.

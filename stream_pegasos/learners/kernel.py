@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import LARGEST_L2, SMALLEST_L2, check_integer, check_number, check_one_of
+from stream_pegasos.common.checks import (
+    LARGEST_L2,
+    SMALLEST_L2,
+    check_integer,
+    check_number,
+    check_one_of,
+    user_code,
+)
 from stream_pegasos.common.state import Declaration, Field, State, count, keys
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure.adaptive_state import LARGEST_COEFFICIENT
@@ -181,7 +188,8 @@ class KernelLearner(Learner, is_rule=False):
         square, named = values.dot(values), {}
         if callable(self._kernel):
             named = dict(zip(map(encoder.name, keys), values.tolist(), strict=True))
-            found = [self._kernel(named, z) for z in (named, *vectors)]
+            with user_code("the kernel"):
+                found = [self._kernel(named, z) for z in (named, *vectors)]
             for similarity in found:
                 check_number("the value of the kernel", similarity, -LARGEST_SIMILARITY, LARGEST_SIMILARITY)
             itself, *similarities = map(float, found)

@@ -55,6 +55,7 @@ class Ledger:
         is_kept: bool = True,
         threads: int = 1,
         vectors: Any = None,
+        allow_gap: bool = False,
     ) -> None:
         self._path, self.memory = path, Memory(window)
         self._checkpoints = Checkpoints(path, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, reads_only=not is_kept)
@@ -69,7 +70,14 @@ class Ledger:
                     raise ValueError(f"{path} is kept by another command; {advice}")
                 progress = with_ids(progress, window)
             self.learning = Learning(
-                self.model, self._checkpoints, progress, notes=self.memory, id_window=window, sync=True, threads=threads
+                self.model,
+                self._checkpoints,
+                progress,
+                notes=self.memory,
+                id_window=window,
+                sync=True,
+                threads=threads,
+                allow_gap=allow_gap,
             )
             self.learning.is_changed |= resumed is None
             self.learning.start()

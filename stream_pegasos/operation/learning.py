@@ -53,6 +53,12 @@ def noted(note: list[Any]) -> Entry:
     return "", None, 0.0, note
 
 
+def _n_first(examples: Sequence[Labelled], n: int) -> int:
+    """How many of the first examples hold `n` that teach, or all of them."""
+    teaching = [place for place, example in enumerate(examples, 1) if n_teaching([example])]
+    return [0, *teaching][min(n, len(teaching))]
+
+
 class Learning:
     """Learns messages with ids by a `TextClassifier`, and keeps it in a claimed checkpoint with a journal.
 
@@ -60,7 +66,8 @@ class Learning:
     label, once to undo the old label and once for the new one. An exact correction would need a second model.
 
     The progress is what the checkpoint holds beside the model; what its journal has beyond that is learned again. A
-    ValueError says that the progress or the journal does not belong to this model.
+    ValueError says that the progress or the journal does not belong to this model, or that the journal lacks messages;
+    with `allow_gap` these are passed over.
     """
 
     def __init__(
@@ -75,6 +82,7 @@ class Learning:
         sync: bool = False,
         begun_with: str = "a new model",
         threads: int = 1,
+        allow_gap: bool = False,
     ) -> None:
         self._model, self._monitor, self._notes, self._threads = model, monitor, notes, threads
         self._checkpoints = checkpoints
@@ -89,7 +97,7 @@ class Learning:
         self.n_learned = self.n_corrected = 0
         before = self.model.n_learned
         if checkpoints is not None:
-            self.journal = Journal(checkpoints.path, self.lock, sync, begun_with, checkpoints.reads_only)
+            self.journal = Journal(checkpoints.path, self.lock, sync, begun_with, checkpoints.reads_only, allow_gap)
             self._learn_again((progress or {}).get("journal"))
         self.n_learned_again = self.model.n_learned - before
         self.n_learned = self.n_corrected = 0  # from now on
@@ -247,8 +255,8 @@ class Learning:
                     self._monitor.learned([*examples[done : done + len(block)]], block)
                 answers += block.answers()
         finally:
-            # If learning failed on the way, the model's `n_learned` says after how many messages.
-            n = max(len(answers), min(self.model.n_learned - before, len(examples)))
+            # If learning failed on the way, the model's `n_learned` says after how many messages that teach.
+            n = max(len(answers), _n_first(examples, self.model.n_learned - before))
             self.ids.add(ids[:n], [example[1] for example in examples[:n]])
             self._apply(notes[:n])
             self.n_learned += n_teaching(examples[:n])

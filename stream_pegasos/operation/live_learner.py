@@ -43,7 +43,7 @@ class LiveLearner:
     """A `TextClassifier` that predicts and learns, with its monitor, its checkpoints, its journal and its limits.
 
     The progress is what the checkpoint holds beside the model, and `begun_with` names the model where there is no
-    checkpoint: see `Journal`. With checkpoints the journal is the store of `active_learning`. With `sync` the answer to
+    checkpoint, and `allow_gap` goes on where its journal lacks messages: see `Journal`. With checkpoints the journal is the store of `active_learning`. With `sync` the answer to
     a request waits until the journal is flushed to the disk.
 
     Of `labels`, the only ones that may be learned from now on, true, `"true"` and 1 are one, and have to be written as
@@ -62,6 +62,7 @@ class LiveLearner:
         sync: bool = False,
         begun_with: str = "a new model",
         labels: Sequence[Label] | None = None,
+        allow_gap: bool = False,
     ) -> None:
         self.active_learning = ActiveLearning(size=0) if active_learning is None else active_learning
         self.checkpoints = checkpoints
@@ -76,7 +77,14 @@ class LiveLearner:
         self._ending = False
         self.n_verdicts = Counter[str]()
         self._learning = Learning(
-            model, checkpoints, progress, monitor=self.monitor, id_window=id_window, sync=sync, begun_with=begun_with
+            model,
+            checkpoints,
+            progress,
+            monitor=self.monitor,
+            id_window=id_window,
+            sync=sync,
+            begun_with=begun_with,
+            allow_gap=allow_gap,
         )
         self._journal, self.n_learned_again = self._learning.journal, self._learning.n_learned_again
         if checkpoints is not None:

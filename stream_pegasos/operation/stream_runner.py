@@ -193,8 +193,8 @@ class StreamRunner:
             elif number == 0:
                 if not self._take(self._with_waiting(item)):
                     return
-            else:
-                self._take_labels(item)
+            elif not self._take_labels(item):
+                return
 
     def _with_waiting(self, batch: Batch) -> Batch:
         """A batch and those that wait behind it, if the source cannot go back, as a pipe: it gives messages one by one,
@@ -251,22 +251,21 @@ class StreamRunner:
                 sleep(0.1)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _take_labels(self, batch: Batch) -> None:
+    def _take_labels(self, batch: Batch) -> bool:
+        """Learn the messages that wait for the labels of a batch; False if the run is stopped before that."""
         assert self._join is not None
+        labels = [each for each in batch.examples if each.y is not None and self._may_be_learned(each)]
+        waiting = [self._join.message(label.id) for label in labels]
+        if not self._encode([message.x for message in waiting if message is not None]):
+            return False
         with self._lock:
             self._torn = True
-            joined = [
-                self._join.add_label(example.id, example.y)
-                for example in batch.examples
-                if example.y is not None and self._may_be_learned(example)
-            ]
-            found = [example for example in joined if example is not None]
-            if not self._encode([example.x for example in found]):
-                raise StreamError("the encoder is away, and the run is stopped: labels were not learned")
-            self._learn(found)
+            joined = [self._join.add_label(label.id, label.y) for label in labels]
+            self._learn([example for example in joined if example is not None])
             self._positions[1] = batch.position
             self._torn = False
         self._count(len(batch.examples))
+        return True
 
     def _may_be_learned(self, example: Example) -> bool:
         """Whether the label of an example is one that the model may learn; its message waits for another otherwise."""

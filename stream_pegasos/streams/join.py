@@ -56,6 +56,10 @@ class LabelJoin:
         self._labels.put(key, y, _size(y))
         return None
 
+    def message(self, id: Any) -> Example | None:
+        """The message with this id, if it waits; it goes on waiting."""
+        return self._messages.get(str(id))
+
     def get_state(self) -> dict[str, Any]:
         """All that waits, for `set_state`."""
         return {
@@ -106,6 +110,9 @@ class _Window(Generic[_Value]):
         value, size = self._values.pop(key, (None, 0))
         self._size -= size
         return value
+
+    def get(self, key: str) -> _Value | None:
+        return self._values.get(key, (None, 0))[0]
 
     def items(self) -> Iterator[tuple[str, _Value]]:
         return ((key, value) for key, (value, _) in self._values.items())

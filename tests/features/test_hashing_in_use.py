@@ -128,16 +128,33 @@ class Failing(Exception):
     pass
 
 
-def test_what_a_function_raises_comes_through():
-    def fail(_):
-        raise Failing
+@pytest.mark.parametrize("name", ["tokenizer", "preprocessor", "strip_accents"])
+@pytest.mark.parametrize("error", [Failing, OSError, StopIteration, TypeError, LookupError, UnicodeError, RecursionError])
+def test_what_a_function_raises_refuses_the_text(name, error):
+    """As a ValueError that names both, or as it is if it is one."""
 
-    for options in ({"tokenizer": fail}, {"preprocessor": fail}, {"strip_accents": fail}):
-        for call in (HashedBagOfWords(**options).transform_one, HashedBagOfWords(**options).tokens):
-            with pytest.raises(Failing):
-                call("text")
-        with pytest.raises(Failing):
-            HashedBagOfWords(**options).transform_many(["text"])
+    def fail(_):
+        raise error("of mine")
+
+    features = HashedBagOfWords(**{name: fail})
+    for call, x in ((features.transform_one, "text"), (features.tokens, "text"), (features.transform_many, ["text"])):
+        with pytest.raises((TypeError, ValueError), match="of mine") as raised:
+            call(x)
+        if not issubclass(error, (TypeError, ValueError)):
+            assert str(raised.value).startswith(f"{'the ' * (name[0] != 's')}{name} failed: {error.__name__}")
+            assert type(raised.value.__cause__) is error
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, SystemExit])
+def test_what_ends_the_process_comes_through_a_function(error):
+    def fail(_):
+        raise error
+
+    with pytest.raises(error):
+        HashedBagOfWords(tokenizer=fail).transform_one("text")
+
+
+def test_what_a_function_gives_is_checked():
     for options in (
         {"tokenizer": lambda text: [1, 2]},
         {"tokenizer": lambda text: None},
