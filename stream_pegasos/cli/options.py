@@ -296,7 +296,6 @@ gap_field = functools.partial(
     "Begin although the journal beside MODEL lacks messages, as where not all files of one backup were restored. They "
     "are not learned.",
     default=False,
-    brief="Begin although the journal lacks messages.",
 )
 model_argument = functools.partial(argument, "MODEL", "A model that --save wrote.")
 

@@ -1,5 +1,6 @@
 """The command `run`."""
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class RunOptions:
         default="-",
         brief="File, kafka://…, redis://…, - or none [default: -]",
     )
+    append: bool = options.result_field("--append", "Add answers to an output file that is not empty.", default=False)
     output_format: str | None = format_field()
     label_topic: str | None = options.stream_field(
         "--label-topic SOURCE",
@@ -65,15 +67,17 @@ def run(given: RunOptions) -> None:
     predict prints: the label, a tab and its probability. Before anything is
     learned it is an empty label and 0.5. Both are empty for a message that
     cannot be read, which is reported. A topic or a stream gets the fields of
-    --output-format. An output file is overwritten; a run that goes on from a
-    checkpoint first cuts off the answers since that checkpoint, then appends,
-    so each message is answered there exactly once. Topics, streams and
-    standard output get the answers since the checkpoint again.
+    --output-format. An output file must be new or empty, unless --append says
+    that answers are added. A run that goes on from a checkpoint first cuts off
+    the answers since that checkpoint, then appends, so each message is answered
+    there exactly once. Topics, streams and standard output get the answers
+    since the checkpoint again.
     Only standard input may be csv, tsv, parquet, utf-16 or compressed.
 
     --checkpoint keeps the model and the position in the source in one file.
-    However the run ended, the same command goes on from there: no message is
-    lost, none is learned twice. --load is for the first start: a new model has
+    However and whenever the run ended, the same command goes on from there: no
+    message is lost, none is learned twice. Standard input alone cannot go back:
+    what it gave since the checkpoint is answered, but not learned. --load is for the first start: a new model has
     the defaults, and train --save makes one with other options. A source with
     another name or on another server is refused, unless --moved says that it
     is the same stream: reading then goes on at the same position.
@@ -99,6 +103,7 @@ def run(given: RunOptions) -> None:
         checkpoints, learner, progress = end.enter_context(resuming(given.kept, given.load, given.vectors, asked))
         source = Input(asked, learner, unlabelled=True, unreadable=True)
         before = progress or {}
+        keeps = _check_kept(given.append, path, before)
         if "monitor" in before:
             raise Failure(f"{given.kept.path} is a checkpoint of serve; --load takes only the model")
         written: Output | None = None
@@ -113,7 +118,11 @@ def run(given: RunOptions) -> None:
         messages, labels = _open_sources(given, source, before)
         known = learner.classes
         if written is not None:
-            written.open(append=progress is not None, written=before.get("output"))
+            # What cannot be read again is not answered again.
+            has_position = before.get("position") is not None
+            written.open(append=keeps, written=before.get("output") if has_position else None)
+            if not has_position and _is_longer(path, before):
+                progress = {**before, "unsent": []}
 
         def met(label: "Truth | None") -> str | None:
             source.n_good += 1  # as far as is known before the end
@@ -174,6 +183,31 @@ def _check(given: RunOptions, path: Path | None) -> None:
                 shown = f"{begin}://{rest.partition('?')[0].rpartition('@')[2]}"  # without what may be a password
                 raise Failure(f"cannot write {shown}: the command reads it, and would read its own answers")
     check_outputs(path, save=given.save, checkpoint=given.kept.path, load=given.load)
+
+
+def _check_kept(append: bool, path: Path | None, before: dict[str, Any]) -> bool:
+    """Whether the content of the output stays, as far as the checkpoint knows it, or else all of it; a Failure if it is
+    not empty and nobody said so.
+    """
+    if path is None or append or _length(path, before) is not None:
+        return True
+    if path.is_file() and path.stat().st_size:
+        raise Failure(f"{path} is not empty: add to it by --append, name another file, or remove it")
+    return bool(before)
+
+
+def _length(path: Path, before: dict[str, Any]) -> int | None:
+    """How long the output was at the checkpoint; `None` if that wrote to no or to another file."""
+    match before.get("output"):
+        case (name, int(length)) if name == os.path.abspath(path):
+            return length
+    return None
+
+
+def _is_longer(path: Path | None, before: dict[str, Any]) -> bool:
+    """Whether answers that the checkpoint holds as unsent stand in the output."""
+    length = None if path is None else _length(path, before)
+    return path is not None and length is not None and path.is_file() and path.stat().st_size > length
 
 
 def _open_sources(given: RunOptions, source: Input, before: dict[str, Any]) -> "tuple[Source, Source | None]":

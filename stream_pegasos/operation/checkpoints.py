@@ -54,6 +54,7 @@ class Checkpoints:
         self._last = True  # whether `close` writes a last checkpoint
         self._due = threading.Event()
         self._thread: threading.Thread | None = None
+        self._writing = threading.Lock()
         self._lock = FileLock(self.path, log.warning)
 
     def claim(self) -> None:
@@ -106,6 +107,12 @@ class Checkpoints:
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
         self._thread.start()
 
+    def write_first(self) -> None:
+        """Wait until a checkpoint is written since `start`; an OSError if it cannot be."""
+        if self._thread is not None and self.written_at is None:
+            self._write(only_first=True)
+            self._check()
+
     def count(self, n: int) -> None:
         """Take note that `n` more messages are learned."""
         self._n_new += n
@@ -122,6 +129,9 @@ class Checkpoints:
             self._thread.join()
             self._thread = None
         self.release()
+        self._check()
+
+    def _check(self) -> None:
         if self.error is not None:
             raise OSError(f"cannot write {self.path}: {self.error}")
 
@@ -139,7 +149,12 @@ class Checkpoints:
             if self._last if last else self._n_new:
                 self._write()
 
-    def _write(self) -> None:
+    def _write(self, only_first: bool = False) -> None:
+        with self._writing:
+            if not only_first or self.written_at is None:
+                self._write_now()
+
+    def _write_now(self) -> None:
         self._n_new = 0
         try:
             snapshot = self._snapshot()

@@ -41,7 +41,7 @@ class StreamRunner:
     """Runs a model on a live stream: it answers each message, learns those with a label, and writes checkpoints.
 
     A checkpoint holds the model and the position in the source of the same moment. So a resumed run learns each message
-    exactly once. An `output` gets each answer exactly once: the checkpoint has its length, and whoever opens it again
+    exactly once; the first one is written before the first answer is sent. An `output` gets each answer exactly once: the checkpoint has its length, and whoever opens it again
     truncates it to that. Other sinks get each answer at least once: answers after the newest checkpoint are sent again.
     A checkpoint also holds the answers that were not sent yet.
 
@@ -228,6 +228,8 @@ class StreamRunner:
             self._positions[0] = batch.position
             self._torn = False
             self._unsent = [*self._unsent, *answers]
+        if self._checkpoints is not None and self._before is None:
+            self._checkpoints.write_first()  # or a kill would leave answers of which nothing is known
         self._deliver()
         self._count(n)
         return True

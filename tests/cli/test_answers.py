@@ -236,7 +236,7 @@ def test_the_decision_is_changed_where_a_model_is_used(ok, fails):
         "predict m t.jsonl --output a.csv",
         "test m t.jsonl --predictions a.csv",
         "evaluate t.jsonl --predictions a.csv",
-        "run t.jsonl --load m --no-follow --output a.csv",
+        "run t.jsonl --load m --no-follow --append --output a.csv",
     ],
 )
 def test_any_field_is_the_id(main, mixed, command):

@@ -154,7 +154,8 @@ def test_every_command(given, known, expected, main, ok, here):
         for path in ("n", "c")[: 1 + follows]:
             classes = [label for label in load(path).classes if label is not None]
             assert len(classes) == len(known) and all(any(is_same(a, b) for b in known) for a in classes)
-        Path("c").unlink(missing_ok=True)
+        for path in ("c", "c.previous"):
+            Path(path).unlink(missing_ok=True)
     if not isinstance(given, bool):
         Path("labels").write_text(f"{given}\t{WORDS[place]}\n")
         ok("train --load m --describe labels --save n")

@@ -313,7 +313,8 @@ def test_a_failure_in_the_middle_of_a_batch_is_told_and_leaves_the_checkpoint_as
     with pytest.raises(RuntimeError, match="the detector broke"):
         run.run()
     assert [answer.id for answer in run.answers] == [0, 1, 2, 3]
-    assert not (tmp_path / "model").exists()
+    model, progress = load_with_progress(tmp_path / "model")
+    assert progress["position"] == len(progress["unsent"]) == 4 and bits(model) == bits(learned(examples[:4]))
 
 
 # --- labels that come later -------------------------------------------------------------------------------------------
