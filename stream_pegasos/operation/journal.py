@@ -89,9 +89,8 @@ class Journal:
         ValueError if the journal belongs to another checkpoint, was begun with another model, or lacks records.
         """
         files = self._files.journals() if self._reads else {}
-        if position is None:  # a file may be the first one though it is not number 0, if a checkpoint failed before it
-            names = {name for (name, number), path in files.items() if number == 0 or _is_first(path)}
-        else:
+        names = {name for name, number in files if number == 0}
+        if position is not None:
             name, self._number, self._n_records = _checked(position)
             names = {name}
         for (name, _), path in files.items():
@@ -357,12 +356,6 @@ def _checked(position: Any) -> tuple[str, int, int]:
         return str(name), int(file), int(n_records)
     except (TypeError, ValueError):
         raise ValueError(f"{position!r} is no position in a journal") from None
-
-
-def _is_first(path: Path) -> bool:
-    """Whether a file begins with the first of all records."""
-    record = next(_records(path), None)
-    return record is not None and record.get("n") == 0
 
 
 def _records(path: Path) -> Iterator[dict[str, Any] | None]:

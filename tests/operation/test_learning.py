@@ -1,8 +1,13 @@
 """Labelled examples that are corrected or forgotten: beside a model that is taught the same steps."""
 
-import pytest
+from random import Random
 
-from stream_pegasos import TextClassifier
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from river import drift
+
+from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, TextClassifier
 from stream_pegasos.features.message import message_of
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.learned_ids import LearnedIds
@@ -132,3 +137,48 @@ def test_a_correction_that_is_refused_changes_nothing():
         with pytest.raises((TypeError, ValueError), match="must be a str"):
             refused()
     assert learning.model.n_learned == 2 and learning.ids.has(1, "x")
+
+
+class Breaking(drift.ADWIN):
+    """A detector that is interrupted in the middle of learning."""
+
+    def __init__(self, n, error):
+        super().__init__()
+        self.n, self.error, self.n_told = n, error, 0
+
+    def update(self, x):
+        self.n_told += 1
+        if self.n_told == self.n:
+            raise self.error
+        super().update(x)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([KeyboardInterrupt, MemoryError, RuntimeError, ValueError]))
+def test_ids_are_noted_for_what_was_learned_wherever_it_ends(tmp_path_factory, seed, error):
+    """Whatever weights of 0 stand between; and what the journal gives back is the same."""
+    random, path = Random(seed), tmp_path_factory.mktemp("learning") / "model"
+    n, at, in_detector = random.randrange(2, 40), random.randrange(1, 40), random.random() < 0.5
+
+    def tokenizer(text):
+        if not in_detector and text == f"word {at}":
+            raise error
+        return text.split()
+
+    def made(detector=None):
+        return TextClassifier(HashedBagOfWords(tokenizer=tokenizer), AdaptiveClassifier(drift_detector=detector))
+
+    entries = [(f"word {i}", "ab"[i % 2], float(random.random() < 0.6), i) for i in range(n)]
+    learning = Learning(made(Breaking(at if in_detector else -1, error)), Checkpoints(path))
+    done = []
+    for begin in range(0, n, size := random.randrange(1, n + 1)):
+        try:
+            done += [answer for part in learning.taking(entries[begin : begin + size]) for answer in part]
+        except (KeyboardInterrupt, MemoryError, RuntimeError, ValueError):
+            break
+    taught = [id for _, _, weight, id in entries if weight]
+    assert learning.ids.ids() == taught[: learning.model.n_learned]
+    assert learning.n_learned == learning.model.n_learned >= sum(weight for _, _, weight, _ in entries[: len(done)])
+    learning.journal.close()
+    again = Learning(made(), Checkpoints(path))
+    assert again.ids.ids() == learning.ids.ids() and again.model.n_learned == learning.model.n_learned
+    again.journal.close()

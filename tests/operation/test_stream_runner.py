@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from running import bits, wait
 from scripts import WORDS, Run, Script, learned, message
 
 from stream_pegasos import TextClassifier, TextFeatures
+from stream_pegasos.features.encoders import EncoderAwayError, TextEncoder
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.streams import Example, StreamError
@@ -425,3 +427,44 @@ def test_the_answer_to_a_message_with_a_bad_label_says_so():
     assert run.bad == [(examples[2], "no such label")] and run.runner.n_learned == 3
     expected = learned(examples[:2])
     assert run.answers[2].label == expected.predict_one(examples[2].x)
+
+
+def test_labels_wait_for_an_encoder_that_is_away(tmp_path):
+    """With their messages, which stay where they are; checkpoints are written meanwhile, and the end is clean."""
+    away, asked = threading.Event(), []
+
+    def encode(texts):
+        if away.is_set():
+            asked.append(texts)
+            raise EncoderAwayError("the server is away")
+        return [[len(text), text.count("e") + 1.0] for text in texts]
+
+    def send(answers):  # after which the server goes away, and the texts are forgotten, as if many had come
+        away.set()
+        encoder._newest.clear()
+
+    encoder = TextEncoder("encoder", encode)
+    made = partial(TextClassifier, TextFeatures(vectors=encoder))
+    messages, labels = [message(i, labelled=False) for i in range(6)], [message(i) for i in range(6)]
+    turns, come = ["m", "l"], threading.Condition()
+    sources = [InTurn(each, name, turns, come, sizes=[6]) for each, name in ((messages, "m"), (labels, "l"))]
+    checkpoints = Checkpoints(tmp_path / "model", seconds=0.01)
+    run = Run(sources[0], made(), send, labels=sources[1], checkpoints=checkpoints)
+    thread = threading.Thread(target=run.run)
+    thread.start()
+    wait(lambda: run.events)
+    written = run.runner.snapshot().progress  # which nobody holds up
+    assert (written["position"], written["label_position"], len(written["join"]["messages"])) == (6, None, 6)
+    run.runner.stop()
+    thread.join(60)
+    assert not thread.is_alive() and run.events[0].startswith("the server is away; trying again in") and asked
+    away.clear()
+    model, progress = load_with_progress(tmp_path / "model", vectors=encoder)
+    assert (model.n_learned, progress["label_position"]) == (0, None)
+    turns += "l"
+    later = [InTurn(messages, "m", turns, come, position=6), InTurn(labels, "l", turns, come, sizes=[6])]
+    after = Run(later[0], model, labels=later[1], progress=progress).run()
+    alone = made()
+    for example in labels:
+        alone.learn_one(example.x, example.y)
+    assert bits(after.model) == bits(alone) and after.answers == []

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from disks import Full
 from running import bits, wait
 from serving import GOOD, MESSAGES, asking, figures, learn, not_served, ok, predict, refused, resumed, send, serving
 
@@ -253,6 +254,25 @@ def test_a_journal_that_fails_is_told(tmp_path, monkeypatch, sync, owner, name):
             checkpoint(service)
         assert [learn(client, message)["learned"] for message in KNOWN[1:3]] == [not sync, True]
         assert health(client) == "ok"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_full_disk_is_told_as_long_as_lessons_are_refused(tmp_path, monkeypatch, begun):
+    """Although shorter records would fit."""
+    service, disk = killed(tmp_path / "model"), Full(700, monkeypatch)
+    long = {"text": "word " * 100, "label": "ham"}
+    with serving(service) as client:
+        if begun:
+            learn(client, GOOD)
+        else:
+            disk.room = 100
+        for _ in range(3):
+            refused(send(client, "/learn", [long, long]), 503, "No space left on device")
+            assert health(client) == health(client) == "the journal fails"
+        disk.room = 2_000
+        assert health(client) == "ok"
+        learn(client, long)
+    service.close()
 
 
 def test_whoever_reads_a_checkpoint_is_told_what_its_journal_has(tmp_path):
