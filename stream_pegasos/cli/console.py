@@ -129,7 +129,7 @@ def _check_companions(outputs: list[Path], models: list[Path]) -> None:
             beside = Companions(model)
             linked = [beside.previous, *beside.journals().values()] if model is not path and file.exists() else []
             if kind := beside.kind(file) or next((beside.kind(each) for each in linked if _is_same(each, file)), None):
-                raise Failure(f"cannot write {path}: it is {kind} {model}; name another file")
+                raise Failure(f"cannot write {path}: it is {kind} {model.name}; name another file")
 
 
 def _check_not_replaced(read: list[Any], checkpoint: Path) -> None:

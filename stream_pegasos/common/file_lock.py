@@ -44,7 +44,7 @@ class FileLock:
             raise OSError(f"cannot write {self.path}, nor a lock beside it: {error.strerror or error}") from None
         if os.fstat(file).st_size:  # which would be removed in the end
             os.close(file)
-            raise OSError(f"cannot write {self.path}: {self._at}, which is to be its lock, is another file; move it away")
+            raise OSError(f"cannot write {self.path}: {self._at} is no lock, as it has content; move it away")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(file), os.stat(self._at)):

@@ -98,7 +98,7 @@ class Journal:
                 raise ValueError(f"{path} is the journal of another checkpoint; move it away, or remove it")
         self._name, self._newest = min(names, default=self._name), position
         first, held, of_held = self._number, list[Entry](), None  # those of the last record, and its number
-        for path, file, record in self._numbered(files, first):
+        for file, record in self._numbered(files, first):
             number, before = record.get("n"), record.get("begun_with", self._begun_with)
             if position is None and before != self._begun_with:
                 raise ValueError(
@@ -120,10 +120,8 @@ class Journal:
                 held, of_held = [_entry(*entry) for entry in record["entries"]], number if of_rest is None else of_rest
         yield held
 
-    def _numbered(
-        self, files: dict[tuple[str, int], Path], first: int
-    ) -> Iterator[tuple[Path, int, dict[str, Any]]]:
-        """Each record from the `first` file on, with its file; a ValueError where some are missing."""
+    def _numbered(self, files: dict[tuple[str, int], Path], first: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Each record from the `first` file on, with the number of its file; a ValueError where some are missing."""
         before, n_damaged = self.path.name, 0
         for (_, file), path in sorted(files.items()):
             if file < first:
@@ -135,7 +133,7 @@ class Journal:
                 if "n" in record:  # not in earlier versions
                     self._check_follows(record["n"], n_damaged, before, path.name)
                     self._n_records, n_damaged = record["n"] + 1, 0
-                yield path, file, record
+                yield file, record
                 before = path.name
             self._number = file + 1  # a new file, as the last line of this one may be truncated
         self._n_records += n_damaged

@@ -42,9 +42,9 @@ class EndingError(Exception):
 class LiveLearner:
     """A `TextClassifier` that predicts and learns, with its monitor, its checkpoints, its journal and its limits.
 
-    The progress is what the checkpoint holds beside the model, and `begun_with` names the model where there is no
-    checkpoint, and `allow_gap` goes on where its journal lacks messages: see `Journal`. With checkpoints the journal is the store of `active_learning`. With `sync` the answer to
-    a request waits until the journal is flushed to the disk.
+    The progress is what the checkpoint holds beside the model. `begun_with` names the model where there is no
+    checkpoint, and `allow_gap` goes on where the journal lacks messages: see `Journal`. With checkpoints the journal is
+    the store of `active_learning`. With `sync` the answer to a request waits until the journal is flushed to the disk.
 
     Of `labels`, the only ones that may be learned from now on, true, `"true"` and 1 are one, and have to be written as
     the model knows it.

@@ -41,9 +41,10 @@ class StreamRunner:
     """Runs a model on a live stream: it answers each message, learns those with a label, and writes checkpoints.
 
     A checkpoint holds the model and the position in the source of the same moment. So a resumed run learns each message
-    exactly once; the first one is written before the first answer is sent. An `output` gets each answer exactly once: the checkpoint has its length, and whoever opens it again
-    truncates it to that. Other sinks get each answer at least once: answers after the newest checkpoint are sent again.
-    A checkpoint also holds the answers that were not sent yet.
+    exactly once; the first checkpoint is written before the first answer is sent. An `output` gets each answer exactly
+    once: the checkpoint has its length, and whoever opens it again truncates it to that. Other sinks get each answer at
+    least once: answers after the newest checkpoint are sent again. A checkpoint also holds the answers that were not
+    sent yet.
 
     A message that the source could not read has its fault for an answer. `labels` is a source of labels that come
     later, each with the id of its message; at most `window` messages wait for theirs, and labels for their messages. A
@@ -256,13 +257,13 @@ class StreamRunner:
     def _take_labels(self, batch: Batch) -> bool:
         """Learn the messages that wait for the labels of a batch; False if the run is stopped before that."""
         assert self._join is not None
-        labels = [each for each in batch.examples if each.y is not None and self._may_be_learned(each)]
-        waiting = [self._join.message(label.id) for label in labels]
+        labels = [(each.id, each.y) for each in batch.examples if each.y is not None and self._may_be_learned(each)]
+        waiting = [self._join.message(id) for id, _ in labels]
         if not self._encode([message.x for message in waiting if message is not None]):
             return False
         with self._lock:
             self._torn = True
-            joined = [self._join.add_label(label.id, label.y) for label in labels]
+            joined = [self._join.add_label(id, y) for id, y in labels]
             self._learn([example for example in joined if example is not None])
             self._positions[1] = batch.position
             self._torn = False

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import zlib
 from pathlib import Path
 
 import click
@@ -239,3 +240,77 @@ def test_a_cluster_has_several_brokers(hosts, monkeypatch):
     monkeypatch.setattr(kafka, "cluster_of", lambda address: clusters[address.server])
     assert is_same_stream("kafka://h/m", "kafka://g/m")
     assert not is_same_stream("kafka://h/m", "kafka://here/m") and not is_same_stream("kafka://x/m", "kafka://y/m")
+
+
+KINDS = ("the lock of", "the checkpoint before", "the journal of", "a temporary file of")
+BESIDE = (".c.lock", "c.previous", "c.journal-0123abcd-0", f".{zlib.crc32(b'c'):08x}-{'0' * 32}.tmp")
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run mail.jsonl --no-follow --checkpoint c --output {}",
+        "run mail.jsonl --no-follow --checkpoint c --output none --save {}",
+        "run mail.jsonl --no-follow --output none --checkpoint {} --save c",
+        "serve --checkpoint c --spamd ./{}",
+        "label mail.jsonl --output {} --save c",
+        "evaluate mail.jsonl --save c --predictions {}",
+        "evaluate mail.jsonl --save c --plot {}",
+        "tune mail.jsonl --save {}",
+        "predict c mail.jsonl --output {}",
+        "test c mail.jsonl --predictions {}",
+        "train mail.jsonl --save {}",
+        "forget-class m spam --save {}",
+        "imap --host h --user u --password-file p --model {}",
+    ],
+)
+def test_what_stands_beside_a_model_is_no_output(fails, checkpoint, here, command, name):
+    """Whether the command writes that model, or it is there."""
+    if command.startswith(("label", "serve")):
+        pytest.importorskip("msgspec")
+    if name.endswith(".tmp") and ("--save c" not in command and "--checkpoint c" not in command):
+        pytest.skip("its name does not tell of which model it is")
+    assert any(f"it is {kind} c; name another file" in fails(command.format(name)) for kind in KINDS)
+    assert not (here / name).exists()
+    (here / "link").symlink_to(name)
+    assert "name another file" in fails(command.format("link"))
+
+
+def test_what_stands_beside_a_checkpoint_is_known_by_any_name_and_not_read(fails, checkpoint, here):
+    os.link("c", "c.previous")
+    os.link("c", "hard")
+    os.unlink("c")
+    load("m").snapshot({"n_read": 50}).write("c")
+    before = (here / "hard").read_bytes()
+    reason = fails("run mail.jsonl --no-follow --checkpoint c --append --output hard")
+    assert "it is the checkpoint before c" in reason and (here / "hard").read_bytes() == before
+    (here / "c.journal-0123abcd-0").write_bytes((here / "mail.jsonl").read_bytes())
+    reason = fails("run c.journal-0123abcd-0 --no-follow --checkpoint c --output none")
+    assert "cannot read c.journal-0123abcd-0: it is the journal of c" in reason
+
+
+@pytest.mark.parametrize("command", ["run mail.jsonl --no-follow --output none --checkpoint c", "serve --checkpoint c"])
+@pytest.mark.parametrize("name", ["c.previous", ".c.lock"])
+def test_what_is_no_file_of_a_checkpoint_is_not_replaced(fails, model, here, command, name):
+    if command.startswith("serve"):
+        pytest.importorskip("msgspec")
+    (here / name).write_text("ten years of work", "utf-8")
+    for is_there in (False, True):
+        if is_there:
+            load("m").snapshot({"n_read": 50} if command.startswith("run") else None).write("c")
+        assert name in fails(command) and (here / name).read_text("utf-8") == "ten years of work"
+
+
+def test_what_is_no_journal_is_not_removed(fails, model, here):
+    pytest.importorskip("msgspec")
+    path = here / "c.journal-20240101-0"
+    path.write_text("Dear diary", "utf-8")
+    assert "is no journal; move it away" in fails("serve --checkpoint c") and path.read_text("utf-8") == "Dear diary"
+
+
+def test_models_of_users_are_no_checkpoint(fails, model, here):
+    pytest.importorskip("msgspec")
+    (here / "users/ann").mkdir(parents=True)
+    command = "serve --spamd 127.0.0.1:0 --user-models users --checkpoint users/ann/mail.safetensors"
+    assert "it is in the folder of --user-models" in fails(command)

@@ -1,5 +1,6 @@
 """The command `run`: on what comes in, and from its checkpoints."""
 
+import csv
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import time
 
 import pytest
 from commands import append, labels_of, line_of, process, reference_of, started, stream, write_jsonl
+from running import bits
 
 from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, TextClassifier, load
 from stream_pegasos.learners.loading import load_with_progress
@@ -179,3 +181,74 @@ def test_a_label_that_is_refused_leaves_its_message_to_another(here, main):
         code, _, err = main(f"run m.jsonl --label-topic l.jsonl {options} --no-follow --save x --output none")
         assert code == 0 and err.count("skipped") == 1 and str(wrong) in err
         assert load("x").classes == (right,) and load("x").n_learned == 1
+
+
+@pytest.mark.parametrize("moment", ["checkpoint", "answers", "later"])
+def test_run_killed_in_its_first_moments_loses_nothing(here, moment):
+    """Long before a checkpoint is due, and although the file is rotated meanwhile."""
+    append("log.jsonl", stream[:300])
+    command = ["run", "log.jsonl", "--checkpoint", "m", "--output", "answers.csv"]
+    looked_at = here / ("m" if moment == "checkpoint" else "answers.csv")
+    with started(*command) as run:
+        end = time.monotonic() + 120
+        while not (looked_at.exists() and looked_at.stat().st_size):
+            assert run.poll() is None and time.monotonic() < end
+        if moment == "later":
+            append("log.jsonl", stream[300:400])
+            while (here / "answers.csv").read_bytes().count(b"\n") < 401:
+                assert run.poll() is None and time.monotonic() < end
+        run.kill()
+        run.communicate()
+    assert (here / "m").exists() and not (here / "m.previous").exists()
+    begin = 400 if moment == "later" else 300
+    os.rename("log.jsonl", "log.jsonl.1")
+    append("log.jsonl", stream[begin:])
+    done = process(*command, "--no-follow")
+    assert done.returncode == 0, done.stderr
+    model, rows = TextClassifier(), [*csv.DictReader((here / "answers.csv").read_text("utf-8").splitlines())]
+    assert len(rows) == len(stream)
+    for (text, label), row in zip(stream, rows, strict=True):
+        assert row["label"] == (model.predict_one(text) or "")
+        model.learn_one(text, label)
+    assert bits(load("m")) == bits(model)
+
+
+def test_run_adds_to_an_output_only_if_it_is_told(here, ok, fails):
+    command, answers = "run mail.jsonl --no-follow --limit 20 --output a.jsonl", here / "a.jsonl"
+    ok(command)
+    first = answers.read_bytes()
+    assert "a.jsonl is not empty: add to it by --append" in fails(command) and answers.read_bytes() == first
+    ok(command, "--append")
+    assert answers.read_bytes() == first + first
+    answers.write_bytes(b"")
+    ok(command)
+    assert answers.read_bytes() == first
+    keeping = "run mail.jsonl --no-follow --checkpoint c --output"
+    assert "is not empty" in fails(keeping, "a.jsonl") and not (here / "c").exists()
+    ok(keeping, "a.jsonl", "--append")
+    assert answers.read_bytes().startswith(first + first.splitlines(keepends=True)[0])
+    n = answers.read_bytes().count(b"\n")
+    append("mail.jsonl", stream[:5])
+    ok(keeping, "a.jsonl")  # whose own it is
+    assert answers.read_bytes().count(b"\n") == n + 5 == 20 + len(stream) + 5
+    (here / "thesis.txt").write_text("ten years of work", "utf-8")
+    assert (
+        "is not empty" in fails(keeping, "thesis.txt")
+        and (here / "thesis.txt").read_text("utf-8") == "ten years of work"
+    )
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_answers_to_what_a_pipe_gave_stay(here, ok, is_sent):
+    """Its messages do not come again."""
+    lines = [line_of(*example) for example in stream[:30]]
+    ok("run --checkpoint m --output a.jsonl", input=b"".join(lines[:20]))
+    model, progress = load_with_progress("m")
+    answers = (here / "a.jsonl").read_bytes()
+    # As a kill leaves it right after the first checkpoint, or a little later.
+    records = [json.loads(line) for line in answers.splitlines()]
+    unsent = [[record["id"], record["label"], record["probability"]] for record in records]
+    model.snapshot(progress | {"output": [progress["output"][0], 0], "unsent": unsent}).write("m")
+    (here / "a.jsonl").write_bytes(answers if is_sent else b"")
+    ok("run --checkpoint m --output a.jsonl", input=b"".join(lines[20:]))
+    assert (here / "a.jsonl").read_bytes().count(b"\n") == 30 and load("m").n_learned == 30

@@ -129,7 +129,9 @@ class Failing(Exception):
 
 
 @pytest.mark.parametrize("name", ["tokenizer", "preprocessor", "strip_accents"])
-@pytest.mark.parametrize("error", [Failing, OSError, StopIteration, TypeError, LookupError, UnicodeError, RecursionError])
+@pytest.mark.parametrize(
+    "error", [Failing, OSError, StopIteration, TypeError, LookupError, UnicodeError, RecursionError]
+)
 def test_what_a_function_raises_refuses_the_text(name, error):
     """As a ValueError that names both, or as it is if it is one."""
 
