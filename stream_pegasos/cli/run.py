@@ -77,10 +77,11 @@ def run(given: RunOptions) -> None:
     --checkpoint keeps the model and the position in the source in one file.
     However and whenever the run ended, the same command goes on from there: no
     message is lost, none is learned twice. Standard input alone cannot go back:
-    what it gave since the checkpoint is answered, but not learned. --load is for the first start: a new model has
-    the defaults, and train --save makes one with other options. A source with
-    another name or on another server is refused, unless --moved says that it
-    is the same stream: reading then goes on at the same position.
+    what it gave since the checkpoint was answered, but is not learned. --load is
+    for the first start: a new model has the defaults, and train --save makes one
+    with other options. A source with another name or on another server is
+    refused, unless --moved says that it is the same stream: reading then goes on
+    at the same position.
 
     \b
     Examples:
@@ -118,10 +119,9 @@ def run(given: RunOptions) -> None:
         messages, labels = _open_sources(given, source, before)
         known = learner.classes
         if written is not None:
-            # What cannot be read again is not answered again.
-            has_position = before.get("position") is not None
-            written.open(append=keeps, written=before.get("output") if has_position else None)
-            if not has_position and _is_longer(path, before):
+            is_pipe = given.address == "-"  # what was read of it does not come again, and its answers stay
+            written.open(append=keeps, written=None if is_pipe else before.get("output"))
+            if is_pipe and _is_longer(path, before):
                 progress = {**before, "unsent": []}
 
         def met(label: "Truth | None") -> str | None:

@@ -107,10 +107,10 @@ class Checkpoints:
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
         self._thread.start()
 
-    def write_first(self) -> None:
-        """Wait until a checkpoint is written since `start`; an OSError if it cannot be."""
-        if self._thread is not None and self.written_at is None:
-            self._write(only_first=True)
+    def write_now(self) -> None:
+        """Write a checkpoint, after `start`; an OSError if it cannot be written."""
+        if self._thread is not None:
+            self._write()
             self._check()
 
     def count(self, n: int) -> None:
@@ -149,12 +149,11 @@ class Checkpoints:
             if self._last if last else self._n_new:
                 self._write()
 
-    def _write(self, only_first: bool = False) -> None:
+    def _write(self) -> None:
         with self._writing:
-            if not only_first or self.written_at is None:
-                self._write_now()
+            self._write_alone()
 
-    def _write_now(self) -> None:
+    def _write_alone(self) -> None:
         self._n_new = 0
         try:
             snapshot = self._snapshot()

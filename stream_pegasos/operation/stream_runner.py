@@ -229,8 +229,10 @@ class StreamRunner:
             self._positions[0] = batch.position
             self._torn = False
             self._unsent = [*self._unsent, *answers]
-        if self._checkpoints is not None and self._before is None:
-            self._checkpoints.write_first()  # or a kill would leave answers of which nothing is known
+        before = self._before
+        is_first = before is None or (before.get("position") is None and batch.position is not None)
+        if is_first and self._checkpoints is not None:
+            self._checkpoints.write_now()  # or a kill would leave answers of which nothing is known
         self._deliver()
         self._count(n)
         return True

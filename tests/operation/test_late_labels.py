@@ -124,3 +124,24 @@ def test_labels_wait_for_an_encoder_that_is_away(tmp_path):
     for example in labels:
         alone.learn_one(example.x, example.y)
     assert bits(after.model) == bits(alone) and after.answers == []
+
+
+def test_a_checkpoint_of_labels_alone_does_not_stand_for_one_of_messages(tmp_path):
+    """An answer is sent only once its message stands in a checkpoint."""
+    turns, come, seen = ["l", "m"], threading.Condition(), []
+    source, late = InTurn([message(0, labelled=False)], "m", turns, come), InTurn([message(1)], "l", turns, come)
+
+    def send(answers):
+        seen.append(load_with_progress(tmp_path / "model")[1]["position"])
+
+    run = Run(source, send=send, labels=late, checkpoints=Checkpoints(tmp_path / "model", seconds=1_000))
+    take_labels = run.runner._take_labels
+
+    def take_and_write(batch):
+        is_taken = take_labels(batch)
+        run.runner._checkpoints.write_now()
+        return is_taken
+
+    run.runner._take_labels = take_and_write
+    run.run()
+    assert seen == [1]

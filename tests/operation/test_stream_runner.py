@@ -1,5 +1,6 @@
 """A stream is answered and learned, each message once, wherever its run was ended."""
 
+import errno
 import threading
 import time
 
@@ -12,6 +13,7 @@ from running import bits, wait
 from scripts import WORDS, Run, Script, learned, message
 
 from stream_pegasos import TextClassifier, TextFeatures
+from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.streams import Example, StreamError
@@ -179,6 +181,26 @@ def test_checkpoints_hold_what_is_learned_and_sources_are_told(tmp_path):
     assert load_with_progress(tmp_path / "model.previous")[1]["position"] == 26
     assert source.noted == [26]
     assert bits(model) == bits(learned(examples))
+
+
+def test_no_answer_is_sent_before_a_checkpoint_has_its_message(tmp_path, monkeypatch):
+    def send(answers):
+        model, progress = load_with_progress(tmp_path / "model")
+        sent.append((progress["position"], len(progress["unsent"])))
+        assert bits(model) == bits(learned(examples[: progress["position"]]))
+
+    examples, sent = [message(i) for i in range(9)], []
+    Run(Script(examples, [4]), send=send, checkpoints=Checkpoints(tmp_path / "model", seconds=1_000)).run()
+    assert sent == [(4, 4)] * 3
+    monkeypatch.setattr(Snapshot, "write", no_space)
+    run = Run(Script(examples, [4]), checkpoints=Checkpoints(tmp_path / "other", seconds=1_000))
+    with pytest.raises(OSError, match="No space left"):
+        run.run()
+    assert run.answers == []
+
+
+def no_space(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_answers_that_cannot_be_sent_are_sent_later(monkeypatch):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -254,6 +255,32 @@ def test_a_journal_that_fails_is_told(tmp_path, monkeypatch, sync, owner, name):
             checkpoint(service)
         assert [learn(client, message)["learned"] for message in KNOWN[1:3]] == [not sync, True]
         assert health(client) == "ok"
+
+
+def test_a_restored_checkpoint_with_later_journals_is_refused_unless_that_is_allowed(tmp_path):
+    path = tmp_path / "model"
+    service = killed(path)
+    with serving(service) as client:
+        for message in KNOWN[:4]:
+            learn(client, message)
+            checkpoint(service)
+            if message["id"] == 0:
+                shutil.copy(path, tmp_path / "backup")
+        learn(client, KNOWN[4])
+    before = sorted(tmp_path.glob("model.journal-*"))
+    assert killed(path).learned_ids() == [0, 1, 2, 3, 4]
+    os.replace(tmp_path / "backup", path)
+    code, reason = not_served("--checkpoint", path)
+    assert code == 1 and re.search(
+        r"the journal lacks 2 records between model and model\.journal-.*--allow-gap", reason
+    )
+    with pytest.raises(ValueError, match="lacks 2 records"):
+        killed(path)
+    assert before == sorted(tmp_path.glob("model.journal-*"))
+    again = killed(path, allow_gap=True)
+    assert again.learned_ids() == [0, 3, 4]
+    checkpoint(again)
+    assert killed(path).learned_ids() == [0, 3, 4]
 
 
 @pytest.mark.parametrize("begun", [False, True])
