@@ -25,6 +25,7 @@ from stream_pegasos.service import create_app  # noqa: E402 which needs what may
 
 STREAM = list(synthetic(n=300, seed=6))
 MESSAGES = [{"text": text, "label": label} for text, label in STREAM]
+KNOWN = [{**message, "id": i, "weight": 1.0 + i % 3} for i, message in enumerate(MESSAGES)]
 GOOD = {"text": "free", "label": "spam"}
 PROGRAM = [sys.executable, "-m", "stream_pegasos"]
 COMMAND = [*PROGRAM, "serve", "--port", "0"]
@@ -106,6 +107,29 @@ def resumed(path, **options):
     checkpoints = Checkpoints(path, **options)
     model, progress = checkpoints.resume() or (TextClassifier(), None)
     return LiveLearner(model, checkpoints, progress)
+
+
+def killed(path, *, model=None, **options):
+    """A service that nobody ends: what stands on the disk at some moment is what a kill leaves."""
+    checkpoints = Checkpoints(path, seconds=1_000.0)
+    model, progress = checkpoints.resume() or (model or TextClassifier(), None)
+    service = LiveLearner(model, checkpoints, progress, **options)
+    service.checkpoints.close = lambda last: None  # no last checkpoint, nor any but those of `checkpoint`
+    service.checkpoints.start = lambda snapshot, on_written: vars(checkpoints).update(on_written=on_written)
+    service.start()
+    return service
+
+
+def checkpoint(service):
+    snapshot = service.snapshot()
+    snapshot.write(service.checkpoints.path, keep=service.checkpoints.previous)
+    service.checkpoints.on_written(snapshot.progress)
+
+
+def health(client):
+    response = client.get("/healthz")
+    assert response.status_code == (503 if "journal" in response.text else 200)
+    return response.json()["status"]
 
 
 def figures(monitor):

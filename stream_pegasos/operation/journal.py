@@ -63,7 +63,8 @@ class Journal:
         reads_only: bool = False,
         allow_gap: bool = False,
     ) -> None:
-        self.path, self.safe, self._begun_with, self._allow_gap = path or Path(), safe, begun_with, allow_gap
+        self.path, self.safe = Path(os.devnull) if path is None else path, safe
+        self._begun_with, self._allow_gap = begun_with, allow_gap
         self._files = Companions(self.path)
         self._reads, self._writes = path is not None, path is not None and not reads_only
         self.waiting: dict[int, Entry] = {}  # labels that are not learned yet, by the number of their message

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -15,53 +14,44 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from disks import Full
 from running import bits, wait
-from serving import GOOD, MESSAGES, asking, figures, learn, not_served, ok, predict, refused, resumed, send, serving
+from serving import (
+    GOOD,
+    KNOWN,
+    MESSAGES,
+    asking,
+    checkpoint,
+    figures,
+    health,
+    killed,
+    learn,
+    not_served,
+    ok,
+    predict,
+    refused,
+    resumed,
+    send,
+    serving,
+)
 
 from stream_pegasos import TextClassifier, TextFeatures, load
 from stream_pegasos.cli.explain import explain
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Journal
 from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.live_learner import EndingError, LiveLearner
 from stream_pegasos.streams import synthetic
 
 httpx = pytest.importorskip("httpx")
-KNOWN = [{**message, "id": i, "weight": 1.0 + i % 3} for i, message in enumerate(MESSAGES)]
 
 
 def fail(*_):
     raise OSError(28, "No space left on device")
 
 
-def killed(path, *, model=None, **options):
-    """A service that nobody ends: what stands on the disk at some moment is what a kill leaves."""
-    checkpoints = Checkpoints(path, seconds=1_000.0)
-    model, progress = checkpoints.resume() or (model or TextClassifier(), None)
-    service = LiveLearner(model, checkpoints, progress, **options)
-    service.checkpoints.close = lambda last: None  # no last checkpoint, nor any but those of `checkpoint`
-    service.checkpoints.start = lambda snapshot, on_written: vars(checkpoints).update(on_written=on_written)
-    service.start()
-    return service
-
-
-def checkpoint(service):
-    snapshot = service.snapshot()
-    snapshot.write(service.checkpoints.path, keep=service.checkpoints.previous)
-    service.checkpoints.on_written(snapshot.progress)
-
-
 def view(client):
     return figures(ok(client.get("/monitor"))), ok(client.get("/learned"))
-
-
-def health(client):
-    response = client.get("/healthz")
-    assert response.status_code == (503 if "journal" in response.text else 200)
-    return response.json()["status"]
 
 
 def test_checkpoints_that_fail_are_seen(tmp_path, monkeypatch):
@@ -255,51 +245,6 @@ def test_a_journal_that_fails_is_told(tmp_path, monkeypatch, sync, owner, name):
             checkpoint(service)
         assert [learn(client, message)["learned"] for message in KNOWN[1:3]] == [not sync, True]
         assert health(client) == "ok"
-
-
-def test_a_restored_checkpoint_with_later_journals_is_refused_unless_that_is_allowed(tmp_path):
-    path = tmp_path / "model"
-    service = killed(path)
-    with serving(service) as client:
-        for message in KNOWN[:4]:
-            learn(client, message)
-            checkpoint(service)
-            if message["id"] == 0:
-                shutil.copy(path, tmp_path / "backup")
-        learn(client, KNOWN[4])
-    before = sorted(tmp_path.glob("model.journal-*"))
-    assert killed(path).learned_ids() == [0, 1, 2, 3, 4]
-    os.replace(tmp_path / "backup", path)
-    code, reason = not_served("--checkpoint", path)
-    assert code == 1 and re.search(
-        r"the journal lacks 2 records between model and model\.journal-.*--allow-gap", reason
-    )
-    with pytest.raises(ValueError, match="lacks 2 records"):
-        killed(path)
-    assert before == sorted(tmp_path.glob("model.journal-*"))
-    again = killed(path, allow_gap=True)
-    assert again.learned_ids() == [0, 3, 4]
-    checkpoint(again)
-    assert killed(path).learned_ids() == [0, 3, 4]
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_a_full_disk_is_told_as_long_as_lessons_are_refused(tmp_path, monkeypatch, begun):
-    """Although shorter records would fit."""
-    service, disk = killed(tmp_path / "model"), Full(700, monkeypatch)
-    long = {"text": "word " * 100, "label": "ham"}
-    with serving(service) as client:
-        if begun:
-            learn(client, GOOD)
-        else:
-            disk.room = 100
-        for _ in range(3):
-            refused(send(client, "/learn", [long, long]), 503, "No space left on device")
-            assert health(client) == health(client) == "the journal fails"
-        disk.room = 2_000
-        assert health(client) == "ok"
-        learn(client, long)
-    service.close()
 
 
 def test_whoever_reads_a_checkpoint_is_told_what_its_journal_has(tmp_path):
