@@ -25,7 +25,22 @@ def user_code(what: str) -> Iterator[None]:
     except (MemoryError, TypeError, ValueError):
         raise
     except Exception as error:
-        raise ValueError(f"{what} failed: {type(error).__name__}: {error}") from error
+        raise as_value_error(error, f"{what} failed: {type(error).__name__}: {error}") from error
+
+
+def as_value_error(error: Exception, text: str) -> ValueError:
+    """A ValueError that is of the type of another exception, too, so that both find it; not where that has a meaning of
+    its own to whoever reads messages: the end of an iterator, or a disk or server that fails.
+    """
+    if isinstance(error, (OSError, StopIteration, StopAsyncIteration)):
+        return ValueError(text)
+    own = {"__init__": Exception.__init__, "__str__": lambda self: text}
+    try:
+        made: ValueError = type(type(error).__name__, (ValueError, type(error)), own)(text)
+    except TypeError:  # Python has no room for both
+        return ValueError(text)
+    made.__dict__.update(error.__dict__)
+    return made
 
 
 def check_number(name: str, value: Any, low: float, high: float) -> None:

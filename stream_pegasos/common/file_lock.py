@@ -42,7 +42,7 @@ class FileLock:
             file = os.open(self._at, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:  # nor could the file be written; a second process must not begin beside this one
             raise OSError(f"cannot write {self.path}, nor a lock beside it: {error.strerror or error}") from None
-        if os.fstat(file).st_size:  # which would be removed in the end
+        if not (os.pread(file, LONGEST_NUMBER + 1, 0) or b"0").isdigit():  # it would be removed in the end
             os.close(file)
             raise OSError(f"cannot write {self.path}: {self._at} is no lock, as it has content; move it away")
         try:

@@ -145,6 +145,7 @@ def test_what_a_function_raises_refuses_the_text(name, error):
         if not issubclass(error, (TypeError, ValueError)):
             assert str(raised.value).startswith(f"{'the ' * (name[0] != 's')}{name} failed: {error.__name__}")
             assert type(raised.value.__cause__) is error
+            assert isinstance(raised.value, error) or issubclass(error, (OSError, StopIteration))
 
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, SystemExit])
