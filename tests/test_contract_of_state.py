@@ -46,7 +46,7 @@ def through_a_file(model):
     with tempfile.TemporaryDirectory() as folder:
         path, again = Path(folder) / "model", Path(folder) / "again"
         model.save(path)
-        loaded = stream_pegasos.load(path)
+        loaded = stream_pegasos.load(path, model.vector_source)
         loaded.save(again)
         assert again.read_bytes() == path.read_bytes()
         return loaded

@@ -102,29 +102,26 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
             lock.release()
 
 
-_queues: dict[Path, deque[threading.Lock]] = {}  # of each file a thread writes: its lock, and those of who waits
+_queues: dict[Path, deque[threading.Event]] = {}  # of each file a thread writes: its turn, and those of who waits
 _changing = Lock()
 
 
 @contextlib.contextmanager
 def _turn(path: Path) -> Iterator[None]:
-    own = threading.Lock()
-    own.acquire()
+    own = threading.Event()
     with _changing:
         queue = _queues.setdefault(path, deque())
         queue.append(own)
-        if queue[0] is own:
-            own.release()
+        queue[0].set()
     try:
-        own.acquire()
+        own.wait()
         yield
     finally:
         with _changing:
-            is_next_due = queue[0] is own
             queue.remove(own)
-            if is_next_due and queue:
-                queue[0].release()
-            if not queue:
+            if queue:
+                queue[0].set()
+            else:
                 _queues.pop(path, None)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from stream_pegasos.common.companions import Companions
 from stream_pegasos.common.file_lock import FileLock
+from stream_pegasos.common.locks import Lock
 from stream_pegasos.features.vectors import VectorsError
 from stream_pegasos.learners.files import Snapshot, begins_as_model, remove_leftovers
 from stream_pegasos.learners.loading import load_with_progress
@@ -54,7 +55,7 @@ class Checkpoints:
         self._last = True  # whether `close` writes a last checkpoint
         self._due = threading.Event()
         self._thread: threading.Thread | None = None
-        self._writing = threading.Lock()
+        self._writing = Lock()
         self._lock = FileLock(self.path, log.warning)
 
     def claim(self) -> None:
