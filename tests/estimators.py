@@ -166,7 +166,7 @@ CASES = [
     Case("kernel", lambda: KernelPegasosClassifier(l2=1e-2, budget=20), has_weights=False),
     Case(
         "kernel, polynomial",
-        lambda: KernelPegasosClassifier(l2=0.1, kernel="polynomial", class_weight="balanced", budget=9),
+        lambda: KernelPegasosClassifier(l2=0.1, kernel="polynomial", class_weight="sqrt", budget=9),
         has_weights=False,
     ),
     Case(
@@ -204,7 +204,7 @@ CASES = [
     ),
     Case(
         "one against the rest, forgetful",
-        lambda: PegasosClassifier(multi_class="ovr", max_features=6, l2=0.01, batch_size=2, class_weight="balanced"),
+        lambda: PegasosClassifier(multi_class="ovr", max_features=6, l2=0.01, batch_size=2, class_weight="sqrt"),
         SEVERAL,
     ),
     Case("adaptive, a third class", AdaptiveClassifier, GROWING),

@@ -282,14 +282,15 @@ weighting = [case for case in of_features if "class_weight" in inspect.signature
 
 
 @for_each([case for case in weighting if case.option("drift_detector") is None])
-def test_balanced(case, tmp_path):
-    """N / (K · n) for each label, with all counted anew for each example, times the weight of the example."""
+@pytest.mark.parametrize("name, power", [("balanced", 1.0), ("sqrt", 0.5)])
+def test_balanced(case, name, power, tmp_path):
+    """N / (K · n) for each label, or its root, with all counted anew for each example, times the example's weight."""
     X, y = case.columns(90)
     w = [1.0 + (i % 3) for i in range(90)]
-    balanced = [(i + 1) / (len(set(y[: i + 1])) * y[: i + 1].count(label)) for i, label in enumerate(y)]
+    balanced = [((i + 1) / (len(set(y[: i + 1])) * y[: i + 1].count(label))) ** power for i, label in enumerate(y)]
     expected = case.make().clone({"class_weight": None})
     expected.learn_many(X, y, [a * b for a, b in zip(balanced, w, strict=True)])
-    one, many = (case.make().clone({"class_weight": "balanced"}) for _ in range(2))
+    one, many = (case.make().clone({"class_weight": name}) for _ in range(2))
     for example in zip(X[:50], y[:50], w[:50], strict=True):
         one.learn_one(*example)
     many.learn_many(X[:50], y[:50], w[:50])

@@ -17,7 +17,7 @@ from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifi
 from stream_pegasos import __version__, load
 from stream_pegasos.learners.model import Model
 
-classifier = PegasosClassifier(average="weighted", class_weight="balanced")
+classifier = PegasosClassifier(average="weighted", class_weight="sqrt")
 model = TextClassifier(HashedBagOfWords(norm=None), classifier)
 again: TextClassifier = TextClassifier.load("model")
 any_model: Model = load("model")

@@ -191,7 +191,7 @@ def _new_classifier(
         raise click.BadParameter(f"{classifier} learns one label a message", param_hint=", ".join(sorted(flags)))
     of_one_label = {
         "--ordered": ordered,
-        "--balanced": "class_weight" in parameters,
+        "--class-weight, --balanced": "class_weight" in parameters,
         "--pos-label": "pos_label" in parameters,
     }
     for flag, is_given in of_one_label.items():

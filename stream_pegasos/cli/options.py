@@ -117,7 +117,11 @@ class ModelOptions:
         "adaptive: one of River's detectors, such as HDDMW. It starts afresh when a model is loaded or resumed.",
     )
     l2: float | None = model_field("--l2 λ", "pegasos: regularisation, above 0.", shown="0.0001")
-    class_weight: bool | None = model_field("--balanced", "Weight the labels so that each counts the same in total.")
+    class_weight: str | None = model_field(
+        "--class-weight NAME",
+        "Weight rare labels more: balanced, so that each counts the same in total, or sqrt, the root of that.",
+    )
+    balanced: bool | None = model_field("--balanced", "Short for --class-weight balanced.")
     pos_label: str | None = model_field(
         "--pos-label LABEL",
         "The positive label, for --threshold and --max-false-positive-rate. They need it unless "
@@ -172,8 +176,8 @@ class ModelOptions:
             from stream_pegasos.streams import label_of
 
             given["pos_label"] = label_of(given["pos_label"])  # "true" and "1" stand for bool and int, too
-        if given.pop("class_weight", False):
-            given["class_weight"] = "balanced"
+        if given.pop("balanced", False) and given.setdefault("class_weight", "balanced") != "balanced":
+            raise click.BadParameter(f"--class-weight {self.class_weight} says otherwise", param_hint="--balanced")
         if "drift_detector" in given:
             given["drift_detector"] = _drift_detector(given["drift_detector"])
         kind: Any = MailFeatures if given.pop("mail", is_mail) else TextFeatures

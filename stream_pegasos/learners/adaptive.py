@@ -103,9 +103,10 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     class_weight
         The weight of the loss on each label, as a dict from label to a number of at least 0; 1 for labels not in it. Or
         `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of them have the label, with
-        the example itself included. An example counts as much as its weight wherever one counts, so that probabilities
-        are those of the weighted stream; those of the stream itself are p / weight, divided by their sum. One of weight
-        0 changes nothing, and is not counted.
+        the example itself included. Or `"sqrt"`: the root of that, which raises rare labels at less cost in accuracy.
+        An example counts as much as its weight wherever one counts, so that probabilities are those of the weighted
+        stream; those of the stream itself are p / weight, divided by their sum. One of weight 0 changes nothing, and is
+        not counted.
     pos_label
         The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
         With a `threshold` or a `max_false_positive_rate` it is needed, unless labels are bool, 0 and 1, or −1 and 1.

@@ -23,16 +23,17 @@ from stream_pegasos.features.frames import check_column
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
 
-__all__ = ["BALANCED", "ClassWeight", "ClassWeights", "Counts", "each_weight", "weights_given", "without_idle"]
+__all__ = ["ClassWeight", "ClassWeights", "Counts", "balanced_weights", "each_weight", "weights_given", "without_idle"]
 
-ClassWeight = Mapping[Label, float] | Literal["balanced"] | None
-BALANCED = "balanced"
+ClassWeight = Mapping[Label, float] | Literal["balanced", "sqrt"] | None
+POWERS = {"balanced": 1.0, "sqrt": 0.5}  # of N / (K · n)
 Counts = Mapping[Label, int]
 
 
 class ClassWeights:
     """The weights of examples, each the product of its own and that of its label: by a mapping, 1 for labels not in it;
-    or "balanced", N / (K · n) after N examples of K labels, n of them with the label, the example included.
+    or "balanced", N / (K · n) after N examples of K labels, n of them with the label, the example included; or "sqrt",
+    the root of that.
     """
 
     def __init__(self, class_weight: ClassWeight) -> None:
@@ -49,7 +50,11 @@ class ClassWeights:
     @property
     def is_fixed(self) -> bool:
         """Whether the weight of a label does not depend on what was learned."""
-        return self._of_label != BALANCED
+        return self._power is None
+
+    @property
+    def _power(self) -> float | None:
+        return POWERS[self._of_label] if isinstance(self._of_label, str) else None
 
     def weight(self, label: Label, w: Any) -> float:
         """The weight of an example, if the weights of labels are fixed."""
@@ -64,10 +69,10 @@ class ClassWeights:
             return None, self.counts
         each = each_weight(w, len(targets))
         labels = [of_target(target) for target in targets.tolist()]
-        if self.is_fixed:
+        if self._power is None:
             weights = [self.weight(label, weight) for label, weight in zip(labels, each, strict=True)]
             return np.array(weights, np.float64), self.counts
-        of_labels, counts = balanced_weights(labels, self.counts, [weight != 0.0 for weight in each])
+        of_labels, counts = balanced_weights(labels, self.counts, [weight != 0.0 for weight in each], self._power)
         pairs = zip(of_labels, each, strict=True)
         return np.array([product(of_label, plain_weight(weight)) for of_label, weight in pairs], np.float64), counts
 
@@ -135,9 +140,9 @@ def product(of_label: float, w: float) -> float:
 
 
 def balanced_weights(
-    labels: Iterable[Label], before: Counts, teach: Iterable[bool] = itertools.repeat(True)
+    labels: Iterable[Label], before: Counts, teach: Iterable[bool] = itertools.repeat(True), power: float = 1.0
 ) -> tuple[list[float], Counts]:
-    """The weight of each label, 0 for one that does not teach; and the new counts."""
+    """The weight of each label, N / (K · n) to a power, 0 for one that does not teach; and the new counts."""
     counts = dict(before)
     n = sum_in_order(counts.values())
     weights = []
@@ -147,16 +152,16 @@ def balanced_weights(
             continue
         n += 1
         counts[label] = counts.get(label, 0) + 1
-        weights.append(n / (len(counts) * counts[label]))
+        weights.append((n / (len(counts) * counts[label])) ** power)
     return weights, counts
 
 
 def check_class_weight(class_weight: Any) -> None:
-    if class_weight is None or (isinstance(class_weight, str) and class_weight == BALANCED):
+    if class_weight is None or (isinstance(class_weight, str) and class_weight in POWERS):
         return
     if not isinstance(class_weight, Mapping):
         raise TypeError(
-            f"class_weight is {class_weight!r}; it must be a dict from label to weight, 'balanced', or None"
+            f"class_weight is {class_weight!r}; it must be a dict from label to weight, 'balanced', 'sqrt', or None"
         )
     for label, weight in class_weight.items():
         check_label(label)

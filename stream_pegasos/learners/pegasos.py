@@ -66,7 +66,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     class_weight
         The weight of the loss on each label, as a dict from label to a number of at least 0; 1 for labels not in it. Or
         `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of them have the label, with
-        the example itself included.
+        the example itself included. Or `"sqrt"`: the root of that, which raises rare labels at less cost in accuracy.
     pos_label
         The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
         With `multi_class` it must be `None`.

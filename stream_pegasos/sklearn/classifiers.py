@@ -41,8 +41,8 @@ class OnlineTextClassifier(ClassifierFace):
         The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
         `PegasosClassifier`, `OrdinalClassifier` (which has no `decision_function`) or `KernelPegasosClassifier`.
     class_weight
-        The weight of the loss on each label, as a dict from label to a number of at least 0, or `"balanced"`, which
-        balances by the labels learned so far. `None` keeps that of the classifier.
+        The weight of the loss on each label, as a dict from label to a number of at least 0; `"balanced"`, which
+        balances by the labels learned so far; or `"sqrt"`, the root of that. `None` keeps that of the classifier.
     passes
         How often `fit` learns all rows, at least 1. One pass is enough for the adaptive classifier; others may want
         more.

@@ -26,6 +26,8 @@ def test_what_is_not_given_is_left_to_the_model(ok, here):
     ok("train mail.jsonl --save m --l2 1e-3 --balanced")
     assert load("m").classifier.class_weight == "balanced"
     assert isinstance(load("m").classifier, PegasosClassifier)
+    ok("train mail.jsonl --save m --class-weight sqrt")
+    assert load("m").classifier.class_weight == "sqrt"
 
 
 @pytest.mark.parametrize(

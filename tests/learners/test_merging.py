@@ -254,8 +254,9 @@ def test_a_class_between_others_that_one_part_met(kind):
     learned(merged, 10, labels, 3)
 
 
-def test_counts_of_labels_balance_classes():
-    base, parts = base_and_parts(class_weight="balanced")
+@pytest.mark.parametrize("name", ["balanced", "sqrt"])
+def test_counts_of_labels_balance_classes(name):
+    base, parts = base_and_parts(class_weight=name)
     counts = Counter(examples(60, CLASSES["two"], 0)[1])
     for k in range(3):
         counts.update(examples(40 + 7 * k, CLASSES["two"], k + 1, own="p")[1])
@@ -356,7 +357,7 @@ def test_models_that_cannot_be_merged_are_refused(base, parts, error, said):
             "fit_intercept": st.just(False),
             "naive_bayes": st.just(False),
             "loss": st.just("hinge"),
-            "class_weight": st.just("balanced"),
+            "class_weight": st.sampled_from(["balanced", "sqrt"]),
             "max_features": st.just(7),
             "learning_rate": st.sampled_from([1e-30, 1e30]),
         },

@@ -132,7 +132,7 @@ def test_weights_are_those_of_river_s_estimator_and_zero_leaves_an_example_out()
     estimator.partial_fit(["idle", "pills", "lunch"], ["spam", "ham", "spam"], sample_weight=[0.0, 2.0, 0.0])
     expected.learn_one("pills", "ham", 2.0)
     assert_predicts_alike(estimator, expected, [*NEW, "idle", "lunch"])
-    for class_weight in ({"spam": 3.0}, "balanced"):
+    for class_weight in ({"spam": 3.0}, "balanced", "sqrt"):
         expected = of_river(TEXTS, LABELS, TextClassifier(classifier=AdaptiveClassifier(class_weight=class_weight)))
         estimator = OnlineTextClassifier(class_weight=class_weight, shuffle=False).fit(TEXTS, LABELS)
         assert_predicts_alike(estimator, expected, NEW)
