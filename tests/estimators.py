@@ -224,6 +224,17 @@ CASES = [
         GROWING,
         pos_label="blue",
     ),
+    Case("adaptive, for F1", lambda: AdaptiveClassifier(decide_for="macro_f1", max_features=6)),
+    Case(
+        "adaptive, several for F1",
+        lambda: AdaptiveClassifier(decide_for="macro_f1", class_weight="sqrt", half_life=30.0),
+        GROWING,
+    ),
+    Case(
+        "adaptive, several for F1 with a detector",
+        lambda: AdaptiveClassifier(decide_for="macro_f1", drift_detector=drift.binary.DDM(warm_start=5)),
+        GROWING,
+    ),
     Case(
         "adaptive, several with a detector",
         lambda: AdaptiveClassifier(drift_detector=drift.binary.DDM(warm_start=5), max_features=6),
@@ -257,6 +268,10 @@ CASES = [
             )
         ),
         SETS,
+    ),
+    *(
+        Case(f"labels, for {name}", lambda name=name: MultiLabelClassifier(AdaptiveClassifier(decide_for=name)), SETS)
+        for name in ("micro_f1", "macro_f1")
     ),
     Case("text", text, of="texts"),
     Case("text, forgetful", lambda: text(AdaptiveClassifier(max_features=30)), of="texts"),

@@ -65,6 +65,7 @@ OTHERS = {
     "ordinal": OrdinalClassifier,
     "kernel": lambda: KernelPegasosClassifier(l2=0.1, budget=20),
     "adaptive": lambda: AdaptiveClassifier(half_life=30.0),
+    "f1": lambda: AdaptiveClassifier(decide_for="macro_f1"),
 }
 
 

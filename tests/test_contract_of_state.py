@@ -110,10 +110,15 @@ class Calls(RuleBasedStateMachine):
         if classes:
             self.call(lambda model: model.forget_class(classes[number % len(classes)]))
 
-    @rule(number=st.integers(0, 3), threshold=st.sampled_from([None, 0.2, 0.7]), rate=st.sampled_from([None, 0.3, 1.0]))
-    def set_decision(self, number, threshold, rate):
+    @rule(
+        number=st.integers(0, 3),
+        threshold=st.sampled_from([None, None, 0.2, 0.5]),
+        rate=st.sampled_from([None, None, 0.3, 1.0]),
+        decide_for=st.sampled_from([None, None, "accuracy", "micro_f1", "macro_f1"]),
+    )
+    def set_decision(self, number, threshold, rate, decide_for):
         pos_label = None if self.case.classes == SETS else self.case.labels[number % len(self.case.labels)]
-        self.call(lambda model: model.set_decision(threshold, rate, pos_label))
+        self.call(lambda model: model.set_decision(threshold, rate, pos_label, decide_for))
 
     @rule(seed=seeds, n=st.integers(0, 5), others=st.integers(1, 2))
     def merge(self, seed, n, others):

@@ -50,7 +50,7 @@ def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> tuple
     rest, decision = options.without_decision()
     if replace(rest, vectors=None) != ModelOptions():
         raise click.BadParameter(
-            "a loaded model keeps its own options, except --threshold and --max-false-positive-rate",
+            "a loaded model keeps its own options, except --threshold, --max-false-positive-rate and --decide-for",
             param_hint="--load",
         )
     model, progress = load_with_progress(load, stream, options.vectors)

@@ -112,6 +112,11 @@ class ModelOptions:
     max_false_positive_rate: float | None = model_field(
         "--max-false-positive-rate R", "adaptive: share of negatives that may be flagged.", shown="no limit"
     )
+    decide_for: str | None = model_field(
+        "--decide-for METRIC",
+        "adaptive: accuracy, micro_f1 or macro_f1. For F1, thresholds follow from the decisions so far.",
+        shown="accuracy",
+    )
     drift_detector: str | None = model_field(
         "--drift-detector NAME",
         "adaptive: one of River's detectors, such as HDDMW. It starts afresh when a model is loaded or resumed.",
@@ -156,7 +161,7 @@ class ModelOptions:
 
     def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
         """The options that no loaded model takes, and those of its decision; a positive label alone decides nothing."""
-        if self.threshold is None and self.max_false_positive_rate is None:
+        if (self.threshold, self.max_false_positive_rate, self.decide_for) == (None, None, None):
             return self, DecisionOptions()
         names = [f.name for f in fields(DecisionOptions)]
         decision = DecisionOptions(**{name: getattr(self, name) for name in names})
@@ -275,6 +280,11 @@ class DecisionOptions:
     )
     pos_label: str | None = model_field(
         "--pos-label LABEL", "The positive label, for these two.", shown="that of the model"
+    )
+    decide_for: str | None = model_field(
+        "--decide-for METRIC",
+        "accuracy, micro_f1 or macro_f1. For F1 a model counts while it learns: it must have learned so.",
+        shown="that of the model",
     )
 
     def given(self) -> dict[str, Any]:

@@ -6,7 +6,8 @@
 | the face of all of them: River's protocol, inspection, files | `model` |
 | their base: labels, scores, state; learning in turn, and what an interruption leaves | `classifier`, `learning` |
 | what a label is; numbers of labels, and which is the positive one | `label_meaning`, `labels` |
-| thresholds; limits of false positives; a drift detector | `decisions`, `false_positives`, `watched` and `drift` |
+| thresholds; limits of false positives; decisions for F1 | `decisions`, `false_positives`, `f1_decisions` |
+| what learns from each prediction; a drift detector | `watched`, `drift` |
 | predictions and probabilities | `predictions`, `probabilities` |
 | explanations; names of features | `explanations`, `feature_names` |
 | weights of classes; descriptions of labels | `class_weights`, `descriptions` |

@@ -29,6 +29,7 @@ from stream_pegasos.learners.decisions import (
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.f1_decisions import DecideFor, F1Decision, changed_f1, check_decide_for
 from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, largest, unknown_label
@@ -123,6 +124,14 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         before they were learned. So of negative examples like those before no larger share is expected to be flagged,
         though chance may flag more. Nothing is flagged before 0.05/rate negative examples are learned. While the
         negative label is unknown, `None` is predicted.
+    decide_for
+        The metric that predictions are to raise: `"accuracy"`, or `"macro_f1"`, the mean over all classes. It predicts
+        the class c with the largest (2p − F1) / n, where p is its probability, F1 that of its predictions so far, and n
+        the number of its predictions and examples: a prediction more raises macro F1 most there. Both are counted
+        online, before each example is learned, as if two right predictions had been made before; all counts are halved
+        when they reach 32,768 examples. Weights and probabilities do not change; with a `class_weight`, F1 is that of
+        the weighted stream. Thresholds and limits of false positives decide by themselves, and must be left out.
+        `"micro_f1"` is for several labels, in a `MultiLabelClassifier`; here it is the accuracy.
     drift_detector
         One of River's drift detectors, such as `drift.binary.HDDMW()` or `drift.ADWIN()`. Before an example is learned,
         a copy of the detector is told whether its prediction was wrong. When it detects a drift, all evidence so far
@@ -178,7 +187,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     [^6]: Vovk, V., Gammerman, A. and Shafer, G., 2005. Algorithmic learning in a random world. (The cut-off of
         `max_false_positive_rate`, as in inductive conformal prediction.)
     [^7]: Gupta, C. and Ramdas, A., 2022. Top-label calibration and multiclass-to-binary
-    reductions. ICLR. (The largest probability is calibrated by itself.)
+        reductions. ICLR. (The largest probability is calibrated by itself.)
+    [^8]: Narasimhan, H., Ramaswamy, H., Saha, A. and Agarwal, S., 2015. Consistent multiclass algorithms for complex
+        performance measures. ICML. (`decide_for`: predictions that follow the gradient of a measure.)
 
     Examples
     --------
@@ -243,6 +254,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     pos_label: Label | None = None
     threshold: float | Mapping[Label, float] = 0.5
     max_false_positive_rate: float | Mapping[Label, float] | None = None
+    decide_for: DecideFor = "accuracy"
     drift_detector: base.DriftDetector | base.BinaryDriftDetector | None = None
     max_features: int | None = None
 
@@ -259,11 +271,13 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         check_number("intercept_scaling", self.intercept_scaling, 1e-30, 1e30)
         by_label = decisions_by_label(self.threshold, self.max_false_positive_rate)
         one = None if by_label else Decision(self.threshold, self.max_false_positive_rate)  # type: ignore[arg-type]
+        check_decide_for(self.decide_for, self.threshold, self.max_false_positive_rate)
         self._drift = DriftWatch(self.drift_detector)
         check_max_features(self.max_features)
         labels = Labels(pos_label=self.pos_label)
         self._set_up(self.learner_of("two"), labels, self.class_weight)
-        self._set_decisions(labels, by_label if one is None else {} if one.is_by_margin else {None: one})
+        decisions = by_label if one is None else {} if one.is_by_margin else {None: one}
+        self._set_decisions(labels, decisions, changed_f1(None, self.decide_for, exclusive=True))
 
     def learner_of(self, reduction: str) -> AdaptiveLearner:
         return in_use(AdaptiveLearner)(
@@ -277,15 +291,32 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             reduction,
         )
 
-    def _set_decisions(self, labels: Labels, decisions: Mapping[Any, Decision]) -> None:
+    def _set_decisions(self, labels: Labels, decisions: Mapping[Any, Decision], f1: F1Decision | None) -> None:
         self.labels = replace(labels, needs_positive=None in decisions)
-        self.decisions: Decisions = Decisions(decisions)
-        self._set_ways(self._has_limits() or self.drift_detector is not None, not decisions)
+        self.decisions, self.f1 = Decisions(decisions), f1
+        watched = self._has_limits() or f1 is not None or self.drift_detector is not None
+        self._set_ways(watched, not decisions and f1 is None)
 
     def _has_limits(self) -> bool:
         return any(decision.limit is not None for decision in self.decisions.of_label.values())
 
-    def decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+    def decide(
+        self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None, decide_for: DecideFor | None = None
+    ) -> None:
+        decisions, labels, positive = self.decisions.of_label, self.labels, self.pos_label
+        if decide_for is None or (threshold, rate, pos_label) != (None, None, None):
+            decisions, labels, positive = self._changed_decisions(threshold, rate, pos_label)
+        parameters = parameters_of_decisions(decisions)
+        decide_for = decide_for or self.decide_for
+        check_decide_for(decide_for, **parameters)
+        self._set_decisions(labels, decisions, changed_f1(self.f1, decide_for, exclusive=True))
+        self.pos_label, self.decide_for = positive, decide_for
+        self.threshold, self.max_false_positive_rate = parameters["threshold"], parameters["max_false_positive_rate"]
+
+    def _changed_decisions(
+        self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None
+    ) -> tuple[Mapping[Any, Decision], Labels, Label | None]:
+        """The decisions after a change, on which labels they are, and which of these is named as the positive one."""
         labels, now = self.labels, dict(self.decisions.of_label)
         named = [label for given in (threshold, rate) if isinstance(given, Mapping) for label in given]
         is_for_one = now.keys() <= {None}
@@ -295,7 +326,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
                 raise ValueError(unknown_label(pos_label, labels.known))
         positive = self.pos_label if pos_label is None else pos_label
         if is_for_one and not named:
-            decisions = self._with_decision(labels, threshold, rate, positive)
+            decisions: Mapping[Any, Decision] = self._with_decision(labels, threshold, rate, positive)
         else:
             now = {self._positive_label if label is None else label: decision for label, decision in now.items()}
             meant = next(iter(now)) if pos_label is None and len(now) == 1 else positive
@@ -307,13 +338,13 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             for label in decisions.keys() - now.keys():
                 if labels.known and label not in labels.known:
                     raise ValueError(unknown_label(label, labels.known))
-        self._set_decisions(labels, decisions)
-        self.pos_label, parameters = positive, parameters_of_decisions(decisions)
-        self.threshold, self.max_false_positive_rate = parameters["threshold"], parameters["max_false_positive_rate"]
+        return decisions, labels, positive
 
     def drop_class(self, label: Label) -> None:
         key = None if None in self.decisions.of_label and label == self._positive_label else label
         super().drop_class(label)
+        if self.f1 is not None:
+            self.f1.forget(label)
         if key in self.decisions.of_label:  # what its limit knows is of the class that went
             self.decisions.of_label = {**self.decisions.of_label, key: self.decisions.of_label[key].renewed()}
 
@@ -361,6 +392,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         if self.by_margin:
             return self.labels.label(margins)
         probabilities = probabilities_one(margins, self.learner.calibrated)
+        if self.f1 is not None:
+            return self.labels.choices[self.f1.numbers(self.labels, np.array([margins]), np.array([probabilities]))[0]]
         return self.labels.choices[self.decisions.number(self.labels, margins, probabilities)]
 
     def _copied_decisions(self) -> Decisions:
@@ -370,7 +403,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         margins = found.margins
         if self.by_margin:
             return None
-        if len(margins) == 1:
+        if len(margins) == 1 and self.f1 is None:
             of_one = margins[0].tolist(), probabilities_one(margins[0], found.calibrated[0].tolist())
             of_learned = () if learned is None else (float(learned.targets[0]), float(learned.weights[0]))
             return np.array([self.decisions.number(labels, *of_one, *of_learned)])
@@ -378,7 +411,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         for rows in blocks(margins):
             probabilities = probabilities_many(margins[rows], found.calibrated[rows])
             these = None if learned is None else WeightedTargets(*(each[rows] for each in learned))
-            decided.append(self.decisions.numbers(labels, margins[rows], probabilities, these))
+            decisions = self.decisions if self.f1 is None else self.f1
+            decided.append(decisions.numbers(labels, margins[rows], probabilities, these))
         return np.concatenate(decided)
 
     def _limited(self) -> Mapping[Label, float]:

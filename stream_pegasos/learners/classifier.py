@@ -19,6 +19,7 @@ from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, wei
 from stream_pegasos.learners.decisions import PerLabel
 from stream_pegasos.learners.earlier import as_now
 from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
+from stream_pegasos.learners.f1_decisions import DecideFor
 from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, label_list
@@ -194,7 +195,9 @@ class Classifier(Learning):
 
     # What an estimator may change.
 
-    def decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+    def decide(
+        self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None, decide_for: DecideFor | None = None
+    ) -> None:
         """Take over another decision, where the model has any."""
         raise TypeError(
             f"{type(self).__name__} has no threshold and no limit of false positives; AdaptiveClassifier and "

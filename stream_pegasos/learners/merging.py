@@ -35,8 +35,8 @@ def merge(base: C, parts: Iterable[C]) -> C:
 
     What the parts have learned is added up, and nothing is counted twice:
 
-    - counts of examples, squared gradients, and counts of what a limit of false positives flagged, add up. Evidence
-      ages by the examples of all parts;
+    - counts of examples, squared gradients, counts of what a limit of false positives flagged, and those from which F1
+      is known, add up. Evidence ages by the examples of all parts;
     - a weight moves by the sum of the parts' changes, divided by k^0.85, where k is the number of parts that its
       squared gradients are spread over; so one that a single part moved keeps its change. The weights of a
       `PegasosClassifier` move by the mean of the changes, weighted by the parts' steps; a mini-batch becomes a step;
@@ -117,6 +117,8 @@ def take_parts(cores: Sequence[Any]) -> None:
     base = cores[0]
     numbers = share_labels(cores)
     merge_limits(cores)
+    if getattr(base, "f1", None) is not None:
+        base.f1.take([core.f1 for core in cores[1:]])
     states, parameters = states_of(cores), base.learner.parameters
     reduction = parameters["reduction"]
     if "evidence" in states[0]:

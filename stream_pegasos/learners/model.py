@@ -21,6 +21,7 @@ from stream_pegasos.features.frames import frame_like, is_frame, is_series, seri
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.class_weights import weights_given
 from stream_pegasos.learners.decisions import none_if_empty
+from stream_pegasos.learners.f1_decisions import DecideFor
 from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, read_model
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
@@ -239,6 +240,7 @@ class Model(OneByOne, base.Estimator):
         threshold: float | Mapping[Label, float] | None = None,
         max_false_positive_rate: float | Mapping[Label, float] | None = None,
         pos_label: Label | None = None,
+        decide_for: DecideFor | None = None,
     ) -> None:
         """Change which label is predicted, and nothing else. A saved model keeps the change.
 
@@ -253,6 +255,10 @@ class Model(OneByOne, base.Estimator):
             The label that single numbers are for. With two classes it becomes the positive one, so margins change their
             sign if it was the negative one. `None` keeps the present one; where an example may have several labels, it
             stands for all.
+        decide_for
+            As that of an `AdaptiveClassifier`; `None` keeps the present one. What is counted for one mean of F1 serves
+            the other, too. A model that has learned for accuracy has nothing counted: it decides as before at first,
+            and for F1 as it learns.
 
         Raises
         ------
@@ -274,7 +280,7 @@ class Model(OneByOne, base.Estimator):
         if pos_label is not None:
             pos_label = check_label(pos_label)
         with self.lock:
-            self._core.decide(none_if_empty(threshold), none_if_empty(max_false_positive_rate), pos_label)
+            self._core.decide(none_if_empty(threshold), none_if_empty(max_false_positive_rate), pos_label, decide_for)
 
     def forget_class(self, label: Label) -> None:
         """Remove a class, such as one that a typo brought, with its weights. It is not predicted any more; if it comes

@@ -29,6 +29,7 @@ from stream_pegasos.learners.decisions import (
 )
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
+from stream_pegasos.learners.f1_decisions import DecideFor, changed_f1, check_decide_for
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
@@ -109,7 +110,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     classifier
         The `AdaptiveClassifier` whose parameters are used, one with its defaults if `None`. A label is predicted where
         its probability is above the `threshold`. Of the examples that do not have it, at most a share of
-        `max_false_positive_rate` are flagged. Both are one number for all labels, or a dict by label. The
+        `max_false_positive_rate` are flagged. Both are one number for all labels, or a dict by label.
+        Instead of them, `decide_for` of `"micro_f1"` or `"macro_f1"` predicts a label where its probability is above
+        half of the F1 so far, of all labels together or its own, which is where one prediction more raises F1. The
         `drift_detector` is told whether any label was wrong. The classifier may have no `class_weight` and no
         `pos_label`.
 
@@ -129,6 +132,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     References
     ----------
     [^1]: Tsoumakas, G. and Katakis, I., 2007. Multi-label classification: an overview. (One classifier a label.)
+    [^2]: Busa-Fekete, R., Szörényi, B., Dembczyński, K. and Hüllermeier, E., 2015. Online F-measure optimization.
+        NIPS. (`decide_for`: a threshold of half of the F1 so far.)
+    [^3]: Lipton, Z., Elkan, C. and Naryanaswamy, B., 2014. Optimal thresholding of classifiers to maximize F1 measure.
+        ECML. (Half of the best F1 is the best threshold, where probabilities are calibrated.)
 
     Examples
     --------
@@ -163,10 +170,13 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             self.classifier.threshold, self.classifier.max_false_positive_rate
         )
         self.of_others = of_others(self.classifier)
+        self.f1 = changed_f1(None, self.classifier.decide_for, exclusive=False)
         # Watched, as y is no single label.
         self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True, by_margin=False)
 
-    def decide(self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None) -> None:
+    def decide(
+        self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None, decide_for: DecideFor | None = None
+    ) -> None:
         for label in self.classes:
             self._decision(label)
         now, others = self.decisions, self.of_others
@@ -180,8 +190,12 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             others = others.changed(share, limit, is_new=True)
         are_alike = all(decision.parameters == others.parameters for decision in decisions.values())
         parameters = parameters_of_decisions({None: others} if are_alike else decisions)
+        decide_for = decide_for or self.classifier.decide_for
+        check_decide_for(decide_for, **parameters)
+        parameters["decide_for"] = decide_for
         self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
         self.decisions, self.of_others = decisions, others
+        self.f1 = changed_f1(self.f1, decide_for, exclusive=False)
 
     def _is_new(self, label: Label) -> bool:
         return label not in self.labels.targets
@@ -193,6 +207,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return made
 
     def drop_class(self, label: Label) -> None:
+        if self.f1 is not None:
+            self.f1.forget(label)
         decision = self.decisions.pop(label, None)
         if decision is not None and decision.parameters != self.of_others.parameters:
             self.decisions[label] = decision.renewed()  # what its limit knows is of the class that went
@@ -274,11 +290,15 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return copied(self.decisions)
 
     def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
-        if self.classifier.threshold == 0.5 and self.classifier.max_false_positive_rate is None:
+        if self.f1 is None and self.classifier.threshold == 0.5 and self.classifier.max_false_positive_rate is None:
             return None
         margins, probabilities = found.margins, of_each(found.margins, found.calibrated)
+        holding = [] if learned is None else [self._set(target) for target in learned.targets.tolist()]
+        if self.f1 is not None:
+            return self.f1.decided(
+                labels, margins, probabilities, holding, None if learned is None else learned.weights
+            )
         decided = np.zeros(margins.shape, bool)
-        holding = [] if learned is None else [set(self._set(target)) for target in learned.targets.tolist()]
         for column, label in enumerate(labels.classes[: margins.shape[1]]):
             is_negative = np.array([column not in one for one in holding], bool)
             of_negatives = None if learned is None else is_negative * learned.weights

@@ -100,7 +100,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
     ----------
     classifier
         The `AdaptiveClassifier` whose parameters are used, one with its defaults if `None`; it may have no `pos_label`,
-        no `threshold` and no `max_false_positive_rate`.
+        no `threshold`, no `max_false_positive_rate` and no `decide_for`.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         if not issubclass(type(self.classifier), AdaptiveClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, no AdaptiveClassifier")
         defaults = parameters_of(AdaptiveClassifier())
-        for name in ("pos_label", "threshold", "max_false_positive_rate"):
+        for name in ("pos_label", "threshold", "max_false_positive_rate", "decide_for"):
             if getattr(self.classifier, name) != defaults[name]:
                 raise ValueError(
                     f"{name} is {getattr(self.classifier, name)!r}, which an OrdinalClassifier does not use"

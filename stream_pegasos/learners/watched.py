@@ -13,6 +13,7 @@ from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.drift import DriftWatch
+from stream_pegasos.learners.f1_decisions import F1Decision
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.predictions import (
     Decided,
@@ -30,11 +31,12 @@ KEPT_AFTER_DRIFT = 0.1  # the share of the evidence that is kept when a drift is
 
 
 class WatchedClassifier(Classifier):
-    """Shows limits of false positives and a drift detector each prediction, before its example is learned."""
+    """Shows limits of false positives, counts for F1 and a drift detector each prediction before it is learned."""
 
     learner: AdaptiveLearner
     _drift: DriftWatch
     decisions: Any = None
+    f1: F1Decision | None = None  # where it decides for F1
     _linear = False
 
     @property
@@ -46,7 +48,7 @@ class WatchedClassifier(Classifier):
     ) -> RawScores:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
-        n_before_two, before = self._n_before_two(labels, targets, weights), self._copied_decisions()
+        n_before_two, before = self._n_before_two(labels, targets, weights), self._kept()
         parts: list[tuple[Floats, Floats]] = []
         learned = WeightedTargets.of(targets, weights)
         try:
@@ -55,7 +57,7 @@ class WatchedClassifier(Classifier):
             return found._replace(decided=self._decided(labels, found, learned))
         except BaseException:  # an interruption: limits know what the engine has learned
             if parts:
-                self.decisions = before
+                self.decisions, self.f1 = before
                 found = scores_of(parts).without_those_to_come(n_before_two)
                 learned = WeightedTargets(*(each[: len(found.margins)] for each in learned))
                 self._decided(labels, found, learned)
@@ -77,7 +79,7 @@ class WatchedClassifier(Classifier):
             teaches = weight is None or bool(weight[0])
             n_drifts, n_before, state = self._drift.n_drifts, self.n_learned, None
             learning_limits = drifted = False
-            before = self._copied_decisions() if teaches else self.decisions
+            before = self._kept() if teaches else (self.decisions, self.f1)
             try:
                 if teaches and i >= second:  # with one class nothing can be wrong
                     try:
@@ -97,13 +99,16 @@ class WatchedClassifier(Classifier):
                 if self.n_learned == n_before:
                     self._drift.n_drifts = n_drifts
                     if learning_limits:
-                        self.decisions = before
+                        self.decisions, self.f1 = before
                     if state is not None:
                         self.learner.set_state(state)
                 raise
             parts.append(found)
         # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
         return joined_scores([*parts, RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
+
+    def _kept(self) -> tuple[Any, F1Decision | None]:
+        return self._copied_decisions(), None if self.f1 is None else self.f1.changed(self.f1.decide_for)
 
     def _copied_decisions(self) -> Any:
         """The decisions as they are now, whatever their limits learn later."""
@@ -131,9 +136,13 @@ class WatchedClassifier(Classifier):
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
         values["n_drifts"] = self.n_drifts
+        if self.f1 is not None:
+            values["f1"] = self.f1.get_state()
         return arrays, names, values
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
         check_integer("n_drifts", values["n_drifts"], 0, self.n_iterations)
         self._drift.n_drifts = values["n_drifts"]  # its detector begins afresh
+        if self.f1 is not None:
+            self.f1.set_state(values["f1"], self.classes)

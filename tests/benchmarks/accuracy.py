@@ -74,6 +74,12 @@ def pegasos(features: Any = None, **options: Any) -> Callable[[], TextClassifier
     return lambda: TextClassifier(features, PegasosClassifier(**options))
 
 
+GENTLE = {
+    **{"l2": 1e-5, "t0": 3e4, "project": False, "average": "weighted"},
+    **{"fit_intercept": True, "intercept_scaling": 0.1},
+}
+
+
 def models(kind: Kind) -> dict[str, Callable[[], TextClassifier]]:
     """The default model and, where the package with them is installed, that with word vectors; then all others."""
     name = f"{CLASSIFIERS[kind].__name__}()".replace("Adaptive", "Text")
@@ -108,10 +114,14 @@ OTHERS: dict[Kind, dict[str, Callable[[], TextClassifier]]] = {
         },
         "Pegasos, t0 = 1/l2": pegasos(t0=1e4),
         "Pegasos as published, words": pegasos(HashedBagOfWords()),
+        "Pegasos, gentle and averaged, words": pegasos(HashedBagOfWords(binary=True), **GENTLE),
+        "Pegasos, gentle and averaged": pegasos(**GENTLE),
     },
     "classes": {
         "Pegasos, t0 = 1/l2, one against the rest": pegasos(t0=1e4, multi_class="ovr"),
         "Pegasos, t0 = 1/l2, Crammer and Singer": pegasos(t0=1e4, multi_class="crammer_singer"),
+        "Pegasos, gentle and averaged, words": pegasos(HashedBagOfWords(binary=True), **GENTLE),
+        "Pegasos, gentle and averaged": pegasos(**GENTLE),
     },
     "ordered": {"TextClassifier(), without order": TextClassifier},
     "labels": {},

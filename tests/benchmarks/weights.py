@@ -1,9 +1,11 @@
-"""What balanced weights do on streams of rare classes: macro F1 and balanced accuracy, each message predicted before it
-is learned, beside no weights, Vowpal Wabbit with importance weights, and scikit-learn with class weights.
+"""What weights of classes and decisions for F1 do on streams of rare classes: accuracy, macro F1 and balanced accuracy,
+each message predicted before it is learned, beside Vowpal Wabbit with importance weights and scikit-learn with class
+weights. Then micro and macro F1 of several labels a message, by what is decided for.
 
-The three largest classes of a stream are thinned at random to 90, 7 and 3 %, two classes to 95 and 5 %. Vowpal Wabbit
-gets the weights that the model here gives, N / (K · n) after N messages of K labels, n of them with the label;
-scikit-learn those of the whole stream, known in advance.
+The three largest classes of a stream are thinned at random to 90, 7 and 3 %, two classes to 95 and 5 %; ours alone also
+learns whole streams. Vowpal Wabbit gets the weights that the model here gives, N / (K · n) after N messages of K labels,
+n of them with the label; scikit-learn those of the whole stream, known in advance. Of messages with a label each, two
+in a row make one with both labels.
 
     python tests/benchmarks/weights.py
 """
@@ -11,19 +13,19 @@ scikit-learn those of the whole stream, known in advance.
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from corpora import Corpus, of_several_classes, of_two_classes
+from corpora import Corpus, known, of_several_classes, of_two_classes
 from peers import VOWPAL_WABBIT_OF_CLASSES, WORDS, has_vowpal_wabbit, in_batches, run_vowpal_wabbit, write_vowpal_wabbit
 from report import Table, arguments_of
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDClassifier
-from sklearn.metrics import balanced_accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, recall_score
+from sklearn.preprocessing import MultiLabelBinarizer
 
-from stream_pegasos import AdaptiveClassifier, TextClassifier
+from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, TextClassifier
 from stream_pegasos.learners.class_weights import balanced_weights
 
 SHARES = {2: (0.95, 0.05), 3: (0.9, 0.07, 0.03)}
@@ -41,35 +43,52 @@ def thinned(corpus: Corpus, seed: int = 0) -> Corpus:
     return corpus.rows(sorted(rows))
 
 
-def ours(corpus: Corpus, weights: Any) -> list[Any]:
-    model = TextClassifier(classifier=AdaptiveClassifier(class_weight=weights))
+OURS: dict[str, dict[str, Any]] = {
+    "ours": {},
+    'ours, class_weight="balanced"': {"class_weight": "balanced"},
+    'ours, class_weight="sqrt"': {"class_weight": "sqrt"},
+    'ours, decide_for="macro_f1"': {"decide_for": "macro_f1"},
+}
+
+
+def ours(corpus: Corpus, options: dict[str, Any]) -> list[Any]:
+    classifier: Any = AdaptiveClassifier(**options)
+    model = TextClassifier(classifier=MultiLabelClassifier(classifier) if corpus.kind == "labels" else classifier)
     return [model.predict_learn_many([x], [y]).labels[0] for x, y in zip(corpus.texts, corpus.labels, strict=True)]
 
 
+def in_pairs(corpus: Corpus) -> Corpus:
+    texts = [f"{first} . {second}" for first, second in zip(corpus.texts[::2], corpus.texts[1::2], strict=False)]
+    labels = [tuple(dict.fromkeys(pair)) for pair in zip(corpus.labels[::2], corpus.labels[1::2], strict=False)]
+    return Corpus(f"{corpus.name}, in pairs", texts, labels, "labels")
+
+
 def vowpal_wabbit(corpus: Corpus, options: list[str]) -> list[Any]:
-    known = corpus.met
+    met = corpus.met
     weights, _ = balanced_weights(corpus.labels, {})
-    spelled = [f"{known.index(label) + 1} {weight}" for label, weight in zip(corpus.labels, weights, strict=True)]
+    spelled = [f"{met.index(label) + 1} {weight}" for label, weight in zip(corpus.labels, weights, strict=True)]
     with tempfile.TemporaryDirectory() as folder:
         messages, path = Path(folder) / "messages.vw", Path(folder) / "answers.txt"
         write_vowpal_wabbit(messages, corpus.texts, spelled, WORDS)
-        run_vowpal_wabbit(messages, [*options, "--oaa", str(len(known)), "-p", str(path)])
-        return [known[int(line.split()[0]) - 1] for line in path.read_text().splitlines()]
+        run_vowpal_wabbit(messages, [*options, "--oaa", str(len(met)), "-p", str(path)])
+        return [met[int(line.split()[0]) - 1] for line in path.read_text().splitlines()]
 
 
 def scikit_learn(corpus: Corpus, loss: str, weights: Any) -> list[Any]:
-    known = corpus.met
-    y = np.array([known.index(label) for label in corpus.labels])
+    met = corpus.met
+    y = np.array([met.index(label) for label in corpus.labels])
     n = np.bincount(y)
     of_classes = dict(enumerate(len(y) / (len(n) * n))) if weights else None
     model = SGDClassifier(loss=loss, class_weight=of_classes, random_state=0)
     vectorizer = HashingVectorizer(n_features=2**18)
-    return [known[i] for i in in_batches(model, vectorizer, corpus.texts, y, np.arange(len(known)), "predict", 0)]
+    return [met[i] for i in in_batches(model, vectorizer, corpus.texts, y, np.arange(len(met)), "predict", 0)]
 
 
-def answers_of(corpus: Corpus) -> Iterator[tuple[str, list[Any]]]:
-    yield "ours, no weights", ours(corpus, None)
-    yield "ours, balanced", ours(corpus, "balanced")
+def answers_of(corpus: Corpus, is_thinned: bool) -> Iterator[tuple[str, list[Any]]]:
+    for name, options in OURS.items():
+        yield name, ours(corpus, options)
+    if not is_thinned:
+        return
     if has_vowpal_wabbit():
         for name, options in VOWPAL_WABBIT_OF_CLASSES.items():
             yield f"Vowpal Wabbit, {name}, balanced", vowpal_wabbit(corpus, options)
@@ -77,17 +96,40 @@ def answers_of(corpus: Corpus) -> Iterator[tuple[str, list[Any]]]:
         yield f"scikit-learn, {loss}, balanced", scikit_learn(corpus, loss, "balanced")
 
 
+def show(corpus: Corpus, is_thinned: bool) -> None:
+    print(f"\n{corpus.name}: {len(corpus.texts):,} messages, {Counter(corpus.labels).most_common(5)}")
+    table = Table("model", "accuracy", "macro F1", "balanced accuracy")
+    for name, answers in answers_of(corpus, is_thinned):
+        said = [str(answer) for answer in answers]
+        truths = [str(label) for label in corpus.labels]
+        over_classes: Any = {"average": "macro", "zero_division": 0.0, "labels": sorted(set(truths))}
+        macro_f1 = f1_score(truths, said, **over_classes)
+        shares = accuracy_score(truths, said), macro_f1, recall_score(truths, said, **over_classes)
+        table.row(name, *(f"{share:.4f}" for share in shares))
+
+
+def show_labels(corpus: Corpus) -> None:
+    print(f"\n{corpus.name}: {len(corpus.texts):,} messages, {len(corpus.met)} labels")
+    table = Table("model", "micro F1", "macro F1")
+    columns = MultiLabelBinarizer(classes=corpus.met)
+    truths = columns.fit_transform(corpus.labels)
+    for name in ("accuracy", "micro_f1", "macro_f1"):
+        said = columns.transform(ours(corpus, {"decide_for": name}))
+        scores = (f1_score(truths, said, average=average, zero_division=0.0) for average in ("micro", "macro"))
+        table.row(f'ours, decide_for="{name}"', *(f"{score:.4f}" for score in scores))
+
+
 def main() -> None:
     arguments_of(__doc__)
-    for corpus in map(thinned, (*of_several_classes(), *of_two_classes("waimai_zh"))):
-        print(f"\n{corpus.name}: {len(corpus.texts):,} messages, {Counter(corpus.labels).most_common()}")
-        table = Table("model", "balanced accuracy", "macro F1")
-        for name, answers in answers_of(corpus):
-            said = [str(answer) for answer in answers]
-            truths = [str(label) for label in corpus.labels]
-            score = partial(f1_score, average="macro", zero_division=0.0)
-            labels = sorted(set(truths))
-            table.row(name, f"{balanced_accuracy_score(truths, said):.4f}", f"{score(truths, said, labels=labels):.4f}")
+    of_classes, of_two = [*of_several_classes()], [*of_two_classes("waimai_zh")]
+    for corpus in map(thinned, (*of_classes, *of_two)):
+        show(corpus, is_thinned=True)
+    others = [corpus for corpus in known() if corpus.name in ("sms_spam", "stars", "reuters_topics")]
+    for corpus in (*of_classes, *others):
+        if corpus.kind != "labels":
+            show(corpus, is_thinned=False)
+    for corpus in (*(each for each in others if each.kind == "labels"), *map(in_pairs, of_classes[:2])):
+        show_labels(corpus)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,13 @@ FORGERIES = {
         setting("parameters", "gamma", to=-1.0),
         setting("labels", "known", to=[0, 1, 2]),
     ],
+    "f1": [
+        *settings("f1", "n", to=(-1.0, 1e9, "x", None)),
+        setting("f1", "counts", 0, 0, to="another"),
+        setting("f1", "counts", 0, 1, to=1e3),  # more that are right than there are
+        *settings("f1", "counts", 0, to=([], [2, 0.0], [2, -1.0, 2.0])),
+        *settings("f1", to=({}, None)),
+    ],
     "adaptive": [setting("parameters", "loss", to="squared"), setting("parameters", "half_life", to=0.0)],
     "text": [
         *settings("kind", to=("HashedBagOfWords", "TextClassifier", "Saveable", "object", None, [], {})),

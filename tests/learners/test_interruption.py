@@ -54,6 +54,11 @@ CASES = {
     "limits by label": (lambda: AdaptiveClassifier(max_false_positive_rate={"a": 0.2, "b": 0.3}), ["a", "b", "c"]),
     "a limit and a third label": (lambda: AdaptiveClassifier(pos_label="a", max_false_positive_rate=0.2), list("abac")),
     "drift": (lambda: AdaptiveClassifier(drift_detector=drift.DummyDriftDetector(t_0=5)), ["a", "b", "c"]),
+    "for F1": (lambda: AdaptiveClassifier(decide_for="macro_f1", class_weight="sqrt"), ["a", "a", "b", "c"]),
+    "several labels, for F1": (
+        lambda: MultiLabelClassifier(AdaptiveClassifier(decide_for="macro_f1")),
+        [{"a"}, {"a", "b"}, set(), {"c"}],
+    ),
     "several labels": (MultiLabelClassifier, [{"a"}, {"a", "b"}, set(), {"c"}]),
     "several labels, a limit": (
         lambda: MultiLabelClassifier(AdaptiveClassifier(max_false_positive_rate=0.2, max_features=6)),

@@ -1,0 +1,170 @@
+"""Decisions for F1: which labels to predict, by counts of the decisions so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stream_pegasos.common.checks import check_number, check_one_of
+from stream_pegasos.common.display import quoted
+from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.engine.merging import merged_newest
+from stream_pegasos.engine.pure.driver import LARGEST_LESSON
+from stream_pegasos.learners.false_positives import Tail, whole_units
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import Labels, largest
+from stream_pegasos.learners.predictions import WeightedTargets
+from stream_pegasos.learners.probabilities import Floats
+
+__all__ = ["DecideFor", "F1Decision", "changed_f1", "check_decide_for"]
+
+DecideFor = Literal["accuracy", "micro_f1", "macro_f1"]
+ACCURACY, MICRO_F1, MACRO_F1 = "accuracy", "micro_f1", "macro_f1"
+# As if so many predictions had been made before the first example, all right: the first thresholds are near 1/2.
+RIGHT_AT_FIRST = {MICRO_F1: 25.0, MACRO_F1: 2.0}
+
+Bools = NDArray[np.bool_]
+
+
+class F1Decision:
+    """Predicts what raises F1 the most, by F1 so far: 2 · right / counted, with the number of predictions that were
+    right, and that of all predictions and of all examples that have the label.
+
+    One more prediction, right with probability p, changes F1 by (2p − F1) / counted. So a label is predicted where p is
+    above F1 / 2, its own or, for micro F1, that of all labels together. Of classes that are `exclusive` that one is
+    predicted whose F1 changes for the best. All counts are halved when `MOST` examples are counted, so that the newest
+    count most. They are multiples of 2^−36: their sums are exact in any order.
+    """
+
+    MOST = Tail.MOST
+
+    def __init__(self, decide_for: str, exclusive: bool) -> None:
+        self.decide_for, self.exclusive = decide_for, exclusive
+        self.n = 0.0  # examples
+        self.counts: Mapping[Label, tuple[float, float]] = {}  # right, counted
+
+    def changed(self, decide_for: str) -> Self:
+        """The same for another mean of F1, or later; what is counted stays, as nothing changes counts in place."""
+        made = type(self)(decide_for, self.exclusive)
+        made.n, made.counts = self.n, self.counts
+        return made
+
+    def numbers(
+        self, labels: Labels, margins: Floats, probabilities: Floats, learned: WeightedTargets | None = None
+    ) -> NDArray[np.intp]:
+        """The class predicted for each example, −1 for none. With `learned`, each is counted after its decision."""
+        truths = [] if learned is None else [[int(target)] for target in learned.targets.tolist()]
+        weights = None if learned is None else learned.weights
+        decided = self.decided(labels, margins, probabilities, truths, weights)
+        return largest(np.where(decided, 1.0, -np.inf))
+
+    def decided(
+        self,
+        labels: Labels,
+        margins: Floats,
+        probabilities: Floats,
+        truths: Sequence[Sequence[int]] = (),
+        weights: Floats | None = None,
+    ) -> Bools:
+        """Which labels are predicted for each example, none with a margin of −inf. With the numbers of those that it
+        has, and its weight, each is counted after its decision.
+        """
+        n = margins.shape[1]
+        width = max(n, len(labels.known), 1)  # a label may come with the example
+        known = widened(margins > -np.inf, width)
+        probabilities = widened(probabilities, width)
+        right, counted = np.zeros((2, width))
+        for number, label in enumerate(labels.known):
+            right[number], counted[number] = self.counts.get(label, (0.0, 0.0))
+        if weights is None:
+            return self._chosen(known, probabilities, right, counted)[:, :n]
+        decided = np.zeros(known.shape, bool)
+        for row, weight in enumerate(weights.tolist()):
+            decided[row] = self._chosen(known[row], probabilities[row], right, counted)
+            if weight := whole_units(min(weight, LARGEST_LESSON)):
+                holds = np.zeros(width, bool)
+                holds[truths[row]] = True
+                right += weight * (holds & decided[row])
+                counted += weight * (holds + decided[row].astype(float))
+                self.n += weight
+            if self.n >= self.MOST:
+                self.n, right, counted = self.n / 2.0, whole(right / 2.0), whole(counted / 2.0)
+        counts = zip(labels.known, zip(right.tolist(), counted.tolist(), strict=True), strict=False)
+        self.counts = {label: count for label, count in counts if count[1]}
+        return decided[:, :n]
+
+    def _chosen(self, known: Bools, probabilities: Floats, right: Any, counted: Any) -> Bools:
+        first = RIGHT_AT_FIRST[self.decide_for]
+        if self.decide_for == MICRO_F1:
+            right, counted = right.sum(), counted.sum()
+        counted = counted + 2.0 * first
+        half_of_f1 = (right + first) / counted
+        chosen: Bools = probabilities > half_of_f1
+        if self.exclusive:
+            gains = np.where(known, (probabilities - half_of_f1) / counted, -np.inf)
+            chosen = np.arange(known.shape[-1]) == gains.argmax(axis=-1, keepdims=True)
+        return known & chosen
+
+    def forget(self, label: Label) -> None:
+        self.counts = {each: count for each, count in self.counts.items() if each != label}
+
+    def take(self, others: Sequence[F1Decision]) -> None:
+        """Count what those have counted that continued from this one."""
+        labels = list(dict.fromkeys(label for each in (self, *others) for label in each.counts))
+        states = [
+            {"n": each.n, "counts": [count for label in labels for count in each.counts.get(label, (0.0, 0.0))]}
+            for each in (self, *others)
+        ]
+        merged = merged_newest(states, "n", "counts", self.MOST)
+        counts = whole(merged["counts"]).reshape(-1, 2).tolist()
+        self.n = whole_units(merged["n"])
+        self.counts = {label: (right, counted) for label, (right, counted) in zip(labels, counts, strict=True)}
+
+    def get_state(self) -> Any:
+        return {"n": self.n, "counts": [[pack(label), *counts] for label, counts in self.counts.items()]}
+
+    def set_state(self, state: Mapping[str, Any], labels: Iterable[Label]) -> None:
+        check_number("n", state["n"], 0.0, self.MOST)
+        counts = {}
+        for packed, right, counted in state["counts"]:
+            label = unpack(packed)
+            check_number(f"the count of {quoted(label)}", counted, 0.0, 2.0 * self.MOST)
+            check_number(f"the right predictions of {quoted(label)}", right, 0.0, counted)
+            counts[label] = whole_units(float(right)), whole_units(float(counted))
+        if len(counts) < len(state["counts"]) or not counts.keys() <= set(labels):
+            raise ValueError(f"there are decisions on {[*counts]}, which are not the labels")
+        self.n, self.counts = whole_units(float(state["n"])), counts
+
+
+def widened(numbers: NDArray[Any], width: int) -> NDArray[Any]:
+    """With columns of zeros behind the others."""
+    return np.pad(numbers, ((0, 0), (0, width - numbers.shape[1])))
+
+
+def whole(counts: Floats) -> Floats:
+    """Counts as `whole_units`."""
+    found: Floats = np.round(counts / Tail.UNIT) * Tail.UNIT
+    return found
+
+
+def changed_f1(present: F1Decision | None, decide_for: str, exclusive: bool) -> F1Decision | None:
+    """The decision for this; `None` for accuracy, also as micro F1 of classes that are exclusive, which is the same."""
+    if decide_for == ACCURACY or (exclusive and decide_for == MICRO_F1):
+        return None
+    return F1Decision(decide_for, exclusive) if present is None else present.changed(decide_for)
+
+
+def check_decide_for(decide_for: Any, threshold: Any, max_false_positive_rate: Any) -> None:
+    """Check what is decided for, beside a threshold and a limit of false positives, which decide by themselves."""
+    check_one_of("decide_for", decide_for, (ACCURACY, MICRO_F1, MACRO_F1))
+    for name, value, default in (
+        ("threshold", threshold, 0.5),
+        ("max_false_positive_rate", max_false_positive_rate, None),
+    ):
+        if decide_for != ACCURACY and value != default:
+            raise ValueError(
+                f"{name} is {value!r}; with decide_for={decide_for!r} it must be left out, as thresholds follow from F1"
+            )
