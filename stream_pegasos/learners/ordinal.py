@@ -93,6 +93,10 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
     each of the classes above a threshold to those below. The label predicted is the median, which has the least
     expected absolute error: the highest label that is reached with a probability above 1/2.
 
+    That fits where each class is between its neighbours in its words, too. A class with words of its own, such as
+    questions that are neutral among reviews, is told better by an `AdaptiveClassifier`: compare both on the stream, as
+    by `stream-pegasos evaluate FILE --ordered --compare MODEL`, with a MODEL that `train --save` made without a file.
+
     Labels are integers, and come as the stream brings them. Integers between them that were never met are no classes. A
     new class begins with the thresholds of its neighbours.
 

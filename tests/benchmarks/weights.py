@@ -3,7 +3,7 @@ each message predicted before it is learned, beside Vowpal Wabbit with importanc
 weights. Then micro and macro F1 of several labels a message, by what is decided for.
 
 The three largest classes of a stream are thinned at random to 90, 7 and 3 %, two classes to 95 and 5 %; ours alone also
-learns whole streams. Vowpal Wabbit gets the weights that the model here gives, N / (K · n) after N messages of K labels,
+learns whole streams. Vowpal Wabbit gets the weights of "balanced", N / (K · n) after N messages of K labels,
 n of them with the label; scikit-learn those of the whole stream, known in advance. Of messages with a label each, two
 in a row make one with both labels.
 

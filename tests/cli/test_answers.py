@@ -211,6 +211,7 @@ def test_the_decision_is_changed_where_a_model_is_used(ok, fails):
     X = [text for text, _ in stream[400:]]
     for options, change in (
         ("--threshold 0.95", {"threshold": 0.95}),
+        ("--decide-for macro_f1", {"decide_for": "macro_f1"}),
         ("--max-false-positive-rate 0.02", {"max_false_positive_rate": 0.02}),
         ("--threshold 0.2 --pos-label spam", {"threshold": 0.2, "pos_label": "spam"}),
     ):
