@@ -81,7 +81,7 @@ class F1Decision:
             right[number], counted[number] = self.counts.get(label, (0.0, 0.0))
         if weights is None:
             return self._chosen(known, probabilities, right, counted)[:, :n]
-        decided = np.zeros(known.shape, bool)
+        decided, n_counted = np.zeros(known.shape, bool), self.n
         for row, weight in enumerate(weights.tolist()):
             decided[row] = self._chosen(known[row], probabilities[row], right, counted)
             if weight := whole_units(min(weight, LARGEST_LESSON)):
@@ -89,11 +89,11 @@ class F1Decision:
                 holds[truths[row]] = True
                 right += weight * (holds & decided[row])
                 counted += weight * (holds + decided[row].astype(float))
-                self.n += weight
-            if self.n >= self.MOST:
-                self.n, right, counted = self.n / 2.0, whole(right / 2.0), whole(counted / 2.0)
+                n_counted += weight
+            if n_counted >= self.MOST:
+                n_counted, right, counted = n_counted / 2.0, whole(right / 2.0), whole(counted / 2.0)
         counts = zip(labels.known, zip(right.tolist(), counted.tolist(), strict=True), strict=False)
-        self.counts = {label: count for label, count in counts if count[1]}
+        self.n, self.counts = n_counted, {label: count for label, count in counts if count[1]}
         return decided[:, :n]
 
     def _chosen(self, known: Bools, probabilities: Floats, right: Any, counted: Any) -> Bools:
@@ -141,7 +141,8 @@ class F1Decision:
 
 def widened(numbers: NDArray[Any], width: int) -> NDArray[Any]:
     """With columns of zeros behind the others."""
-    return np.pad(numbers, ((0, 0), (0, width - numbers.shape[1])))
+    n_more = width - numbers.shape[1]
+    return np.pad(numbers, ((0, 0), (0, n_more))) if n_more else numbers
 
 
 def whole(counts: Floats) -> Floats:

@@ -211,7 +211,10 @@ def test_the_decision_is_changed_where_a_model_is_used(ok, fails):
     X = [text for text, _ in stream[400:]]
     for options, change in (
         ("--threshold 0.95", {"threshold": 0.95}),
-        ("--decide-for macro_f1", {"decide_for": "macro_f1"}),
+        (
+            "--decide-for macro_f1 --max-false-positive-rate 1",
+            {"decide_for": "macro_f1", "max_false_positive_rate": 1.0},
+        ),
         ("--max-false-positive-rate 0.02", {"max_false_positive_rate": 0.02}),
         ("--threshold 0.2 --pos-label spam", {"threshold": 0.2, "pos_label": "spam"}),
     ):
@@ -226,6 +229,7 @@ def test_the_decision_is_changed_where_a_model_is_used(ok, fails):
         ("--max-false-positive-rate 1e-5 --pos-label spam", "it takes 5,000 to choose a cut"),
         ("--threshold 0.9", "pos_label"),
         ("--threshold 2 --pos-label spam", "threshold"),
+        ("--threshold 0.9 --pos-label ham --decide-for macro_f1", "threshold is 0.9; with decide_for='macro_f1'"),
         ("--threshold 0.9 --pos-label eggs", "'eggs' is none of the model's classes"),
     ):
         assert reason in fails(f"predict plain rest.jsonl {options}")
