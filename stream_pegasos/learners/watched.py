@@ -108,6 +108,7 @@ class WatchedClassifier(Classifier):
         return joined_scores([*parts, RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
 
     def _kept(self) -> tuple[Any, F1Decision | None]:
+        """What an interruption may take back: the decisions, and the counts for F1."""
         return self._copied_decisions(), None if self.f1 is None else self.f1.changed(self.f1.decide_for)
 
     def _copied_decisions(self) -> Any:
