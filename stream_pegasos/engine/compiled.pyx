@@ -121,11 +121,12 @@ cdef extern from "cython/ngrams.h" nogil:
         uint32_t n
     ctypedef struct sp_bag:
         uint32_t n_features, index_mask, field
-        bint alternate_sign, binary
+        bint alternate_sign, binary, weighted
         uint32_t secret
         uint32_t* indices
         int64_t* counts
         uint64_t* table
+        double* weights
         Py_ssize_t n, table_capacity
     ctypedef struct sp_met_word:
         uint64_t hash
@@ -160,6 +161,8 @@ cdef extern from "cython/ngrams.h" nogil:
         uint8_t* word
         Py_ssize_t buffer_capacity, joined_capacity, offsets_capacity, word_capacity, most_digits
         uint64_t* newest
+        double letters, length
+        uint32_t length_hashes[2][32]
     uint32_t sp_murmur3(const uint8_t*, uint32_t)
     uint32_t sp_hash_words(const uint8_t*, uint32_t)
     uint32_t sp_index_of(const sp_bag*, uint32_t)
@@ -296,6 +299,7 @@ cdef struct Row:  # x = factor · {hash: value}, as in `pure`
     double factor
     float* vector  # of the message, where there are word vectors
     Py_ssize_t n_dimensions
+    bint is_even  # whether values differ by the kind of a feature alone
 
 
 # One module, so that each part can be inlined in the others.

@@ -37,8 +37,17 @@ scanner_options = st.fixed_dictionaries(
         "prefix_length": st.sampled_from([0, 0, 1, 2, 4, 20]),
         "boundaries": st.booleans(),
         "hash_function": st.sampled_from(["murmur3", "words", "words"]),
+        "letters": st.sampled_from([0.0, 0.2, 1.0]),
+        "length": st.sampled_from([0.0, 0.7]),
     }
-).map(lambda options: options | ({"hash_function": "words"} if options["token_pattern"] == ANY_LANGUAGE else {}))
+).map(lambda options: options | possible(options))
+
+
+def possible(options):
+    if options["token_pattern"] == ANY_LANGUAGE:
+        options = options | {"hash_function": "words"}
+    has_letters = options["analyzer"] == "word" and options["hash_function"] == "words"
+    return options if has_letters else options | {"letters": 0.0, "length": 0.0}
 
 
 @needs_compiled
@@ -55,7 +64,7 @@ def test_scanners_agree(options, some):
         assert len(indices) == indptr
 
 
-ready_made = scanner_options.map(lambda options: {**options, "analyzer": "ngrams"})
+ready_made = scanner_options.map(lambda options: {**options, "analyzer": "ngrams", "letters": 0.0, "length": 0.0})
 field_names = st.sampled_from(["subject", "Σ", "", "\ud800"])
 
 

@@ -135,7 +135,7 @@ def test_ngrams_of_a_run(run):
     expected = [padded[i : i + n] for n in (1, 2, 3) for i in range(len(padded) - n + 1) if padded[i : i + n] != " "]
     expected += [padded[:5], padded[-5:]] if len(run) > 4 else []
     expected += [padded] if 1 < len(run) <= 16 else []
-    assert sorted(TextFeatures(boundaries=False).tokens(run)) == sorted(expected)
+    assert sorted(TextFeatures(boundaries=False, length=0).tokens(run)) == sorted(expected)
 
 
 def test_a_short_run_is_a_word_to_its_neighbours():

@@ -183,7 +183,7 @@ cdef class PairLearner(ReductionLearner):
         cdef Py_ssize_t* positions = self._positions
         cdef Py_ssize_t i
         cdef double fading = EMPHASIZED / (EMPHASIZED + <double> self.n_iterations)
-        cdef double emphasis = 1.0 + EMPHASIS * sp_unevenness(e.values, e.n) * fading
+        cdef double emphasis = 1.0 if e.is_even else 1.0 + EMPHASIS * sp_unevenness(e.values, e.n) * fading
         cdef sp_step step
         step.rate = self._learning_rate * emphasis * sqrt(self._evidence)
         step.evidence, step.age = self._evidence, self._age

@@ -18,6 +18,10 @@ typedef struct {
     uint64_t *table;
     uint32_t secret, mask, shift; /* 32 bits less those of the mask */
     ptrdiff_t table_capacity;
+    /* Where n-grams count differently: how much each of the first `n_weighed` does. */
+    int weighted;
+    double *weights;
+    ptrdiff_t n_weighed, weights_capacity;
 } sp_bag;
 
 enum { SP_SMALLEST_TABLE = 16 };
@@ -64,6 +68,7 @@ static int sp_reserve_bag(sp_bag *bag, ptrdiff_t more) {
     ptrdiff_t size = (ptrdiff_t)bag->mask + 1, i;
     if (sp_reserve(&bag->indices, &bag->indices_capacity, needed, sizeof(uint32_t)) < 0) return -1;
     if (sp_reserve(&bag->counts, &bag->counts_capacity, needed, sizeof(int64_t)) < 0) return -1;
+    if (bag->weighted && sp_reserve(&bag->weights, &bag->weights_capacity, needed, sizeof(double)) < 0) return -1;
     memset(bag->counts + before, 0, (size_t)(bag->counts_capacity - before) * sizeof(int64_t));
     if (needed * 4 <= size) return 0;
     sp_clear_table(bag);
@@ -130,8 +135,14 @@ static int sp_add(sp_bag *bag, uint32_t *hashes, ptrdiff_t n) {
     return 0;
 }
 
+/* Have those that are new since the last call count so much. */
+SP_INLINE void sp_weigh(sp_bag *bag, double weight) {
+    for (; bag->n_weighed < bag->n; bag->n_weighed++) bag->weights[bag->n_weighed] = weight;
+}
+
 /* Make it empty. */
 static void sp_empty_bag(sp_bag *bag) {
+    bag->n_weighed = 0;
     if (!bag->binary && bag->n) memset(bag->counts, 0, (size_t)bag->n * sizeof(int64_t));
     sp_clear_table(bag);
     sp_set_size(bag, SP_SMALLEST_TABLE);

@@ -14,7 +14,7 @@ cdef class CurrentExample:
         cdef Row* e = &self.example
         if reserve_example(&e.hashes, &e.values, &self._capacity, given.n) < 0:
             raise MemoryError
-        e.n, e.factor = given.n, given.factor
+        e.n, e.factor, e.is_even = given.n, given.factor, given.is_even
         memcpy(e.hashes, given.hashes, given.n * sizeof(uint64_t))
         memcpy(e.values, given.values, given.n * sizeof(double))
         if sp_reserve(&e.vector, &self._vector_capacity, given.n_dimensions, sizeof(float)) < 0:
@@ -179,7 +179,7 @@ cdef row_of(const Row* e):
     cdef Py_ssize_t i
     keys = [<int64_t> (e.hashes[i] * INVERSE_MULTIPLIER) for i in range(e.n)]
     vector = np.array([e.vector[i] for i in range(e.n_dimensions)], np.float64)
-    return PureRow(keys, [e.values[i] for i in range(e.n)], e.factor, vector)
+    return PureRow(keys, [e.values[i] for i in range(e.n)], e.factor, vector, e.is_even)
 
 
 cdef Py_ssize_t load_one(Encoder encoder, Guard guard, CurrentExample current, x, bint learning) except -2:

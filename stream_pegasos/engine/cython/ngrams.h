@@ -16,7 +16,11 @@ enum {
     SP_BATCH = 1024,  /* n-grams counted at a time */
     SP_PADDING = 64,  /* bytes that may be read after the end of a buffer */
     SP_FIRST_OF_RUNS = 0xE0,  /* runs and Hangul begin with this byte or a later one */
-    SP_LONGEST_RUN = 16  /* characters, of one that counts as a whole and is a word to its neighbours */
+    SP_LONGEST_RUN = 16,  /* characters, of one that counts as a whole and is a word to its neighbours */
+    SP_SHORT_TEXT = 150,  /* characters, of one whose letters count fully */
+    SP_LONG_TEXT = 300,   /* of one whose letters do not count */
+    SP_FEW_WORDS = 3,     /* as many as let letters count no more than elsewhere */
+    SP_LENGTHS = 32       /* powers of 2 */
 };
 #define SP_BEGIN ((const uint8_t *)"<s>             ") /* with room to be read as 16 bytes */
 #define SP_END ((const uint8_t *)"</s>            ")
@@ -61,6 +65,11 @@ typedef struct sp_scanner {
     ptrdiff_t n_tokens, n_in_line; /* all, and those since the last run that is longer than words are */
     uint64_t last_of_run; /* the hash of the last character of a run that is the last token */
     int ends_in_run, failed; /* failed for want of memory */
+    /* How much letters within words count, and the length; the hashes of numbers of characters, and of tokens; the words. */
+    double letters, length;
+    uint32_t length_hashes[2][SP_LENGTHS], word_starts[SP_LONG_TEXT], word_ends[SP_LONG_TEXT];
+    ptrdiff_t n_words;
+    int has_runs;
     /* What waits to be counted: hashes, or ranges of `source`. */
     const uint8_t *source;
     uint32_t hashes[SP_BATCH], starts[SP_BATCH], ends[SP_BATCH];
@@ -391,6 +400,74 @@ static void sp_take_numbers_of_words(sp_scanner *s, ptrdiff_t begin, ptrdiff_t e
     if (s->next_zero < end) s->next_zero = end;
 }
 
+/* --- letters within words, and the length ---------------------------------------------------------------------------- */
+
+/* Keep where the words among the tokens found lie in the buffer. */
+static void sp_keep_words(sp_scanner *s, int two_characters) {
+    const sp_edges *edges = &s->edges;
+    for (ptrdiff_t i = 0; i < edges->n_ends && s->n_words < SP_LONG_TEXT; i++) {
+        const uint8_t *token = s->buffer + edges->starts[i];
+        const uint32_t n = edges->ends[i] - edges->starts[i], c = token[0] < 0x80 ? token[0] : sp_read_utf8(token);
+        const int kind = s->any_language && c >= 0x80 ? sp_class_of(c) : sp_plain_class_of(c);
+        s->has_runs |= kind == SP_CHARACTER;
+        if (kind != SP_WORD) continue;
+        if (two_characters && n <= sp_utf8_length(token[0])) continue;
+        if (s->stop_words && sp_place_of(s->stop_words, s->stop_mask, token, n)->bytes) continue;
+        s->word_starts[s->n_words] = edges->starts[i];
+        s->word_ends[s->n_words++] = edges->ends[i];
+    }
+}
+
+/* The sequences of so many letters within a word between two spaces, behind two more; of the word's n letters it is given
+   where each begins, and where the last ends. */
+static void sp_emit_letters(sp_scanner *s, const uint32_t *at, ptrdiff_t n, ptrdiff_t size) {
+    const uint64_t within = (SP_OF_NOTHING * SP_OF_NEXT + SP_OF_NOTHING) * SP_OF_NEXT, first = (within + SP_OF_NOTHING) * SP_OF_NEXT;
+    for (ptrdiff_t i = 0; i + size <= n + 2; i++) {
+        const int is_last = i + size == n + 2;
+        const uint32_t begin = at[i ? i - 1 : 0], end = at[is_last ? n : i + size - 1];
+        const uint64_t hash = (i ? within : first) + sp_hash_word(s->buffer + begin, end - begin);
+        sp_emit(s, is_last ? sp_before_space(hash) : hash);
+    }
+}
+
+static void sp_emit_letters_of_words(sp_scanner *s, ptrdiff_t size) {
+    uint32_t at[SP_LONG_TEXT + 1];
+    for (ptrdiff_t i = 0; i < s->n_words; i++) {
+        uint32_t next = s->word_starts[i];
+        ptrdiff_t n = 0;
+        for (; next < s->word_ends[i]; next += sp_utf8_length(s->buffer[next])) at[n++] = next;
+        at[n] = next;
+        sp_emit_letters(s, at, n, size);
+    }
+}
+
+/* Count what is new as much as `weight` says. */
+static void sp_count_as(sp_scanner *s, double weight) {
+    sp_count(s);
+    if (!s->failed) sp_weigh(&s->bag, weight);
+}
+
+static void sp_count_letters_and_length(sp_scanner *s) {
+    const ptrdiff_t length = s->text->length, ends = s->boundaries ? 2 : 0, n_tokens = s->n_tokens < ends ? 0 : s->n_tokens - ends;
+    if (s->n_words) {
+        const double few = SP_FEW_WORDS * SP_FEW_WORDS, n_words = (double)s->n_words;
+        const double part = (double)(SP_LONG_TEXT - length) / (SP_LONG_TEXT - SP_SHORT_TEXT), fading = part < 1.0 ? part : 1.0;
+        const double share = s->has_runs ? 0.0 : (few / (n_words * n_words) - 1.0) / (few - 1.0);
+        sp_emit_letters_of_words(s, 3);
+        sp_count_as(s, (share > s->letters ? share : s->letters) * fading);
+        if (share > 0.0) {
+            sp_emit_letters_of_words(s, 2);
+            sp_emit_letters_of_words(s, 4);
+            sp_count_as(s, share * fading);
+        }
+    }
+    if (s->length > 0.0 && n_tokens) {
+        s->hashes[s->n_waiting++] = s->length_hashes[0][sp_highest_bit((uint64_t)length + 1)];
+        s->hashes[s->n_waiting++] = s->length_hashes[1][sp_highest_bit((uint64_t)n_tokens + 1)];
+        sp_count_as(s, s->length);
+    }
+}
+
 /* --- from text to tokens ------------------------------------------------------------------------------------------- */
 
 /* Take the tokens whose two edges are known (and two characters, if asked for); keep one that is still open for the next
@@ -402,6 +479,7 @@ static void sp_take_tokens(sp_scanner *s, int at_end, uint32_t begin, uint32_t e
         edges->in_token = edges->after_mark = 0;
     }
     sp_walk(s, at_end, two_characters, ascii);
+    if (s->letters > 0.0 && s->text->length < SP_LONG_TEXT) sp_keep_words(s, two_characters);
     if (s->most_digits && edges->n_ends) {
         const uint32_t known = edges->ends[edges->n_ends - 1];
         if (ascii && s->kind_of_token != SP_NONSPACE) sp_take_numbers_of_words(s, begin, known);
@@ -632,7 +710,7 @@ static int sp_scan_text(sp_scanner *s, const sp_text *text) {
     const ptrdiff_t room = text->length * (text->kind ? text->kind + 2 : of_characters ? 2 : 1);
     SP_PREFETCH(text[1].data);
     SP_PREFETCH((const char *)text[1].data + 64);
-    s->n_waiting = s->n_tokens = s->n_in_line = 0;
+    s->n_waiting = s->n_tokens = s->n_in_line = s->n_words = s->has_runs = 0;
     s->joined_length = 0;
     s->text = text, s->next_zero = s->next_digit = 0;
     s->edges.n_starts = s->edges.n_ends = 0;
@@ -647,6 +725,10 @@ static int sp_scan_text(sp_scanner *s, const sp_text *text) {
     else if (s->any_language) sp_scan_any_language(s, text);
     else sp_scan_unicode(s, text);
     sp_count(s);
+    if (s->bag.weighted && !s->failed) {
+        sp_weigh(&s->bag, 1.0);
+        sp_count_letters_and_length(s);
+    }
     if (s->vectors) s->failed |= s->vectors->failed;
     if (s->failed) sp_empty_bag(&s->bag);
     return -s->failed;

@@ -85,12 +85,14 @@ cdef class Scanner(Encoder):
 
     def __init__(
         self, analyzer, token_pattern, lowercase, stop_words, ngram_range, n_features, alternate_sign, binary, norm,
-        mask_digits=False, prefix_length=0, boundaries=False, hash_function="murmur3", fields=(), vectors=None,
+        mask_digits=False, prefix_length=0, boundaries=False, hash_function="murmur3", letters=0.0, length=0.0, fields=(),
+        vectors=None,
     ):
         cdef sp_scanner* s = &self._scanner
         texts = (analyzer, token_pattern, lowercase, stop_words, ngram_range)
         columns = (n_features, alternate_sign, binary, norm)
-        self.arguments = (*texts, *columns, mask_digits, prefix_length, boundaries, hash_function, fields, vectors)
+        others = (mask_digits, prefix_length, boundaries, hash_function, letters, length, fields, vectors)
+        self.arguments = (*texts, *columns, *others)
         pattern = scanner.TOKEN_PATTERNS.index(token_pattern)
         s.of = {
             "word": SP_TOKENS, "char": SP_CHARACTERS, "char_wb": SP_CHARACTERS_IN_WORDS, "ngrams": SP_READY_MADE, "vector": SP_VECTOR,
@@ -112,11 +114,22 @@ cdef class Scanner(Encoder):
         self._n_threads, self._others, self._ahead = 1, [], PrefetchedBlocks()
         self._further, self._n_fields, self._is_any_ready_made = [], 1 + len(fields), s.of == SP_READY_MADE
         self.vectors = vectors
+        self._set_letters_and_length(letters, length)
         for name, arguments in fields:
             self._add_field(name.encode("utf-8", "surrogatepass") + b"\0" * SP_PADDING, Scanner(*arguments))
         tables = [field.vectors for field in (self, *self._further) if field.vectors is not None]
         if tables:
             self._set_vectors(tables[0])
+
+    cdef int _set_letters_and_length(self, double letters, double length) except -1:
+        cdef sp_scanner* s = &self._scanner
+        cdef Py_ssize_t power
+        s.letters, s.length, s.bag.weighted = letters, length, letters > 0.0 or length > 0.0
+        if s.bag.weighted and (s.of != SP_TOKENS or not s.by_words):
+            raise ValueError("letters and length are for words, and for their hash")
+        for power in range(32):
+            s.length_hashes[0][power], s.length_hashes[1][power] = scanner.hashes_of_length(power)
+        return 0
 
     cdef int _set_vectors(self, table) except -1:
         cdef Scanner field
@@ -132,6 +145,7 @@ cdef class Scanner(Encoder):
     cdef _add_field(self, bytes name, Scanner field):
         field._scanner.bag.field = sp_murmur3(<const uint8_t*> PyBytes_AS_STRING(name), len(name) - SP_PADDING)
         self._field(len(self._further))._scanner.next = &field._scanner
+        self._scanner.bag.weighted |= field._scanner.bag.weighted
         self._further.append(field)
         self._is_any_ready_made |= field._is_any_ready_made
 
@@ -161,6 +175,7 @@ cdef class Scanner(Encoder):
         free(s.stop_words)
         free(s.bag.indices)
         free(s.bag.counts)
+        free(s.bag.weights)
         free(s.bag.table)
         free(s.buffer)
         free(s.offsets)
@@ -499,24 +514,24 @@ cdef class Scanner(Encoder):
         """Turn counts into an example, for which there is room, and leave the bag empty for the next text."""
         cdef sp_bag* bag = &self._scanner.bag
         cdef Py_ssize_t i, n = bag.n
-        cdef int64_t count, sizes = n if bag.binary else 0
-        cdef double squares = sizes  # exact below 2⁵³, and without a limit
+        cdef double value, squares = n, sizes = n  # exact below 2⁵³, and without a limit
         cdef uint64_t* hashes = e.hashes
         cdef double* values = e.values
         cdef const uint32_t* indices = bag.indices
-        if bag.binary:
+        if bag.binary and not bag.weighted:
             for i in range(n):
                 hashes[i], values[i] = hash_key(indices[i]), 1.0
         else:
+            squares = sizes = 0.0
             for i in range(n):
-                count = bag.counts[i]
-                hashes[i], values[i] = hash_key(indices[i]), count
-                squares += <double> count * count
-                sizes += count if count > 0 else -count
+                value = (1.0 if bag.binary else <double> bag.counts[i]) * (bag.weights[i] if bag.weighted else 1.0)
+                hashes[i], values[i] = hash_key(indices[i]), value
+                squares += value * value
+                sizes += fabs(value)
         self._length = sqrt(squares) if self._l2 else sizes if self._l1 else 1.0
         if self._length == 0.0:
             self._length = 1.0
-        e.n, e.factor, e.n_dimensions = n, 1.0 / self._length, 0
+        e.n, e.factor, e.n_dimensions, e.is_even = n, 1.0 / self._length, 0, bag.binary
         sp_empty_bag(bag)
         if self._word_vectors is None:
             return 0

@@ -315,7 +315,7 @@ class AdaptiveLearner(ScaledLearner):
     ) -> None:
         """G ← G + g², w ← w − η g / √G"""
         fading = 0.0 if self.several else EMPHASIS * EMPHASIZED / (EMPHASIZED + self._n_iterations)
-        emphasis = 1.0 + fading * unevenness(row.values)
+        emphasis = 1.0 + fading * (0.0 if row.is_even else unevenness(row.values))
         rate *= emphasis
         self._n_examples += counted
         self._class_counts[classes] += counted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +14,16 @@ from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.characters import composed
 from stream_pegasos.engine.pure.encoders import Encoder, parameters_of
-from stream_pegasos.engine.pure.tokens import ngrams_of_tokens, tokens_of, words_of_tokens
+from stream_pegasos.engine.pure.tokens import (
+    KINDS,
+    LENGTH_PREFIX,
+    Run,
+    is_run,
+    letters_of_words,
+    ngrams_of_tokens,
+    tokens_of,
+    words_of_tokens,
+)
 from stream_pegasos.engine.pure.weights import NO_VECTOR, Row
 
 
@@ -39,6 +49,10 @@ class Scanner(Encoder):
     `fields` has the name of each other one and the arguments of its scanner. The name tells its n-grams from those of
     the others.
 
+    With `letters`, sequences of letters within words count, too, where a text is short: those of three as much as that
+    says, beside 1 for a word, and all of two to four up to 1, the more the fewer words there are. With `length`, the
+    powers of 2 of the numbers of characters and of tokens count as much. Both are for words, and for their hash.
+
     With `vectors` a row also has the vector of the message: the sum of those of its distinct words, and of those that
     come as such, of all fields, divided by its norm. A dict has its numbers in the columns from `n_features` on.
     """
@@ -56,6 +70,8 @@ class Scanner(Encoder):
     prefix_length: int = 0
     boundaries: bool = False
     hash_function: str = "murmur3"
+    letters: float = 0.0
+    length: float = 0.0
     fields: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     vectors: Vectors | None = None
 
@@ -72,9 +88,9 @@ class Scanner(Encoder):
         self._met: dict[str, None] = {}  # words whose vectors were looked up
 
     def transform_one(self, text: Any) -> dict[int, float]:
-        counts = self._counts(text)
-        length = self._length(counts.values())
-        features = {index: count / length for index, count in counts.items()}
+        values = self._values(text)
+        length = self._length(values.values())
+        features = {index: value / length for index, value in values.items()}
         if self._table is not None:
             features |= {self.n_features + i: number for i, number in enumerate(self.vector(text).tolist())}
         return features
@@ -95,9 +111,9 @@ class Scanner(Encoder):
         return abs(signed) % self.n_features, sign
 
     def row(self, x: Any, learning: bool) -> Row:
-        counts = self._counts(x)
+        values = self._values(x)
         vector = NO_VECTOR if self._table is None else self.vector(x)
-        return Row(list(counts), list(counts.values()), 1.0 / self._length(counts.values()), vector)
+        return Row(list(values), list(values.values()), 1.0 / self._length(values.values()), vector, self.binary)
 
     def vector(self, message: Any) -> NDArray[np.float64]:
         """That of the message; all 0 where no word has one."""
@@ -149,34 +165,67 @@ class Scanner(Encoder):
             whole = composed(whole)
         return whole.lower() if self.lowercase else whole
 
-    def _counts(self, message: Any) -> dict[int, float]:
+    def _values(self, message: Any) -> dict[int, float]:
+        """What counts in each column, before the norm: of n-grams that share one, as much as the first of them."""
         counts: dict[int, float] = {}
+        weights: dict[int, float] = {}
         for field, text in enumerate(message if self.fields else [message]):
-            for ngram in self._scanners[field].ngrams(text):
-                index, sign = self.index(ngram, field)
-                counts[index] = counts.get(index, 0.0) + sign
-        return dict.fromkeys(counts, 1.0) if self.binary else counts
+            for weight, ngrams in self._scanners[field].weighted_ngrams(text):
+                for ngram in ngrams:
+                    index, sign = self.index(ngram, field)
+                    counts[index] = counts.get(index, 0.0) + sign
+                    weights.setdefault(index, weight)
+        return weights if self.binary else {index: weights[index] * count for index, count in counts.items()}
 
-    def _length(self, counts: Iterable[float]) -> float:
+    def _length(self, values: Iterable[float]) -> float:
         if self.norm == "l2":
-            return math.sqrt(sum(c * c for c in counts)) or 1.0
+            return math.sqrt(sum(v * v for v in values)) or 1.0
         if self.norm == "l1":
-            return sum(abs(c) for c in counts) or 1.0
+            return sum(abs(v) for v in values) or 1.0
         return 1.0
 
     def ngrams(self, text: Any) -> Iterable[str]:
         """The n-grams of a text, each as often as it stands there."""
+        return (ngram for _, ngrams in self.weighted_ngrams(text) for ngram in ngrams)
+
+    def weighted_ngrams(self, text: Any) -> Iterator[tuple[float, Iterable[str]]]:
+        """The n-grams of a text, those that count as much together, and how much that is."""
         if self.analyzer == "ngrams":
-            ngrams: list[str] = text
-            return ngrams
-        if self.analyzer == "vector":
-            return []
-        if self.analyzer != "word":
-            return CHAR_NGRAMS[self.analyzer](self._folded(text), self.ngram_range)
+            yield 1.0, text
+        elif self.analyzer == "word":
+            yield 1.0, self._ngrams_of_words(text)
+            if self.letters or self.length:
+                yield from self._letters_and_length(text)
+        elif self.analyzer != "vector":
+            yield 1.0, CHAR_NGRAMS[self.analyzer](self._folded(text), self.ngram_range)
+
+    def _ngrams_of_words(self, text: Any) -> Iterable[str]:
         of_words = self.stop_words, self.ngram_range, self.prefix_length, self.boundaries
         if self.mask_digits != BOTH:
             return ngrams_of_tokens(self._tokens(text), *of_words)
         return ngrams_and_numbers(self._with_digits(text), self._tokens_of, *of_words)
+
+    def _letters_and_length(self, text: Any) -> Iterator[tuple[float, Iterable[str]]]:
+        folded = self._folded(text)
+        tokens = [token for token in self._tokens_of(folded) if token not in self.stop_words]
+        words = [token for token in tokens if self._is_word(token)]
+        fading = letters_fading(len(folded))
+        if self.letters and words and fading:
+            alone = 0.0 if any(map(is_run, tokens)) else share_of_letters(len(words))
+            yield max(self.letters, alone) * fading, letters_of_words(words, 3)
+            if alone:
+                yield alone * fading, [each for size in (2, 4) for each in letters_of_words(words, size)]
+        if self.length and tokens:
+            yield self.length, [length_name(len(folded), CHARACTERS), length_name(len(tokens), TOKENS)]
+
+    def lengths(self, text: Any) -> list[str]:
+        """What tells the length of a text."""
+        return [ngram for ngram in self.ngrams(text) if ngram.startswith(LENGTH_PREFIX)]
+
+    def _is_word(self, token: str) -> bool:
+        if self._find_tokens is None:
+            return not isinstance(token, Run) and KINDS[ord(token[0])] == LETTER_OF_WORDS
+        return token[0] == "_" or token[0].isalnum()
 
 
 MOST_WORDS = 96 << 10  # whose vectors are kept: when more come, all of these are forgotten
@@ -200,6 +249,35 @@ def checked_vector(numbers: Any, n_dimensions: int) -> NDArray[np.float32]:
     if not isinstance(numbers, np.ndarray) or numbers.shape not in ((n_dimensions,), (0,)):
         raise TypeError(f"a vector must be an array of {n_dimensions} numbers, not {type(numbers).__name__}")
     return np.ascontiguousarray(numbers, np.float32)
+
+
+# Letters within words count fully in texts of up to so many characters, and not in those of as many as that.
+SHORT, LONG = 150, 300
+FEW_WORDS = 3  # from so many words on, letters count no more than `letters`
+LETTER_OF_WORDS = "w"  # the kind of what words of any language begin with
+CHARACTERS, TOKENS = "characters", "words"
+
+
+def letters_fading(n_characters: int) -> float:
+    """How much of what they count letters count in a text of so many characters: all, none, or between these a part."""
+    return min(max((LONG - n_characters) / (LONG - SHORT), 0.0), 1.0)
+
+
+def share_of_letters(n_words: int) -> float:
+    """How much letters count beside so many words: 1 beside one, falling with its square to 0 beside five."""
+    return max((FEW_WORDS * FEW_WORDS / (n_words * n_words) - 1.0) / (FEW_WORDS * FEW_WORDS - 1.0), 0.0)
+
+
+def length_name(n: int, of: str) -> str:
+    """The exponent of the power of 2 that n + 1 reaches."""
+    return f"{LENGTH_PREFIX}{(n + 1).bit_length() - 1} {of}"
+
+
+@functools.cache
+def hashes_of_length(power: int) -> tuple[int, int]:
+    """Those of a number of characters, and of tokens, with this exponent."""
+    characters, tokens = (words_32(length_name((1 << power) - 1, of).encode()) for of in (CHARACTERS, TOKENS))
+    return characters, tokens
 
 
 def masked_digits(text: str) -> str:

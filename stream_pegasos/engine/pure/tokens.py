@@ -10,6 +10,8 @@ from stream_pegasos.engine.pure.characters import MARK, class_of
 
 # What stands before the first and after the last token of a text.
 BEGIN, END = "<s>", "</s>"
+# What stands before letters within words, and before the length of a text, and before no other n-gram.
+LETTERS_PREFIX, LENGTH_PREFIX = "  ", "    "
 # A run counts by its n-grams up to this length, and up to that one also as a whole.
 LONGEST_OF_RUN, LONGEST_RUN = 3, 16
 
@@ -137,6 +139,14 @@ def ngrams_of_run(run: Run, prefix_length: int) -> Iterator[str]:
     if 0 < prefix_length < n:
         yield " " + "".join(characters[:prefix_length])
         yield "".join(characters[-prefix_length:]) + " "
+
+
+def letters_of_words(words: Iterable[str], size: int) -> Iterator[str]:
+    """The sequences of so many letters within words, each word between two spaces."""
+    for word in words:
+        padded = f" {word} "
+        for i in range(len(padded) - size + 1):
+            yield LETTERS_PREFIX + padded[i : i + size]
 
 
 def words_of_tokens(tokens: Iterable[str], stop_words: frozenset[str]) -> Iterator[str]:

@@ -30,12 +30,16 @@ NO_VECTOR = np.zeros(0)
 
 
 class Row(NamedTuple):
-    """An example: x = factor · {key: value}, where values of a key that stands twice add up, and perhaps a vector."""
+    """An example: x = factor · {key: value}, where values of a key that stands twice add up, and perhaps a vector.
+
+    It is even if its values differ by the kind of a feature alone.
+    """
 
     keys: Sequence[int]
     values: Sequence[float]
     factor: float = 1.0
     vector: NDArray[np.float64] = NO_VECTOR
+    is_even: bool = False
 
 
 @dataclass
