@@ -118,7 +118,7 @@ PATTERNS = [r"\w+", r"\b\w\w+\b", r"\w+|[^\w\s]", r"\S+", r"\b\d+|\w"]
 KINDS_OF_FEATURES = [
     (HashedBagOfWords, {"analyzer": ["char", "char_wb"], **FEATURES}),
     (HashedBagOfWords, {"token_pattern": PATTERNS, **OF_WORDS}),
-    (TextFeatures, {"vectors": [None, VECTORS], **OF_WORDS}),
+    (TextFeatures, {"vectors": [None, VECTORS], "letters": [None, 0, 1], "length": [None, 0], **OF_WORDS}),
 ]
 CLASSIFIERS = [
     case.make for case in CASES if case.of == "features" and case.can_be_saved and case.classes in ("two", "growing")

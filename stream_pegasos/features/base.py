@@ -216,10 +216,11 @@ class Features(base.MiniBatchTransformer):
         found = []
         for field, (part, text) in enumerate(zip(self.each, prepared if are_several else [prepared], strict=True)):
             specification = part.specification
-            for token, count in Counter(specification.ngrams(text)).items():
-                column, sign = self.scanner.index(token, field)
-                name = self._name(part, token)
-                found.append((name, column, 1.0 if binary else sign * count))
+            for weight, ngrams in specification.weighted_ngrams(text):
+                for token, count in Counter(ngrams).items():
+                    column, sign = self.scanner.index(token, field)
+                    name = self._name(part, token)
+                    found.append((name, column, weight if binary else weight * sign * count))
         return found
 
     def names(self, prepared: Any, columns: Collection[int]) -> dict[int, str]:
@@ -227,13 +228,18 @@ class Features(base.MiniBatchTransformer):
         few.
         """
         are_several = not self.is_one
+        wanted, names = {*columns}, dict[int, str]()
         values = prepared if are_several else (prepared,)
         parts = [(field, *each) for field, value in enumerate(values) for each in self._windows(field, value)]
         nothing = [value[:0] for value in values]
         rows = [(*nothing[:field], value, *nothing[field + 1 :]) for field, value, _, _ in parts]
+        for field, (part, value) in enumerate(zip(self.each, values, strict=True)):  # of the whole text
+            for token in part.specification.lengths(value) if part.takes_text else ():
+                column, _ = self.scanner.index(token, field)
+                if column in wanted:
+                    names.setdefault(column, self._name(part, token))
         indptr, indices, _ = self.scanner.transform_many(rows if are_several else [value for _, value, _, _ in parts])
         found = np.concatenate([[0], np.cumsum(np.isin(indices, [*columns]))])[indptr]
-        wanted, names = {*columns}, dict[int, str]()
         for row in np.flatnonzero(np.diff(found)).tolist():
             field, value, is_first, is_last = parts[row]
             part = self.each[field]

@@ -154,6 +154,7 @@ class HashedBagOfWords(Features):
             self.mask_digits if isinstance(self.mask_digits, str) else bool(self.mask_digits),
             *((0, False) if self._ready_made else self._prefixes_and_boundaries),
             self.hash_function,
+            *((0.0, 0.0) if self._ready_made else self._letters_and_length),
             (),
             None if self.encoder is not None else self.vector_source,
         )
@@ -241,6 +242,11 @@ class HashedBagOfWords(Features):
             prefix_length if self.prefix_length is None else int(self.prefix_length),
             boundaries if self.boundaries is None else bool(self.boundaries),
         )
+
+    @property
+    def _letters_and_length(self) -> tuple[float, float]:
+        """How much letters within words count, and the length of a text."""
+        return 0.0, 0.0
 
     def _preprocess(self, text: str) -> str:
         if self.preprocessor is not None:

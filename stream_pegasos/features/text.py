@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.common.packing import features_to_json
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.features.base import Features, SentenceVector, scanner_of
@@ -16,10 +16,13 @@ from stream_pegasos.features.vectors import vector_source
 
 __all__ = ["TextFeatures"]
 
+LETTERS, LENGTH = 0.2, 0.7  # how much letters and lengths count beside 1 for a word
+
 
 @dataclass(eq=False, repr=False)
 class TextFeatures(HashedBagOfWords):
-    """The features of a text in any language: words, marks, their pairs, the beginnings of words.
+    """The features of a text in any language: words, marks, their pairs, the beginnings of words, letters within words,
+    the length.
 
     In scripts with spaces, words are those of Unicode's text segmentation[^1]: accents and vowel signs stay in them.
     Its rules for apostrophes, points and commas inside words are left out, as they do not pay. Any other character is a
@@ -71,6 +74,17 @@ class TextFeatures(HashedBagOfWords):
     boundaries
         Whether n-grams include the ends of the text, written `<s>` and `</s>`. `None` is `True` for words, and `False`
         for n-grams of characters, which do not.
+    letters
+        How much each sequence of three letters within a word counts beside 1 for a word, from 0 for none to 1; each
+        word stands between two spaces. `None` is 0.2 for words, and 0 for n-grams of characters, tokens of a
+        `tokenizer` and patterns that only Python knows. They count fully in texts of up to 150 characters, less in
+        longer ones, and from 300 on not at all: there words tell enough, and letters would take most of the time. One
+        word alone leans on its letters: sequences of two to four count as much as a word there, and (9/n² − 1)/8 of
+        that with n words, which is nothing from three on. Runs have n-grams of their own.
+    length
+        How much the length of a text counts, beside 1 for a word, from 0 for nothing to 1: one feature for the power of
+        2 that its number of characters reaches, and one for that of its words, marks and runs. `None` is 0.7 for words,
+        and 0 where `letters` are 0 by themselves.
     namespace
         Beside features of other fields: those with the same namespace share what is learned of a word. `None` is that
         of the name of the field.
@@ -101,11 +115,15 @@ class TextFeatures(HashedBagOfWords):
 
     >>> from stream_pegasos import TextFeatures
 
-    >>> TextFeatures().tokens("Answer 24 now!")
+    >>> words = TextFeatures(letters=0, length=0)
+    >>> words.tokens("Answer 24 now!")
     ['answer', '00', 'now', '!', '<s> answer', 'answer 00', '00 now', 'now !', '! </s>', ' answ', '24']
-    >>> TextFeatures().tokens("好吃!")
+    >>> words.tokens("好吃!")
     ['!', '<s> 好吃', '好吃 !', '! </s>', '<s> 好', '好', '吃', ' 好', '好吃', '吃 ', ' 好吃', '好吃 ', ' 好吃 ']
-    >>> TextFeatures(on="body", prefix_length=0).tokens({"body": "मुझे पसंद"})
+    >>> TextFeatures(prefix_length=0, ngram_range=(1, 1)).tokens("I see you at ten")
+    ['i', 'see', 'you', 'at', 'ten', '   i ', '   se', '  see', '  ee ', '   yo', '  you', '  ou ', '   at', '  at ', \
+'   te', '  ten', '  en ', '    4 characters', '    2 words']
+    >>> words.clone({"on": "body", "prefix_length": 0}).tokens({"body": "मुझे पसंद"})
     ['मुझे', 'पसंद', '<s> मुझे', 'मुझे पसंद', 'पसंद </s>']
 
     """
@@ -122,6 +140,8 @@ class TextFeatures(HashedBagOfWords):
     prefix_length: int | None = None
     boundaries: bool | None = None
     vectors: Any = None
+    letters: float | None = None
+    length: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -132,6 +152,14 @@ class TextFeatures(HashedBagOfWords):
 
     def _check(self) -> None:
         super()._check()
+        for name in ("letters", "length"):
+            value = getattr(self, name)
+            if value is not None:
+                check_number(name, value, 0.0, 1.0)
+            if value and (self.analyzer != "word" or self.tokenizer is not None):
+                raise ValueError(
+                    f"{name} must be 0 or None for n-grams of characters and for a tokenizer, got {value!r}"
+                )
         if self.vectors is None:
             return
         source = vector_source(self.vectors)
@@ -141,6 +169,14 @@ class TextFeatures(HashedBagOfWords):
         if self.encoder is None and self.analyzer != "word":
             raise ValueError(f"word vectors are for analyzer='word', not {self.analyzer!r}")
         check_integer("n_features", self.n_features, 1, 2**31 - 1 - source.n_dimensions)
+
+    @property
+    def _letters_and_length(self) -> tuple[float, float]:
+        letters, length = (LETTERS, LENGTH) if self.analyzer == "word" else (0.0, 0.0)
+        return (
+            letters if self.letters is None else float(self.letters),
+            length if self.length is None else float(self.length),
+        )
 
     @property
     def each(self) -> Sequence[Features]:

@@ -220,6 +220,8 @@ def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) 
         return FeatureUnion([first, *others])
     look_up(kind := values["features_kind"])
     of_earlier: dict[str, Any] = {"mask_digits": True} if kind in ("TextFeatures", "MailFeatures") else {}
+    if kind == "TextFeatures":
+        of_earlier |= {"letters": 0.0, "length": 0.0}
     parameters = of_earlier | unpack_parameters(values["features"])
     if parameters.get("vectors") is not None:
         parameters["vectors"] = find_vectors(parameters["vectors"])

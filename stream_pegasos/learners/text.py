@@ -86,9 +86,9 @@ class TextClassifier(ModelOfAnyKind):
     True
     >>> for ngram, contribution in list(model.explain_one("cheap lunch?").items())[:3]:
     ...     print(f"{contribution:+.2f} {ngram}")
-    -0.29  lunc
-    -0.29 lunch
-    +0.23  chea
+    -0.26  lunc
+    -0.26 lunch
+    +0.22  chea
 
     Pegasos as published, on pairs of words:
 

@@ -118,14 +118,16 @@ class MailFeatures(Features):
             import tinycss2  # type: ignore[import-untyped, unused-ignore] # noqa: F401
         except ModuleNotFoundError as error:
             raise missing("MailFeatures", "mail", error) from error
-        text = TextFeatures(vectors=vectors, mask_digits=mask_digits)
+        text = TextFeatures(vectors=vectors, mask_digits=mask_digits, letters=0.0, length=0.0)
         self.vectors = text.vectors
         self._take_vectors_of(text.vector_source)
         plain, *sentence = text.each
         of_text, of_subject = (
             plain.clone({"on": name, "namespace": self._space(name)}) for name in ("text", "subject")
         )
-        of_headers = TextFeatures(on="headers", mask_digits=mask_digits, namespace=self._space("headers"))
+        of_headers = TextFeatures(
+            on="headers", mask_digits=mask_digits, namespace=self._space("headers"), letters=0.0, length=0.0
+        )
         # The route is what the headers have of it, with the names of hosts.
         of_route = of_headers.clone({"on": "route", "ngram_range": (1, 3)})
         of_source = of_headers.clone(

@@ -28,7 +28,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         The number of columns, from 1 to 2³¹ − 1.
     ngram_range, analyzer, lowercase, strip_accents, stop_words, token_pattern, binary, norm, alternate_sign
         As those of `TextFeatures`.
-    preprocessor, tokenizer, mask_digits, prefix_length, boundaries
+    preprocessor, tokenizer, mask_digits, prefix_length, boundaries, letters, length
         As those of `TextFeatures`.
     vectors
         Word vectors or an encoder, as for `TextFeatures`: the numbers of the vector of a text stand in columns behind
@@ -67,6 +67,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     prefix_length: int | None = None
     boundaries: bool | None = None
     vectors: Any = None
+    letters: float | None = None
+    length: float | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

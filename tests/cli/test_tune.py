@@ -14,7 +14,9 @@ from stream_pegasos.cli.tune import THE_DEFAULTS, TRIED, options_to_try
 
 @pytest.fixture
 def by_letters(tmp_path):
-    """A stream in which every word is new, and their beginnings do not tell the class: only the letters within do."""
+    """A stream of long texts in which every word is new, and their beginnings do not tell the class: only the letters
+    within do, which the defaults leave out of long texts.
+    """
     rng = np.random.default_rng(1)
     letters = np.array(list("bcdfghjklmnprstvz"))
 
@@ -23,7 +25,7 @@ def by_letters(tmp_path):
         return "".join(begin) + mark + "".join(end)
 
     path = tmp_path / "words.csv"
-    lines = [f"{' '.join(word('qu' if i % 2 else 'xy') for _ in range(3))},{'ab'[i % 2]}" for i in range(2_000)]
+    lines = [f"{' '.join(word('qu' if i % 2 else 'xy') for _ in range(30))},{'ab'[i % 2]}" for i in range(600)]
     path.write_text("words,label\n" + "\n".join(lines))
     return path
 

@@ -26,8 +26,9 @@ def test_the_parts_of_a_mail_are_fields():
     record = {"text": parts.text, "subject": parts.subject, "headers": parts.headers, "route": parts.route}
     record["source"] = parts.source
     record["marks"] = [token.replace("\n", " ") for token in parts.tokens]
-    by_hand = TextFeatures(on="text") + TextFeatures(on="subject") + TextFeatures(on="headers")
-    by_hand = by_hand + TextFeatures(on="route", namespace="headers", ngram_range=(1, 3))
+    words = TextFeatures(letters=0, length=0)
+    by_hand = words.clone({"on": "text"}) + words.clone({"on": "subject"}) + words.clone({"on": "headers"})
+    by_hand = by_hand + words.clone({"on": "route", "namespace": "headers", "ngram_range": (1, 3)})
     by_hand = by_hand + TextFeatures(on="source", analyzer="char", ngram_range=(5, 5)) + Category(on="marks")
     by_hand.parts[-1].namespace = "marks"
     by_hand = FeatureUnion(by_hand.parts)
