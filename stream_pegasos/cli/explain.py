@@ -28,6 +28,7 @@ from stream_pegasos.cli.options import StreamOptions, model_argument, result_fie
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
 from stream_pegasos.engine.pure.tokens import BEGIN, END
+from stream_pegasos.learners.explanations import shown_ngram
 
 
 @dataclass(frozen=True)
@@ -272,6 +273,8 @@ def _shown(feature: Any) -> str:
         for mark, place in ((f"{BEGIN} ", "beginning"), (f" {END}", "end")):
             if mark in feature:
                 return f"{printable(feature.replace(mark, ''))} (at the {place})"
+    if isinstance(feature, str) and (shown := shown_ngram(feature)) != feature:
+        return printable(shown)
     if isinstance(feature, str) and feature.strip(" "):
         is_begin, is_end = feature.startswith(" "), feature.endswith(" ")
         feature = "…" * (is_end and not is_begin) + feature.strip(" ") + "…" * (is_begin and not is_end)

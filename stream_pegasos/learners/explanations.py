@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +12,20 @@ import numpy as np
 from stream_pegasos.engine import Encoder, Learner
 from stream_pegasos.engine.pure.characters import composed
 from stream_pegasos.engine.pure.scanner import masked_digits
-from stream_pegasos.engine.pure.tokens import BEGIN, END, tokens_of, units_of
+from stream_pegasos.engine.pure.tokens import BEGIN, END, LENGTH_PREFIX, LETTERS_PREFIX, tokens_of, units_of
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["INTERCEPT", "Columns", "Contributions", "Phrase", "explain", "first_against_second", "phrases", "pieces"]
+__all__ = [
+    "INTERCEPT",
+    "Columns",
+    "Contributions",
+    "Phrase",
+    "explain",
+    "first_against_second",
+    "phrases",
+    "pieces",
+    "shown_ngram",
+]
 
 INTERCEPT = "(intercept)"  # beside the names of features
 MAX_TEXT = 20_000  # characters of a text in which words are looked for
@@ -51,6 +62,27 @@ def first_against_second(margins: Floats, first: int) -> Columns:
     return [(first, 1.0), (int(np.where(np.arange(len(margins)) == first, -np.inf, margins).argmax()), -1.0)]
 
 
+# The field, and the n-gram if it is of letters or of the length.
+_spaced = re.compile(rf"(?:(.*?: )?({LETTERS_PREFIX}.*))?", re.DOTALL).match
+
+
+def shown_ngram(name: str) -> str:
+    """The name of letters within words, or of a length, as people read it; any other name as it is.
+
+    >>> shown_ngram("  tin"), shown_ngram("   ti"), shown_ngram("    5 words"), shown_ngram("tin can")
+    ('…tin… within words', 'ti… within words', '31 to 62 words', 'tin can')
+    """
+    field, ngram = _spaced(name).groups("")  # type: ignore[union-attr]
+    if ngram.startswith(LENGTH_PREFIX):
+        power, of = ngram.split()
+        return f"{field}{2 ** int(power) - 1} to {2 ** (int(power) + 1) - 2} {of}"
+    if not ngram:
+        return name
+    letters = ngram.removeprefix(LETTERS_PREFIX)
+    begin, end = "" if letters.startswith(" ") else "…", "" if letters.endswith(" ") else "…"
+    return f"{field}{begin}{letters.strip()}{end} within words"
+
+
 class Phrase(NamedTuple):
     """Words of a message, after the name of their field, what they add to the margin, and the share of each of them."""
 
@@ -66,15 +98,16 @@ def phrases(
 
     The heaviest n-gram, those that overlap it, and those that overlap the longest of these are one phrase. It adds what
     all of them add, and is named by the words of the one with most of them. An n-gram is shared out to its words in
-    equal parts, and to marks only if it has no words. What a word begins with is that word's. `texts` are by field,
-    `""` where a message is a text.
+    equal parts, and to marks only if it has no words. What a word begins with is that word's, and so are letters within
+    it. `texts` are by field, `""` where a message is a text.
 
     >>> added = [("000 </s>", 0.5), ("call 000", 0.25), ("000", 0.25), ("call", -0.0625)]
     >>> phrases(added, 1, {"": "Please CALL 800"})
     ([Phrase(name='CALL 800', value=0.9375, words=[('800', 0.875), ('CALL', 0.0625)])], [])
     """
-    left = {name: (value, _units(name, texts)) for name, value in contributions}
     located = {field: Located(text) for field, text in texts.items()}
+    by_words = sorted(letters_to_words(contributions, located).items(), key=lambda item: -abs(item[1]))
+    left = {name: (value, _units(name, texts)) for name, value in by_words}
     found: list[Phrase] = []
     while left and len(found) < limit:
         first, (_, heaviest) = next(iter(left.items()))
@@ -85,7 +118,8 @@ def phrases(
         taken = [left.pop(name) for name in parts]
         value = math.fsum(each for each, _ in taken)
         if units.field == INTERCEPT or units.field not in texts:  # not words of a text
-            found.append(Phrase(longest, value, [(longest, value)]))
+            shown = shown_ngram(longest)
+            found.append(Phrase(shown, value, [(shown, value)]))
             continue
         at = located.get(units.field, NOWHERE)
         words = sorted(shares_of(taken, located).items(), key=lambda item: (-abs(item[1]), item[0]))
@@ -98,8 +132,24 @@ def phrases(
 def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:
     """The texts of a message in pieces, which make up the whole, each with what it adds to the margin."""
     located = {field: Located(text) for field, text in texts.items()}
-    shares = shares_of([(value, _units(name, texts)) for name, value in contributions], located)
+    by_words = letters_to_words(contributions, located)
+    shares = shares_of([(value, _units(name, texts)) for name, value in by_words.items()], located)
     return {field: at.pieces(field, shares) for field, at in located.items()}
+
+
+def letters_to_words(contributions: Iterable[tuple[str, float]], located: Mapping[str, Located]) -> dict[str, float]:
+    """What each n-gram adds, where what letters within words add is shared out to the words that have them."""
+    found: dict[str, float] = {}
+    for name, value in contributions:
+        field, ngram = _field_of(name, located)
+        words = [name]
+        if ngram.startswith(LETTERS_PREFIX) and not ngram.startswith(LENGTH_PREFIX) and field in located:
+            letters, at = ngram.removeprefix(LETTERS_PREFIX), located[field]
+            words = [word for word in dict.fromkeys(at.masked) if letters in f" {word} "] or words
+            words = [f"{field}: {word}" if field else word for word in words]
+        for word in words:
+            found[word] = found.get(word, 0.0) + value / len(words)
+    return found
 
 
 Shares = dict[tuple[str, str], float]  # by the field and the word
@@ -203,14 +253,18 @@ class _Units(NamedTuple):
         return False
 
 
+def _field_of(name: str, texts: Collection[str]) -> tuple[str, str]:
+    """The field of an n-gram and the n-gram, which may have a colon itself; that of a plain text is `""`."""
+    field = max((field for field in texts if field and name.startswith(f"{field}: ")), key=len, default="")
+    return field, name.removeprefix(f"{field}: ") if field else name
+
+
 def _units(name: str, texts: Mapping[str, str]) -> _Units:
     if name == INTERCEPT:
         return _Units(name, [name], False)
-    fields = [field for field in texts if field and name.startswith(f"{field}: ")]  # an n-gram may have a colon itself
-    if not fields and "" not in texts:  # of no text that is read as words
-        return _Units(name, [name], False)
-    field = max(fields, key=len, default="")
-    ngram = name.removeprefix(f"{field}: ") if field else name
+    field, ngram = _field_of(name, texts)
+    if field not in texts or ngram.startswith(LENGTH_PREFIX):  # of no text that is read as words, or of no words
+        return _Units(INTERCEPT if field in texts else name, [name], False)
     within = ngram.removeprefix(f"{BEGIN} ").removesuffix(f" {END}")
     tokens = tokens_of(within)
     if within != ngram:

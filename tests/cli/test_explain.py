@@ -17,7 +17,8 @@ def shown(out):
 
 @pytest.mark.parametrize("options", [{}, {"alternate_sign": True}, {"alternate_sign": True, "binary": False}])
 def test_explain_names_the_hashed_features(ok, options):
-    features = TextFeatures(ngram_range=(1, 1), prefix_length=0, mask_digits=True, **options)  # a word is one feature
+    of_words = {"ngram_range": (1, 1), "prefix_length": 0, "mask_digits": True, "letters": 0, "length": 0}
+    features = TextFeatures(**of_words, **options)  # a word is one feature
     model = TextClassifier(features, PegasosClassifier())
     model.learn_many(*map(list, zip(*stream, strict=True)))
     model.save("m")
