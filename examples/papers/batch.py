@@ -59,10 +59,12 @@ def newton(
     max_iter: int = 100,
     callback: Callable[..., object] = lambda intermediate_result: None,
     x0: Vector | None = None,
+    rtol: float = 1e-3,
 ) -> optimize.OptimizeResult:
     """Newton's method in the primal, which minimises λ/2 ‖w‖² + mean squared hinge loss max(0, 1 − y⟨w, x⟩)².
 
-    The linear steps are found by conjugate gradients and the Hessian is never formed. With a kernel (a function of two
+    The linear steps are found by conjugate gradients, which stop at a residual of `rtol` times the gradient, and the
+    Hessian is never formed. With a kernel (a function of two
     matrices, or "precomputed" where X is the kernel matrix) each step solves (K + nλ/2 I)β = y over the examples that
     violate the margin. An exact line search follows. It begins at `x0`, or at 0. (Chapelle, Training a support vector
     machine in the primal, Neural Computation 19, 2007, with λ/2 and the mean where it has λ and the sum.)
@@ -71,7 +73,9 @@ def newton(
     objective is at most that far above its minimum), the number of steps `nit` and `success`.
     """
     space = (
-        FeatureSpace(X, y, l2) if kernel is None else KernelSpace(X if kernel == "precomputed" else kernel(X, X), y, l2)
+        FeatureSpace(X, y, l2, rtol)
+        if kernel is None
+        else KernelSpace(X if kernel == "precomputed" else kernel(X, X), y, l2)
     )
     x = np.zeros(space.size) if x0 is None else x0
     outputs, nit = space.outputs(x), 0
@@ -97,8 +101,8 @@ def newton(
 class FeatureSpace:
     """Newton's method over the weights of a linear machine."""
 
-    def __init__(self, X: sparse.csr_array, y: Vector, l2: float) -> None:
-        self.X, self.y, self.l2, self.size = X, y, l2, X.shape[1]
+    def __init__(self, X: sparse.csr_array, y: Vector, l2: float, rtol: float) -> None:
+        self.X, self.y, self.l2, self.rtol, self.size = X, y, l2, rtol, X.shape[1]
 
     def outputs(self, w: Vector) -> Vector:
         return np.asarray(self.X @ w)
@@ -115,7 +119,7 @@ class FeatureSpace:
             (len(w), len(w)), matvec=lambda v: self.l2 * v + scale * (violators.T @ (violators @ v)), dtype=np.float64
         )
         # However early it stops, this is a direction of descent.
-        direction, _ = cg(hessian, -gradient, rtol=1e-3, maxiter=1_000)
+        direction, _ = cg(hessian, -gradient, rtol=self.rtol, maxiter=1_000)
         return np.asarray(direction)
 
 
