@@ -23,9 +23,11 @@ settings.load_profile("few")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# A shell that starts the tests in the background has them ignore interrupts, and with them what they start.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell that starts the tests in the background has them ignore interrupts, some ignore SIGTERM, and with them
+# what they start.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 if engine.NAME == "pure":
     # Commands that tests start then need not say that no compiled engine was built.
@@ -150,6 +152,16 @@ def data_folder():
     if not folder.is_dir():
         pytest.skip(f"the real streams are not in {folder}")
     return folder
+
+
+def pytest_addoption(parser):
+    parser.addoption("--reverse", action="store_true", help="run the tests from the last to the first")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--reverse"):
+        items.reverse()
 
 
 def pytest_configure(config):
