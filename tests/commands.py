@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ command = [sys.executable, "-m", "stream_pegasos"]
 
 
 def write_jsonl(path, examples):
-    with open(path, "w") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.writelines(json.dumps({"text": text, "label": label}) + "\n" for text, label in examples)
 
 
@@ -36,6 +37,21 @@ def process(*arguments, **options):
 def started(*arguments, **options):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([*command, *arguments], env=environment, **pipes, **options)
+
+
+def run_at_terminal(words, stream, env=environment):
+    """Run a command whose standard output or error is a terminal; return what is shown there, which must be short."""
+    terminal, end = pty.openpty()
+    done = subprocess.run(words, env={**env, "TERM": "xterm"}, timeout=120, **{"stdout": subprocess.PIPE, stream: end})
+    os.close(end)
+    shown = b""
+    try:
+        while part := os.read(terminal, 65536):
+            shown += part
+    except OSError:  # on Linux the end of a terminal is an error
+        pass
+    os.close(terminal)
+    return done, shown
 
 
 def figures(summary):

@@ -52,7 +52,7 @@ def write(folder):
     model = of_words()
     model.save(folder / "words.safetensors")
     answers = {text: model.predict_proba_one(text) for text in ASKED}
-    (folder / "words.json").write_text(json.dumps(answers, indent=1) + "\n")
+    (folder / "words.json").write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
     of_mails().save(folder / "mails.safetensors")
     ledger = watched(folder / "imap.safetensors")
     labelled = [LabelledMail(mail, f"key {number}", label) for number, (mail, label) in enumerate(MAILS)]

@@ -53,7 +53,7 @@ def feed(pipe, per_second: float, until: float, counts: list[int]) -> None:
 
 def memory(pid: int) -> float:
     """Resident, in MB."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
     raise RuntimeError("the process is gone")

@@ -13,7 +13,7 @@ def run(code, timeout=None, **environment):
         [sys.executable, "-c", textwrap.dedent(code)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=timeout,
         check=False,
     )

@@ -258,7 +258,7 @@ def disturb_mailbox(server: Any, folder: Path, kills: int, n: int, seed: int) ->
     for i in range(n):
         alone.learn_one(mail(i, ("spam", "ham")[i % 2]), ("spam", "ham")[i % 2])
     new = [mail(n + i, ("spam", "ham")[i % 3 > 0]) for i in range(n // 10)]
-    (folder / "password").write_text("secret-eve\n")
+    (folder / "password").write_text("secret-eve\n", encoding="utf-8")
     options = ["--host", f"127.0.0.1:{server.port}", "--user", "eve", "--model", str(path)]
     options += ["--password-file", str(folder / "password")]
     os.environ["SSL_CERT_FILE"] = str(server.folder / "cert.pem")

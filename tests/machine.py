@@ -27,7 +27,9 @@ def why_none():
         mount -t sysfs -o ro sysfs sys
         mount -t cgroup2 cgroup2 cgroup
     """
-    tried = subprocess.run(["unshare", *NAMESPACES, "--fork", "sh", "-ec", mount], capture_output=True, text=True)
+    tried = subprocess.run(
+        ["unshare", *NAMESPACES, "--fork", "sh", "-ec", mount], capture_output=True, encoding="utf-8"
+    )
     return tried.stderr.strip()
 
 
@@ -38,7 +40,7 @@ class Machine:
         kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or "proxy" in name.lower()}
         self.environment = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", **kept}
         begin = ["sh", Path(__file__).with_name("machine.sh"), folder]
-        with open(folder / "log", "w") as log:
+        with open(folder / "log", "w", encoding="utf-8") as log:
             self._unshare = subprocess.Popen(
                 ["unshare", *NAMESPACES, "--fork", "--kill-child", *begin],
                 stdin=subprocess.DEVNULL,
@@ -55,7 +57,7 @@ class Machine:
         children = Path(f"/proc/{self._unshare.pid}/task/{self._unshare.pid}/children")
         self._pid = int(wait(children.read_text))
         self.root = Path(f"/proc/{self._pid}/root")
-        wait(lambda: Path(f"/proc/{self._pid}/comm").read_text() == "systemd\n")
+        wait(lambda: Path(f"/proc/{self._pid}/comm").read_text(encoding="utf-8") == "systemd\n")
         wait(lambda: self.run("systemctl is-system-running", check=False).stdout in ("running\n", "degraded\n"))
 
     def run(self, script, check=True, is_online=False, **options):

@@ -237,14 +237,14 @@ def record(out: Path, folder: Path | None, n: int, load: bool) -> int:
             print(f"{case.name} fails: {type(error).__name__}: {error}; {shown}", file=sys.stderr)
             digests, n_failed = {"error": type(error).__name__}, n_failed + 1
         cases[case.name] = {"options": shown, "digests": digests}
-    out.write_text(json.dumps({"n": n, "cases": cases}, indent=1) + "\n")
+    out.write_text(json.dumps({"n": n, "cases": cases}, indent=1) + "\n", encoding="utf-8")
     n_digests = sum(len(it["digests"]) for it in cases.values())
     print(f"{len(cases)} cases, {n_digests} digests, {n_failed} failed, {time.perf_counter() - begun:.0f} s")
     return int(n_failed > 0)
 
 
 def compare(one: Path, other: Path) -> int:
-    a, b = (json.loads(path.read_text()) for path in (one, other))
+    a, b = (json.loads(path.read_text(encoding="utf-8")) for path in (one, other))
     if a["n"] != b["n"]:
         sys.exit(f"the recordings are of {a['n']} and of {b['n']} messages")
     names, n_equal = [*dict.fromkeys([*a["cases"], *b["cases"]])], 0

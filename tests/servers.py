@@ -200,11 +200,11 @@ class Dovecot(Server):
             "group": grp.getgrgid(self._user.pw_gid).gr_name,
         }
         config = DOVECOT.format(folder=folder, plain_port=self.plain_port, **names)
-        Path(folder, "dovecot.conf").write_text(config)
+        Path(folder, "dovecot.conf").write_text(config, encoding="utf-8")
         quota = {"bob": "userdb_quota_rule=*:storage=100K"}
         ids = f"{self._user.pw_uid}:{self._user.pw_gid}"
         lines = [f"{name}:secret-{name}:{ids}::{folder}/{name}::{quota.get(name, '')}\n" for name in self.ACCOUNTS]
-        Path(folder, "users").write_text("".join(lines))
+        Path(folder, "users").write_text("".join(lines), encoding="utf-8")
         for name in self.ACCOUNTS:
             for box in ("INBOX", "Junk", "Archive"):
                 for part in ("", "tmp", "new", "cur"):

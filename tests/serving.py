@@ -141,7 +141,7 @@ class Served:
 
     def __init__(self, *arguments, command=PROGRAM, **options):
         words = [*command, *map(str, arguments)]
-        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, **options)
+        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, encoding="utf-8", **options)
         self.lines = []
         for line in self.process.stderr:
             self.lines.append(line.rstrip())

@@ -19,7 +19,7 @@ PAPERS = sorted(path for path in (FOLDER / "papers").glob("*.py") if path.stem n
 def run(folder: Path, *command: str | Path) -> str:
     environment = {**os.environ, "MPLBACKEND": "agg"}
     done = subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
@@ -31,7 +31,9 @@ def run(folder: Path, *command: str | Path) -> str:
 def test_example_runs(example: Path, tmp_path: Path) -> None:
     """On a stream shorter than its own where it takes one."""
     stream = tmp_path / "stream.tsv"
-    stream.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for text, label in synthetic(600)))
+    stream.write_text(
+        "label\ttext\n" + "".join(f"{label}\t{text}\n" for text, label in synthetic(600)), encoding="utf-8"
+    )
     run(tmp_path, example, *[stream] * ("[STREAM" in example.read_text("utf-8")))
 
 
@@ -43,7 +45,7 @@ def test_sending_a_stream_goes_on_where_the_service_is(tmp_path: Path) -> None:
     stream = tmp_path / "stream.txt"
     with service.running() as (port, _):
         for n, sent in ((200, 200), (300, 100), (300, 0)):
-            stream.write_text("".join(lines[:n]))
+            stream.write_text("".join(lines[:n]), encoding="utf-8")
             url = f"http://127.0.0.1:{port}"
             assert f"sent {sent} messages" in run(tmp_path, FOLDER / "send_stream.py", stream, "--url", url)
             with urllib.request.urlopen(f"{url}/monitor") as answer:

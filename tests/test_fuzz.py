@@ -22,7 +22,7 @@ def test_a_block(target):
 def test_the_command():
     pytest.importorskip("msgspec")
     command = [sys.executable, fuzz.__file__, "--inputs", "100"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(" 0 failures") == len(fuzz.TARGETS)
 

@@ -65,7 +65,7 @@ def test_a_page_does_what_it_says(page, tmp_path, monkeypatch, request):
         if language == "python":
             run_python(code, names, page.name)
         else:
-            done = subprocess.run(["bash", "-euc", code], capture_output=True, text=True)
+            done = subprocess.run(["bash", "-euc", code], capture_output=True, encoding="utf-8")
             assert done.returncode == 0, f"{code}\n{done.stderr}"
 
 
@@ -117,7 +117,7 @@ def test_tuning_prints_what_the_guide_shows(data_folder):
     shown = re.search(r"```text\n(.*?)```", page, re.DOTALL)[1]
     arguments = command.replace("data/", f"{data_folder}/").split()[1:]
     done = subprocess.run(
-        [sys.executable, "-m", "stream_pegasos", *arguments, "--limit", "8000"], capture_output=True, text=True
+        [sys.executable, "-m", "stream_pegasos", *arguments, "--limit", "8000"], capture_output=True, encoding="utf-8"
     )
     printed = done.stdout.replace(f"{data_folder}/", "data/")
     for line in shown.splitlines():

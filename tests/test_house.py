@@ -118,6 +118,26 @@ def test_no_two_scripts_of_the_page_define_the_same_name():
     assert sorted(names) == sorted(set(names))
 
 
+def test_texts_are_written_and_read_in_a_named_encoding():
+    """Or else in that of the locale. The linter knows the rule, but not always that something is a path."""
+
+    def is_wrong(call):
+        options = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        if isinstance(call.func, ast.Attribute) and "encoding" not in options:
+            match call.func.attr, call.args:
+                case ("read_text", []) | ("write_text", [_]):
+                    return ast.unparse(call.func.value) != "formatter"  # which is click's
+                case "open", [ast.Constant("r" | "r+" | "w" | "w+" | "a" | "a+" | "x" | "x+")]:
+                    return True
+        return "True" in (options.get("text"), options.get("universal_newlines"))
+
+    wrong = []
+    for path in (path for folder in (PACKAGE, TESTS, TESTS.parent / "examples") for path in folder.rglob("*.py")):
+        calls = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
+        wrong += [f"{path}:{call.lineno}: {ast.unparse(call)}" for call in calls if is_wrong(call)]
+    assert not wrong
+
+
 @pytest.mark.parametrize(
     "folder, suffixes, least", [(PACKAGE, LONGEST.keys(), 60), (TESTS, (".py",), 90)], ids=["package", "tests"]
 )

@@ -44,13 +44,13 @@ def test_the_version_is_that_of_the_distribution():
 @pytest.mark.heavy
 def test_what_is_wrong_is_found_and_what_is_right_is_not(tmp_path):
     lines = [*RIGHT.splitlines(), *WRONG]
-    (tmp_path / "use.py").write_text("\n".join(lines))
+    (tmp_path / "use.py").write_text("\n".join(lines), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "use.py"],
         cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(Path(stream_pegasos.__file__).parents[1])},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     found = {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}
     assert found == {lines.index(wrong) + 1 for wrong in WRONG}, done.stdout

@@ -18,12 +18,14 @@ def test_the_wheel_is_built_from_the_source_archive_alone(tmp_path):
     if not (ROOT / ".git").exists():
         pytest.skip("only a clone knows which files it has")
     run = [sys.executable, "-m"]
-    (tmp_path / "cc").write_text('#!/bin/sh\nexec cc "$@" -O0\n')  # optimising takes most of the time
+    (tmp_path / "cc").write_text('#!/bin/sh\nexec cc "$@" -O0\n', encoding="utf-8")  # optimising takes most of the time
     (tmp_path / "cc").chmod(0o755)
     environment = {**os.environ, "CC": str(tmp_path / "cc")}
     subprocess.run([*run, "build", "--outdir", tmp_path, ROOT], env=environment, check=True, capture_output=True)
     (archive,), (wheel,) = tmp_path.glob("*.tar.gz"), tmp_path.glob("*.whl")
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, encoding="utf-8"
+    ).stdout.split()
     with tarfile.open(archive) as names:
         assert {name.partition("/")[2] for name in names.getnames()} >= set(tracked)
     installed = tmp_path / "installed"
@@ -34,7 +36,7 @@ def test_the_wheel_is_built_from_the_source_archive_alone(tmp_path):
         cwd=tmp_path,
         check=True,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     assert done.stdout.startswith(str(installed))
     assert "3,000" in done.stdout

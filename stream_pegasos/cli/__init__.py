@@ -78,7 +78,9 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_, **__: f"stream-pegasos: {message}\n"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            # What no terminal shows is UTF-8 in any locale, as files are.
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
         _app(prog_name="stream-pegasos")
     except (Failure, ImportError) as error:

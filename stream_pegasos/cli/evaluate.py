@@ -217,7 +217,7 @@ def _save_curve(evaluation: "Evaluation | Comparison", first: "Evaluation", path
         with writing(path):
             evaluation.plot(path)
         return
-    with writing(path), open(path, "w", newline="") as out:
+    with writing(path), open(path, "w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out)
         writer.writerow(first.score.row()._fields)
         for row in first.curve:

@@ -122,7 +122,7 @@ class Sheet:
             return
         n_ids, n_classes, n_tags = (
             sum(map(bool, [compound.id for compound in compounds])),
-            sum([len(compound.classes) for compound in compounds]),
+            sum(len(compound.classes) for compound in compounds),
             sum(map(bool, [compound.tag for compound in compounds])),
         )
         own = compounds[0]

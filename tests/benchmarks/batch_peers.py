@@ -118,7 +118,7 @@ def vowpal_wabbit_of_lines(
         write_tokens(folder, f"{UPPER}:|", f"{LOWER}  ")  # but for the two marks that mean something to it
         said = folder / "said.txt"
         run_vowpal_wabbit(folder / "tokens.txt", [*of_classes, *options_of("logistic", 2), "-p", str(said)])
-        given = map(float, said.read_text().split()[len(texts) :])
+        given = map(float, said.read_text(encoding="utf-8").split()[len(texts) :])
         return [classes[int(one) - 1 if of_classes else one > 0.0] for one in given]
 
     return answer

@@ -49,7 +49,7 @@ def ours(X: Any, y: list[bool], **options: Any) -> list[Any]:
 def vowpal_wabbit(options: list[str], X: Any, y: list[bool]) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         path, raw = Path(folder) / "examples.vw", Path(folder) / "raw.txt"
-        with path.open("w") as file:
+        with path.open("w", encoding="utf-8") as file:
             for row, label in zip(X, y, strict=True):
                 features = " ".join(f"{i}:{value:g}" for i, value in zip(row.indices, row.data, strict=True))
                 file.write(f"{2 * label - 1} | {features}\n")

@@ -102,10 +102,13 @@ def install(folder: Path) -> None:
         (folder / "mjml").mkdir()
         for name, body in BODIES.items():
             (folder / "mjml" / f"{name}.mjml").write_text(
-                f"<mjml><mj-head><mj-preview>A hidden preview</mj-preview></mj-head><mj-body>{body}</mj-body></mjml>"
+                f"<mjml><mj-head><mj-preview>A hidden preview</mj-preview></mj-head><mj-body>{body}</mj-body></mjml>",
+                encoding="utf-8",
             )
         everything = "".join(BODIES.values())
-        (folder / "mjml" / "everything.mjml").write_text(f"<mjml><mj-body>{everything}</mj-body></mjml>")
+        (folder / "mjml" / "everything.mjml").write_text(
+            f"<mjml><mj-body>{everything}</mj-body></mjml>", encoding="utf-8"
+        )
         sources = sorted((folder / "mjml").glob("*.mjml"))
         mjml = folder / "node_modules" / ".bin" / "mjml"
         subprocess.run([mjml, *sources, "-o", folder / "mjml"], check=True)

@@ -170,7 +170,7 @@ def vowpal_wabbit(corpus: Corpus) -> Iterator[tuple[str, Answers]]:
             options = [*options, *reduction, "-r" if of_two else "-p", str(path)]
             start = time.perf_counter()
             run_vowpal_wabbit(messages, options)
-            seconds, lines = time.perf_counter() - start, path.read_text().splitlines()
+            seconds, lines = time.perf_counter() - start, path.read_text(encoding="utf-8").splitlines()
             probabilities = None
             if of_two:
                 margins = np.array(lines, float)
@@ -183,7 +183,7 @@ def vowpal_wabbit(corpus: Corpus) -> Iterator[tuple[str, Answers]]:
             ]
             if not together and "logistic" in options:
                 run_vowpal_wabbit(messages, [*options, "--probabilities"])
-                lines = path.read_text().splitlines()
+                lines = path.read_text(encoding="utf-8").splitlines()
                 probabilities = np.array([re.findall(r"\d+:(\S+)", line) for line in lines], float)
             said = labels if together else [label for (label,) in labels]
             yield f"Vowpal Wabbit: {reduction[0]}, {name}", Answers(said, seconds, probabilities)

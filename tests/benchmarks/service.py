@@ -42,7 +42,7 @@ def labelled(seed: int) -> list[dict[str, str]]:
 def running(*options: str, port_after: str = "listening on http://[^:]*") -> Iterator[tuple[int, int]]:
     """The port and the process of a service that runs meanwhile; the port stands behind these words."""
     command = [sys.executable, "-m", "stream_pegasos", "serve", "--port", "0", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stderr is not None
         port = 0
         for line in process.stderr:

@@ -283,7 +283,7 @@ def wc(race: Race) -> None:
         path, empty = Path(folder) / "texts.txt", Path(folder) / "empty.txt"
         empty.touch()
         for corpus in repeated():
-            path.write_text("\n".join(corpus.texts))
+            path.write_text("\n".join(corpus.texts), encoding="utf-8")
             race.compare(
                 f"{corpus.name}: raw text, predict_learn_many beside wc -w",
                 lambda corpus=corpus: plain().predict_learn_many(corpus.texts, corpus.labels),

@@ -80,6 +80,6 @@ class Race:
 
 def megabytes(name: str, process: int | str = "self") -> float:
     """A figure of a process, as Linux tells it."""
-    found = re.search(rf"{name}:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    found = re.search(rf"{name}:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text(encoding="utf-8"))
     assert found is not None
     return int(found[1]) * 1024 / 1e6

@@ -71,7 +71,7 @@ def vowpal_wabbit(corpus: Corpus, options: list[str]) -> list[Any]:
         messages, path = Path(folder) / "messages.vw", Path(folder) / "answers.txt"
         write_vowpal_wabbit(messages, corpus.texts, spelled, WORDS)
         run_vowpal_wabbit(messages, [*options, "--oaa", str(len(met)), "-p", str(path)])
-        return [met[int(line.split()[0]) - 1] for line in path.read_text().splitlines()]
+        return [met[int(line.split()[0]) - 1] for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def scikit_learn(corpus: Corpus, loss: str, weights: Any) -> list[Any]:

@@ -27,7 +27,7 @@ def main(here, capsys, monkeypatch):
         (here / "input").write_bytes(input)
         monkeypatch.setattr(sys, "argv", ["stream-pegasos", *shlex.split(line), *map(str, words)])
         with (here / "input").open("rb") as file, pytest.raises(SystemExit) as end:
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file, "utf-8"))
             cli.main()
         return end.value.code or 0, *capsys.readouterr()
 

@@ -7,7 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import append, figures, labels_of, line_of, reference_of, stream, write_jsonl
+from commands import (
+    append,
+    environment,
+    figures,
+    labels_of,
+    line_of,
+    reference_of,
+    run_at_terminal,
+    stream,
+    write_jsonl,
+)
+from commands import command as program
 from sklearn.metrics import accuracy_score, f1_score, log_loss, mean_absolute_error, roc_auc_score
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier, load
@@ -37,6 +48,17 @@ def mixed(ok):
     return load("m")
 
 
+def test_answers_are_the_same_bytes_in_any_locale(here):
+    """A terminal shows what its encoding has."""
+    Path("t.txt").write_text("früher Zug\n", encoding="utf-8")
+    reference_of([("früher", "späm 😀")]).save("m")
+    ascii = {**environment, "LC_ALL": "C", "PYTHONUTF8": "0"}
+    piped, shown = run_at_terminal([*program, "predict", "m", "t.txt"], "stderr", ascii)
+    assert (piped.stdout.decode().split("\t")[0], shown) == ("späm 😀", b"")
+    _, shown = run_at_terminal([*program, "predict", "m", "t.txt"], "stdout", ascii)
+    assert shown.startswith(rb"sp\xe4m \U0001f600")
+
+
 @pytest.mark.parametrize("command", ["predict m mixed.jsonl", "run mixed.jsonl --load m --no-follow"])
 def test_line_n_answers_record_n(main, ok, mixed, command):
     code, out, err = main(command)
@@ -55,7 +77,7 @@ def test_line_n_answers_record_n(main, ok, mixed, command):
                 assert [*row.values()] == ["seven" if i == 7 else None, *[None] * 4]
             else:
                 assert row == dict(zip(COLUMNS, [*said, mixed.decision_function_one(text), None], strict=True))
-    assert ok(command, "--output-format", "csv") == Path("a.csv").read_text()
+    assert ok(command, "--output-format", "csv") == Path("a.csv").read_text(encoding="utf-8")
     assert ok(command, "--limit", 4).count("\n") == 5  # of those that could be read
 
 
@@ -82,7 +104,7 @@ def test_labels_that_hold_together_are_a_list(ok):
     model = TextClassifier(classifier=MultiLabelClassifier())
     model.learn_many(["oil up", "gas, up", "tea"] * 30, [("oil, crude", "up"), ("gas", "up"), ()] * 30)
     model.save("m")
-    Path("t.txt").write_text("oil up\ntea\n")
+    Path("t.txt").write_text("oil up\ntea\n", encoding="utf-8")
     each = {label: p[True] for label, p in model.predict_proba_one("oil up").items()}
     for name in FILES:
         ok("predict m t.txt --output", name)
@@ -100,11 +122,11 @@ def test_an_untaught_model_answers_without_a_label(ok):
     assert json.loads(out) == {**dict.fromkeys(COLUMNS), "probabilities": {}}
     Path("empty.jsonl").touch()
     ok("predict new empty.jsonl --output e.csv")
-    assert Path("e.csv").read_text() == ",".join(COLUMNS) + "\n"
+    assert Path("e.csv").read_text(encoding="utf-8") == ",".join(COLUMNS) + "\n"
 
 
 def test_a_start_that_fails_leaves_the_old_file(main, mixed):
-    Path("old.csv").write_text("old")
+    Path("old.csv").write_text("old", encoding="utf-8")
     for command in (
         "predict m mail.jsonl --text-field body --output old.csv",
         "predict missing mail.jsonl --output old.csv",
@@ -113,7 +135,7 @@ def test_a_start_that_fails_leaves_the_old_file(main, mixed):
         "evaluate mail.jsonl --label-field class --predictions old.csv",
         "test m mail.jsonl --label-field class --predictions old.csv",
     ):
-        assert main(command)[0] == 1 and Path("old.csv").read_text() == "old"
+        assert main(command)[0] == 1 and Path("old.csv").read_text(encoding="utf-8") == "old"
     for command in ("predict m mail.jsonl --output a.csv.gz", "evaluate mail.jsonl --predictions a.txt"):
         assert main(command)[0] == 2
     assert main("predict m mail.jsonl --output /dev/full")[2].endswith("write /dev/full: No space left on device\n")
@@ -123,14 +145,14 @@ def test_a_run_that_goes_on_appends_its_answers(here, main, ok):
     command = "run mail.jsonl --no-follow --checkpoint live --output a.csv"
     write_jsonl("mail.jsonl", stream[:200])
     ok(command)
-    with open("a.csv", "a") as file:
+    with open("a.csv", "a", encoding="utf-8") as file:
         file.write('7,spam,1.0,,,since the checkpoint\n8,spam,1.0,,,"a cell of\nsome lines')  # as a kill leaves it
     append("mail.jsonl", stream[200:230])
     assert ok(command) == ""
-    whole = Path("a.csv").read_text()
+    whole = Path("a.csv").read_text(encoding="utf-8")
     write_jsonl("mail.jsonl", stream[:230])
     ok("run mail.jsonl --no-follow --output b.csv")
-    assert whole == Path("b.csv").read_text() and whole.count("\n") == 231
+    assert whole == Path("b.csv").read_text(encoding="utf-8") and whole.count("\n") == 231
     os.truncate("a.csv", 1_000)
     code, _, err = main(command)
     missing = len(whole) - os.path.getsize("a.csv")
@@ -246,7 +268,7 @@ def test_the_decision_is_changed_where_a_model_is_used(ok, fails):
 )
 def test_any_field_is_the_id(main, mixed, command):
     rows = [{"text": "win", "label": "spam", "mail": {"no": id}} for id in ("a", "7", "a,b")]
-    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     code, _, err = main(command, "--id-field", "mail.no")
     assert (code, err) == (0, "") and [row["id"] for row in rows_of("a.csv")] == ["a", "7", "a,b"]
     code, _, err = main(command)
@@ -257,7 +279,7 @@ def test_labels_that_read_alike_have_probabilities_of_their_own(ok):
     model = TextClassifier()
     model.learn_many(["win", "see you", "tea"] * 5, [True, "true", '"true"'] * 5)
     model.save("m")
-    Path("t.jsonl").write_text('{"text": "win"}\n')
+    Path("t.jsonl").write_text('{"text": "win"}\n', encoding="utf-8")
     expected = {label: model.predict_proba_one("win")[label] for label in (True, "true", '"true"')}
     for name in FILES:
         ok("predict m t.jsonl --output", name)

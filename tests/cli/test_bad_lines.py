@@ -35,7 +35,7 @@ def test_a_wrong_field_is_told_once_with_the_fields_there_are(fails, command, wr
 
 
 def test_bad_lines_among_good_ones_are_told_each(main, here):
-    (here / "bad.jsonl").write_text('{"text": "a", "label": "x"}\n{"label": 1}\n{"label": 1}\n')
+    (here / "bad.jsonl").write_text('{"text": "a", "label": "x"}\n{"label": 1}\n{"label": 1}\n', encoding="utf-8")
     assert main("train bad.jsonl --save m")[2].count("its fields: label") == 2
 
 
@@ -45,8 +45,8 @@ def test_what_the_model_refuses_costs_its_line_alone(main, ok, here, command):
     write_jsonl("three.jsonl", [*stream[:30], ("a", "eggs"), *stream[30:50]])
     write_jsonl("two.jsonl", stream[:50])
     lines = ["1 | a:1", "-1 | b:1", "-1 | b:1e300", "1 | a:2", "1 | a:1e300", "-1 | b:2"]
-    (here / "v.vw").write_text("".join(f"{line}\n" for line in lines))
-    (here / "good.vw").write_text("".join(f"{line}\n" for line in lines if "e300" not in line))
+    (here / "v.vw").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (here / "good.vw").write_text("".join(f"{line}\n" for line in lines if "e300" not in line), encoding="utf-8")
     for bad, good, options, n, told in (
         ("three.jsonl", "two.jsonl", "--labels ham,spam", 1, "line 31 skipped: label eggs is none of ham, spam"),
         ("v.vw", "good.vw", "", 2, "line 3 skipped: "),
@@ -63,7 +63,7 @@ def test_what_the_model_refuses_costs_its_line_alone(main, ok, here, command):
 
 
 def test_run_tells_of_ever_more_bad_lines(here, main):
-    (here / "bad.jsonl").write_text("no JSON\n" * 1_234)
+    (here / "bad.jsonl").write_text("no JSON\n" * 1_234, encoding="utf-8")
     assert [line.split(": ")[1] for line in main("run bad.jsonl --no-follow")[2].splitlines()] == [
         "line 1 skipped",
         "100 lines skipped, the newest of them line 100",
@@ -107,7 +107,7 @@ def test_a_wrong_label_costs_no_answer(main, ok, here, label):
 
 
 def test_another_format_is_suggested(ok, fails, here):
-    (here / "fast.txt").write_text("__label__a hi\n__label__b yo\n")
+    (here / "fast.txt").write_text("__label__a hi\n__label__b yo\n", encoding="utf-8")
     assert "see --format fasttext" in fails("train fast.txt --save m").splitlines()[0]
     ok("train fast.txt --save m --format fasttext")
 
@@ -141,6 +141,6 @@ def test_a_command_that_reads_from_the_keyboard_says_so(here, command):
 
 
 def test_messages_of_weight_0_are_not_learned(fails, here):
-    (here / "z.vw").write_text("1 0 |a x\n-1 0 |a y\n")
+    (here / "z.vw").write_text("1 0 |a x\n-1 0 |a y\n", encoding="utf-8")
     assert "no message of z.vw was learned, and m is not written" in fails("train z.vw --save m")
     assert not (here / "m").exists()

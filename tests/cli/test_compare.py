@@ -17,7 +17,9 @@ def test_a_saved_model_beside_a_new_one(ok, here):
     assert printed.split("\n\n")[1:] == [*str(compared).split("\n\n")[1:-1], str(compared).split("\n\n")[-1] + "\n"]
     assert printed.startswith("mail.jsonl: 600 messages in ") and "0 bad lines" in printed
     assert load("new").n_learned == 600 and load("m").n_learned == 300
-    assert (here / "two.png").stat().st_size > 1_000 and len((here / "curve.csv").read_text().splitlines()) > 5
+    assert (here / "two.png").stat().st_size > 1_000 and len(
+        (here / "curve.csv").read_text(encoding="utf-8").splitlines()
+    ) > 5
 
 
 def test_what_is_no_model(fails):
@@ -28,7 +30,11 @@ def test_predictions_are_those_of_the_new_model_alone(ok, here):
     reference_of(stream[:300]).save("m")
     ok("evaluate mail.jsonl --delay 10 --predictions alone.jsonl")
     ok("evaluate mail.jsonl --delay 10 --predictions compared.jsonl --compare m")
-    assert (here / "compared.jsonl").read_text() == (here / "alone.jsonl").read_text() != ""
+    assert (
+        (here / "compared.jsonl").read_text(encoding="utf-8")
+        == (here / "alone.jsonl").read_text(encoding="utf-8")
+        != ""
+    )
 
 
 WRITTEN = [["false", "true"], [False, True], ["0", "1"], [0, 1], ["no", "yes"]]
@@ -72,7 +78,7 @@ KINDS = {
 def test_a_model_that_does_not_take_the_messages_is_refused(main, fails):
     """Before the work begins, with its name and the way out."""
     records = [{"text": text, "label": label, "a": text, "b": "x", "c": "y"} for text, label in stream[:50]]
-    Path("mail.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    Path("mail.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     for name, (kind, _) in KINDS.items():
         kind().save(name)
         for other, (_, options) in KINDS.items():

@@ -27,7 +27,7 @@ def described(descriptions):
 
 @pytest.mark.parametrize("content", [LINES, json.dumps(DESCRIPTIONS)])
 def test_a_model_is_described_and_taught(ok, content):
-    Path("labels").write_text(content)
+    Path("labels").write_text(content, encoding="utf-8")
     ok("train --describe labels --save m")
     assert bits(load("m")) == bits(described(DESCRIPTIONS))
     ok("train stream.jsonl --describe labels --save m")
@@ -84,20 +84,20 @@ def test_names_of_the_labels_of_compared_models(ok):
     ],
 )
 def test_what_is_refused(main, content, options, match):
-    Path("labels").write_text(content)
+    Path("labels").write_text(content, encoding="utf-8")
     code, _, err = main(f"train stream.jsonl --describe labels {options} --save m")
     assert code and match in err and "Traceback" not in err and not Path("m").exists()
 
 
 def test_a_lone_surrogate_is_text(ok):
-    Path("labels").write_text('{"lost_card": "card \\ud800 gone"}')
+    Path("labels").write_text('{"lost_card": "card \\ud800 gone"}', encoding="utf-8")
     ok("train stream.jsonl --describe labels --save m")
 
 
 @pytest.mark.parametrize(("written", "other"), [("true", "false"), ("True", "False"), ("1", "0")])
 def test_labels_of_the_stream_are_those_described(ok, written, other):
     """However each is written: else a model would have four classes."""
-    Path("d.tsv").write_text(f"{written}\twin a prize\n{other}\tlunch at noon\n")
+    Path("d.tsv").write_text(f"{written}\twin a prize\n{other}\tlunch at noon\n", encoding="utf-8")
     write_jsonl("x.jsonl", [(f"word {i}", i % 2 == 0) for i in range(8)])
     ok("train x.jsonl --describe d.tsv --save m")
     assert len(load("m").classes) == 2

@@ -1,14 +1,12 @@
 """The commands `evaluate` and `train`, `predict` with what they saved, and which models they take."""
 
 import csv
-import os
-import pty
 import subprocess
 import sys
 
 import pytest
 from commands import command as program
-from commands import environment, figures, reference_of, stream, write_jsonl
+from commands import environment, figures, reference_of, run_at_terminal, stream, write_jsonl
 
 from stream_pegasos import KernelPegasosClassifier, PegasosClassifier, TextClassifier, TextFeatures, load
 from stream_pegasos.cli import options
@@ -29,7 +27,7 @@ def test_evaluate_needs_no_file(main):
 def test_evaluate_writes_what_it_is_told_to(ok, here):
     out = ok("evaluate mail.jsonl --plot c.csv --save m")
     assert figures(ok("evaluate mail.jsonl --plot p.png")) == figures(out)
-    with open("c.csv", newline="") as file:
+    with open("c.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["n"]) for row in rows] == list(range(50, 601, 50))
     assert float(rows[-1]["accuracy"]) == pytest.approx(figures(out)["accuracy"], abs=5e-5)
@@ -57,23 +55,13 @@ def test_evaluate_with_options_of_the_model(ok):
 def test_plot_without_matplotlib(here):
     script = "import sys; sys.modules['matplotlib'] = None; import stream_pegasos.cli as cli; cli.main()"
     plot = [sys.executable, "-c", script, "evaluate", "--plot", "p.png"]
-    done = subprocess.run(plot, env=environment, capture_output=True, text=True)
+    done = subprocess.run(plot, env=environment, capture_output=True, encoding="utf-8")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert f"{sys.executable} -m pip install 'matplotlib>=" in done.stderr
 
 
 def test_progress_on_a_terminal_only(here, main):
-    terminal, end = pty.openpty()
-    evaluating = [*program, "evaluate", "mail.jsonl"]
-    done = subprocess.run(evaluating, env={**environment, "TERM": "xterm"}, stdout=subprocess.PIPE, stderr=end)
-    os.close(end)
-    shown = b""
-    try:
-        while part := os.read(terminal, 65536):
-            shown += part
-    except OSError:  # on Linux the end of a terminal is an error
-        pass
-    os.close(terminal)
+    done, shown = run_at_terminal([*program, "evaluate", "mail.jsonl"], "stderr")
     assert b"docs/s" in shown and b"Traceback" not in shown
     assert done.stdout.startswith(b"mail.jsonl: 600 messages")
     assert main("evaluate mail.jsonl")[2] == ""
@@ -124,7 +112,7 @@ def test_a_loaded_model_takes_a_limit(ok, fails):
 
 
 def test_models_and_messages_must_fit(ok, fails, here):
-    (here / "a.vw").write_text("1 | a\n-1 | b\n")
+    (here / "a.vw").write_text("1 | a\n-1 | b\n", encoding="utf-8")
     ok("train a.vw --save dicts")
     reference_of(stream[:50]).save("texts")
     for model, file in (("dicts", "mail.jsonl"), ("texts", "a.vw")):

@@ -145,10 +145,10 @@ def test_the_words_of_a_stream_may_be_in_a_field_called_label(ok):
 def test_the_fields_of_a_text_are_read_as_by_predict(ok, fails, here):
     """Whatever stands in them; an error says what is wrong."""
     records = [{"a": text, "size": len(text), "label": label} for text, label in stream[:50]]
-    (here / "f.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (here / "f.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     ok("train f.jsonl --text-field a --fields size:category --save m")
     for text in ('{"a": "win \\ud83d", "size": 1}', f'{{"a": "win", "size": {2**70 + 1}}}', '{"size": 7, "label": {}}'):
-        (here / "one.jsonl").write_text(text)
+        (here / "one.jsonl").write_text(text, encoding="utf-8")
         label, probability = ok("predict m one.jsonl").split()
         assert ok("explain m --text", text).startswith(f"{label}, probability {float(probability):.4f}")
     for text, fault in (

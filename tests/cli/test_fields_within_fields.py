@@ -27,7 +27,7 @@ def features():
 
 def test_a_model_of_the_command_answers_the_same_everywhere(ok, here):
     lines = [json.dumps({**x, "label": label}) for x, label in zip(NESTED, LABELS, strict=True)]
-    Path("m.jsonl").write_text("\n".join(lines))
+    Path("m.jsonl").write_text("\n".join(lines), encoding="utf-8")
     ok("train m.jsonl --fields from.name:category --save m")
     model = load("m")
     expected = model.predict_proba_one(FLAT[0])
@@ -85,7 +85,7 @@ def test_a_field_that_is_nested_too_deep_is_passed_over_everywhere(main, here):
         for a, b in (('{"a": ', "}"), "[]")
         for n in (50, 51, 970, 985)
     ]
-    Path("m.jsonl").write_text("\n".join([*lines, *deep, *lines]))
+    Path("m.jsonl").write_text("\n".join([*lines, *deep, *lines]), encoding="utf-8")
     told = "values within values may be 50 deep"
     code, out, err = main("train m.jsonl --fields sender:category --save m")
     assert code == 0 and "learned 6 messages" in out + err and err.count(told) == 6
@@ -105,12 +105,12 @@ def test_a_field_that_no_message_has_is_told_once(here):
         return done.stderr.decode()
 
     lines = [json.dumps({**x, "label": label}) for x, label in zip(NESTED, LABELS, strict=True)]
-    Path("m.jsonl").write_text("\n".join(lines * 100))
+    Path("m.jsonl").write_text("\n".join(lines * 100), encoding="utf-8")
     told = "stream-pegasos: none of 500 messages has the field from.address, which the model reads\n"
     assert told_by("train m.jsonl --fields from.address:category,from.name:category --save m") == told
     for command in ("predict m m.jsonl", "test m m.jsonl", "run m.jsonl --load m --no-follow --output none"):
         assert told_by(command) == told
-    Path("few.csv").write_text("text,label\n" + "a,ham\nb,spam\n" * 5)
+    Path("few.csv").write_text("text,label\n" + "a,ham\nb,spam\n" * 5, encoding="utf-8")
     told = "stream-pegasos: none of 10 messages has the fields from.address, from.name, which the model reads\n"
     assert told_by("test m few.csv") == told
 

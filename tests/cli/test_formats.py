@@ -23,7 +23,7 @@ from stream_pegasos.streams import FORMATS, read
 def test_parquet_and_arrays_give_the_same(ok, fails):
     rows = [{"mail": {"body": text}, "label": label} for text, label in stream]
     parquet.write_table(pyarrow.Table.from_pylist(rows), "a.parquet")
-    with open("a.json", "w") as file:
+    with open("a.json", "w", encoding="utf-8") as file:
         json.dump(rows, file, indent=2)
     for name in ("a.parquet", "a.json"):
         ok(f"train {name} --text-field mail.body --save m")
@@ -99,7 +99,7 @@ def test_every_format_is_named_where_people_look_and_fuzzed(ok):
 
 def test_dict_formats(ok):
     ids: dict[str, int] = {}
-    with open("a.vw", "w") as vw, open("a.svm", "w") as svm:
+    with open("a.vw", "w", encoding="utf-8") as vw, open("a.svm", "w", encoding="utf-8") as svm:
         for text, label in stream:
             words = dict.fromkeys("".join(c if c.isalnum() else " " for c in text).split())
             y = 1 if label == "spam" else -1
@@ -129,7 +129,7 @@ def test_files_that_cannot_be_read(fails, here):
     for command in ("evaluate x.jsonl", "train x.jsonl --save m", "predict x.jsonl"):
         assert fails(command) == "stream-pegasos: error: x.jsonl: No such file or directory\n"
     (here / "d.jsonl").mkdir()
-    (here / "mail.xyz").write_text("x")
+    (here / "mail.xyz").write_text("x", encoding="utf-8")
     assert "d.jsonl: Is a directory" in fails("evaluate d.jsonl --format jsonl")
     assert "'.xyz'" in fails("evaluate mail.xyz")
 
@@ -168,7 +168,7 @@ def test_a_parquet_file_whose_rows_end_early_fails(main, here):
 def test_a_model_of_fields_reads_them_from_every_stream(ok, fails, here):
     """Whatever `--text-field` says: the model knows what it reads."""
     records = [{"subject": text[:5], "body": text[5:], "label": label} for text, label in stream]
-    (here / "mail.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (here / "mail.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     model = TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body"))
     model.save(here / "new.safetensors")
     ok("train mail.jsonl --load new.safetensors --save old.safetensors")
@@ -179,15 +179,15 @@ def test_a_model_of_fields_reads_them_from_every_stream(ok, fails, here):
     unlabelled = json.dumps({"body": records[0]["body"]}).encode()
     (answer,) = ok("run --load old.safetensors", input=unlabelled).splitlines()
     assert answer.split("\t")[0] == load(here / "old.safetensors").predict_one({"body": records[0]["body"]})
-    (here / "other.csv").write_text("queue,label\na,ham\n")
+    (here / "other.csv").write_text("queue,label\na,ham\n", encoding="utf-8")
     assert "the header has no field 'subject'" in fails("train other.csv --load new.safetensors --save x.safetensors")
-    (here / "plain.txt").write_text("ham\thello\n")
+    (here / "plain.txt").write_text("ham\thello\n", encoding="utf-8")
     assert "a message of labelled-text has no fields" in fails("train plain.txt --load new.safetensors --save x")
 
 
 def test_a_model_keeps_the_names_of_the_columns_that_it_was_taught_from(main, ok, fails, here):
     lines = [f"{text},{label}\n" for text, label in stream if "," not in text]
-    (here / "imdb.csv").write_text("review,sentiment\n" + "".join(lines))
+    (here / "imdb.csv").write_text("review,sentiment\n" + "".join(lines), encoding="utf-8")
     names = "--text-field review --label-field sentiment"
     assert "its fields: review, sentiment (see --text-field" in fails("train imdb.csv --save s.st")
     ok(f"train imdb.csv {names} --save s.st")
@@ -205,7 +205,7 @@ def test_a_model_keeps_the_names_of_the_columns_that_it_was_taught_from(main, ok
 
 
 def write_records(name, records):
-    with open(name, "w") as file:
+    with open(name, "w", encoding="utf-8") as file:
         file.writelines(json.dumps(record) + "\n" for record in records)
 
 
@@ -234,7 +234,9 @@ def test_fields_of_each_kind_are_options(main, ok, fails, here):
     message = '{"title": "prize", "from": {"name": "ham"}}'
     assert "from.name=ham" in ok("explain m --top 3 --text", message)
     assert "JSON object with title, body" in fails("explain m --text prize", code=2)
-    (here / "fields.vw").write_text("".join(f"{r['label']} |title {r['title']} |n size:{r['size']}\n" for r in records))
+    (here / "fields.vw").write_text(
+        "".join(f"{r['label']} |title {r['title']} |n size:{r['size']}\n" for r in records), encoding="utf-8"
+    )
     assert "learned 600 messages" in ok("train fields.vw --text-field title,body --fields n.size:number --save v")
     assert main(f"evaluate fields.jsonl {options} --strict")[2] == ""
     records[0]["queue"] = 7
@@ -261,5 +263,5 @@ def test_fields_that_are_new_without_end_are_named_up_to_a_number(main, monkeypa
     write_records("new.jsonl", [{"text": "win", f"new {i}": i} for i in range(9)])
     _, _, err = main("predict m new.jsonl --strict")
     assert [line.split()[-1] for line in err.splitlines()] == [*"01234"]
-    Path("index.csv").write_text(",text,more\n0,win,b\n")  # as pandas writes it
+    Path("index.csv").write_text(",text,more\n0,win,b\n", encoding="utf-8")  # as pandas writes it
     assert "does not read the field without a name" in main("predict m index.csv --strict")[2]

@@ -40,7 +40,7 @@ class Labelling(Served):
 
 @pytest.fixture
 def label(here):
-    (here / "mail.txt").write_text("".join(f"{text}\n" for text, _ in stream))
+    (here / "mail.txt").write_text("".join(f"{text}\n" for text, _ in stream), encoding="utf-8")
     started = []
 
     def start(*arguments, **options):
@@ -53,7 +53,7 @@ def label(here):
 
 
 def records(path):
-    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
 def test_the_text_may_be_in_a_field_called_label(label, here):
@@ -64,7 +64,9 @@ def test_the_text_may_be_in_a_field_called_label(label, here):
 
 def test_a_message_that_the_model_cannot_read_is_passed_over(label, here):
     TextClassifier(TextFeatures(on="subject") + Category(on="sender")).save("fields.st")
-    (here / "fields.jsonl").write_text('{"subject": "win"}\n{"subject": ["list"]}\n{"subject": "lunch"}\n')
+    (here / "fields.jsonl").write_text(
+        '{"subject": "win"}\n{"subject": ["list"]}\n{"subject": "lunch"}\n', encoding="utf-8"
+    )
     run = label("fields.jsonl", "--load", "fields.st")
     assert run.asked()["n_waiting"] == 2
     run.end()
@@ -108,7 +110,9 @@ def test_a_killed_run_goes_on_where_it_was(label, here):
 
 @pytest.mark.heavy
 def test_in_order_from_a_model_with_labels_that_hold_together(label, here):
-    (here / "t.csv").write_text("id,title\n" + "".join(f't{i},"{text}"\n' for i, (text, _) in enumerate(stream[:40])))
+    (here / "t.csv").write_text(
+        "id,title\n" + "".join(f't{i},"{text}"\n' for i, (text, _) in enumerate(stream[:40])), encoding="utf-8"
+    )
     TextClassifier(classifier=MultiLabelClassifier()).save("several.st")
     options = ["--load", "several.st", "--text-field", "title", "--output", "out.jsonl"]
     run = label("t.csv", *options)
@@ -136,7 +140,7 @@ def test_standard_input_is_read_to_its_end(label, here):
 
 def test_ctrl_c_while_it_waits_for_messages(here):
     words = [*PROGRAM, "label", "-", "--port", "0"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as waiting:
         assert "labels go to labels.jsonl" in waiting.stderr.readline()
         waiting.send_signal(signal.SIGINT)
         assert (waiting.stderr.read(), waiting.wait()) == ("", 130)
@@ -160,14 +164,14 @@ def test_ctrl_c_while_it_waits_for_messages(here):
 def test_what_cannot_be_is_refused(fails, here, arguments, word, code):
     write_jsonl("x.jsonl", stream[:3])
     write_jsonl("long.jsonl", [("a" * 20_001, "x"), ("b" * 30_000, "x")])
-    (here / "x.vw").write_text("1 | a\n")
+    (here / "x.vw").write_text("1 | a\n", encoding="utf-8")
     (here / "empty.jsonl").touch()
-    (here / "notes").write_text("{notes")
+    (here / "notes").write_text("{notes", encoding="utf-8")
     write_jsonl("labels.jsonl", stream[:3])
     TextClassifier(features=Category(on="id") + Category(on="text")).save("fields")
     TextClassifier(classifier=AdaptiveClassifier(threshold=0.9)).save("threshold")  # without its positive label
     assert word in fails(f"label {arguments} --port 0", code=code)
-    assert (here / "notes").read_text() == "{notes" and not (here / "notes.csv").exists()
+    assert (here / "notes").read_text(encoding="utf-8") == "{notes" and not (here / "notes.csv").exists()
 
 
 def test_labels_that_are_fixed(label, fails):
@@ -198,14 +202,14 @@ def test_what_is_there_stays_and_labels_are_appended(label, here, before):
     run.end()
     after = before + "\n" * (before[-1:] not in ("", "\n"))
     assert path.read_bytes().decode().startswith(after)
-    (last,) = path.read_text()[len(after.replace("\r", "")) :].splitlines()
+    (last,) = path.read_text(encoding="utf-8")[len(after.replace("\r", "")) :].splitlines()
     assert json.loads(last) | {"line": 0} == {"line": 0, "text": text, "label": TRUTH[text]}
 
 
 def test_a_model_reads_fields(label, here):
     TextClassifier(features=Category(on="line") + Category(on="text")).save("model")
     messages = [{"line": ["old"], "text": "a"}, {"line": {"b": 1}, "text": "b"}]
-    (here / "x.jsonl").write_text("".join(json.dumps(message) + "\n" for message in messages))
+    (here / "x.jsonl").write_text("".join(json.dumps(message) + "\n" for message in messages), encoding="utf-8")
     for _ in messages:
         run = label("x.jsonl", "--load", "model")
         ok(run.teach(run.asked()["messages"][0], "new"))

@@ -21,7 +21,7 @@ def test_labels_are_printed_in_their_column(ok):
     ok("train odd.jsonl --save m")
     # Labels are stripped when they are read.
     assert labels_of(ok("predict m odd.jsonl")) == ["x\\ty", "\\ud800é"] * 5
-    Path("bool.jsonl").write_text(BOOLS * 3)
+    Path("bool.jsonl").write_text(BOOLS * 3, encoding="utf-8")
     ok("train bool.jsonl --save m")
     assert labels_of(ok("predict m bool.jsonl")) == ["true", "false"] * 3
 
@@ -35,7 +35,7 @@ def test_labels_that_are_known_before(main, ok, fails):
         assert code == 0 and err.count("skipped") == 2
         assert "line 1 skipped: label Spam is none of ham, spam" in err
         assert load("m").weights == load("expected").weights
-    Path("bool.jsonl").write_text(BOOLS.replace("false", '"false"') + '{"text": "no", "label": 0}\n')
+    Path("bool.jsonl").write_text(BOOLS.replace("false", '"false"') + '{"text": "no", "label": 0}\n', encoding="utf-8")
     code, out, err = main("evaluate bool.jsonl --labels true,false")
     assert out.startswith("bool.jsonl: 2 messages")
     assert err == "stream-pegasos: line 2 skipped: label false is none of true, false\n"
@@ -70,7 +70,7 @@ def test_positive_labels_that_are_true_or_1(ok, labels):
     names = [label.strip('"') for label in labels.split()]
     for first, second in (labels.split(), labels.split()[::-1]):
         lines = f'{{"text": "a", "label": {first}}}\n{{"text": "b", "label": {second}}}\n' * 3
-        Path("t.jsonl").write_text(lines)
+        Path("t.jsonl").write_text(lines, encoding="utf-8")
         for given in ("true", "false", "1", "0"):
             positive = names[given in ("false", "0")]
             assert f"F1 of {positive} " in ok(f"evaluate t.jsonl --pos-label {given}")
@@ -83,7 +83,7 @@ def test_labels_that_look_like_a_mistake_are_told(main, ok, command):
     for given, is_told in () if command.startswith("run") else (("Spam", True), ("spam", False)):
         err = main(f"{command} --pos-label {given}".format("mail.jsonl"))[2]
         assert (f"no message had the label {given} of --pos-label; the labels were ham, spam" in err) == is_told
-    Path("bool.jsonl").write_text(BOOLS.replace("true", '"true"').replace("false", '"false"'))
+    Path("bool.jsonl").write_text(BOOLS.replace("true", '"true"').replace("false", '"false"'), encoding="utf-8")
     if not command.startswith("run"):
         assert "no message" not in main(f"{command} --pos-label 1".format("bool.jsonl"))[2]
     if command.startswith("evaluate"):
@@ -119,7 +119,7 @@ def test_a_class_is_removed(main, ok, fails):
 
 
 def test_a_class_that_is_a_bool_is_removed_and_what_cannot_be_is_told(ok, fails):
-    Path("bool.jsonl").write_text(BOOLS + '{"text": "so", "label": "so"}\n')
+    Path("bool.jsonl").write_text(BOOLS + '{"text": "so", "label": "so"}\n', encoding="utf-8")
     ok("train bool.jsonl --save m")
     ok("forget-class m true --save n")
     assert {*load("n").classes} == {False, "so"} and True in load("m").classes

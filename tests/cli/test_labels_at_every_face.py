@@ -101,7 +101,7 @@ def test_every_reader(given, known, expected, tmp_path):
         texts = {"m.jsonl": texts["m.jsonl"]}  # in the others it is a text, which is known too
     parquet.write_table(pyarrow.table({"text": ["a b"], "label": [given]}), tmp_path / "m.parquet")
     for name, content in texts.items():
-        (tmp_path / name).write_text(content)
+        (tmp_path / name).write_text(content, encoding="utf-8")
     for name in [*texts, "m.parquet"]:
         if name != "m.eml" and " spam " in known and given != "spam" and name in ("m.csv", "m.txt"):
             continue
@@ -145,7 +145,7 @@ def test_every_command(given, known, expected, main, ok, here):
     for name, content in lines_of(given).items():
         if name not in ("m.jsonl", "m.csv", "m.txt") or (name != "m.jsonl" and not isinstance(given, str)):
             continue
-        Path(name).write_text(content.replace("a b", WORDS[place]))
+        Path(name).write_text(content.replace("a b", WORDS[place]), encoding="utf-8")
         assert "accuracy" in (out := ok(f"test m {name}")) and "1.0000" in out
         ok(f"train {name} --load m --save n")
         follows = name != "m.csv"
@@ -157,13 +157,15 @@ def test_every_command(given, known, expected, main, ok, here):
         for path in ("c", "c.previous"):
             Path(path).unlink(missing_ok=True)
     if not isinstance(given, bool):
-        Path("labels").write_text(f"{given}\t{WORDS[place]}\n")
+        Path("labels").write_text(f"{given}\t{WORDS[place]}\n", encoding="utf-8")
         ok("train --load m --describe labels --save n")
         assert {*load("n").classes} - {None} == {*known}
 
 
 def test_a_truth_value_and_its_text_are_two_labels_where_none_is_known(ok, here):
-    Path("m.jsonl").write_text('{"text": "moon", "label": true}\n{"text": "sun", "label": "true"}\n' * 5)
+    Path("m.jsonl").write_text(
+        '{"text": "moon", "label": true}\n{"text": "sun", "label": "true"}\n' * 5, encoding="utf-8"
+    )
     ok("train m.jsonl --save m")
     assert {*load("m").classes} == {False, True, "true"}  # a truth value brings the other one
     model = TextClassifier()
@@ -173,7 +175,7 @@ def test_a_truth_value_and_its_text_are_two_labels_where_none_is_known(ok, here)
 
 def test_only_these_labels_are_those_of_the_model(ok, main, here):
     taught(["7", "8"]).save("m")
-    Path("m.csv").write_text("text,label\nw0,7\nw1,8.0\nw1,9\n")
+    Path("m.csv").write_text("text,label\nw0,7\nw1,8.0\nw1,9\n", encoding="utf-8")
     code, _, err = main("train m.csv --load m --labels 7,8 --save n")
     assert code == 0 and "line 4 skipped: label 9 is none of 7, 8" in err
     assert {*load("n").classes} - {None} == {"7", "8"}
@@ -193,13 +195,13 @@ def test_labels_that_the_model_never_knew(main, here):
     """They are told once, with some of each."""
     taught(["ham", "spam"]).save("m")
     lines = [f"L{i % 30}\tmoon\n" for i in range(300)]
-    Path("m.txt").write_text("".join([*lines, "ham\tmoon\n"]))
+    Path("m.txt").write_text("".join([*lines, "ham\tmoon\n"]), encoding="utf-8")
     _, _, err = main("test m m.txt")
     assert err.count("\n") == 1 and "30 labels came that the model does not know: L0, L1, " in err
     assert err.endswith("; it knows ham, spam\n")
-    Path("m.txt").write_text("ham\tmoon\nSpam\tsun\n")
+    Path("m.txt").write_text("ham\tmoon\nSpam\tsun\n", encoding="utf-8")
     assert "1 label came that the model does not know: Spam; it knows ham, spam" in main("test m m.txt")[2]
-    Path("m.txt").write_text("ham\tmoon\n")
+    Path("m.txt").write_text("ham\tmoon\n", encoding="utf-8")
     assert main("test m m.txt")[2] == ""
 
 
@@ -212,7 +214,7 @@ def test_a_file_whose_labels_the_model_never_knew(main, here):
     commands += ("run m.jsonl --load m --no-follow --output none",)
     for labels, is_told in ((["x", "y"], True), (["x", "a"], False)):
         lines = [json.dumps({"text": "moon", "label": label}) for label in labels]
-        Path("m.jsonl").write_text("\n".join(lines))
+        Path("m.jsonl").write_text("\n".join(lines), encoding="utf-8")
         for command in commands:
             err = main(command)[2]
             assert err.count("\n") == (is_told or command.startswith("test"))

@@ -68,7 +68,9 @@ def test_a_model_of_mails(ok, fails, here, mails):
     said = ok("explain m --mail", mail)
     assert said.startswith("spam, probability ") and "text: " in said
     assert ok("explain m --mail -", input=mail.read_bytes()) == said
-    (here / "raw.jsonl").write_text(json.dumps({"raw": mail.read_text("latin-1"), "queue": "a", "label": "spam"}))
+    (here / "raw.jsonl").write_text(
+        json.dumps({"raw": mail.read_text("latin-1"), "queue": "a", "label": "spam"}), encoding="utf-8"
+    )
     assert ok("predict m raw.jsonl --text-field raw") == ok("predict m", mail, "--format", "mail")
     ok("train raw.jsonl --text-field raw --mail --fields queue:category --save fields")
     assert load("fields").features.mail_field == "raw"
@@ -126,7 +128,7 @@ def test_a_mail_that_cannot_be_read_is_told(main, here, mails):
     code, out, err = main(f"evaluate {mails} --predictions p.tsv")
     assert code == 0 and "1 bad mail\n" in out
     assert err == f"stream-pegasos: mail {N + 1} skipped: spam box/cur/1.gone: No such file or directory\n"
-    assert (here / "p.tsv").read_text().rstrip().endswith("No such file or directory")
+    assert (here / "p.tsv").read_text(encoding="utf-8").rstrip().endswith("No such file or directory")
 
 
 def test_where_there_is_no_mail(main, ok, fails, here, mails):
@@ -134,7 +136,7 @@ def test_where_there_is_no_mail(main, ok, fails, here, mails):
     ok(f"train {mails} --save m")
     for name in ("folder", "other", "maildir/new", "index"):
         (here / name).mkdir(parents=True)
-    (here / "index" / "dovecot-uidlist").write_text("3 V1 N1\n")
+    (here / "index" / "dovecot-uidlist").write_text("3 V1 N1\n", encoding="utf-8")
     files = {"file": b"", "lines": b"\r\n\n", "bom": b"\xef\xbb\xbf\n", "packed": gzip.compress(b""), "uw": INTERNAL}
     for name, data in files.items():
         (here / name).write_bytes(data)

@@ -32,7 +32,7 @@ def test_evaluate_several_classes(main, delay):
     evaluation = prequential(examples, TextClassifier(), delay=delay)
     assert (code, err) == (0, "") and same(out, evaluation)
     assert "4 classes" in out and {*load("m").classes} == {*labels}
-    with open("c.csv", newline="") as file:
+    with open("c.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [*rows[0]][:4] == ["n", "accuracy", "balanced_accuracy", "macro_f1"]
     assert float(rows[-1]["macro_f1"]) == pytest.approx(evaluation.score.macro_f1, abs=1e-5)

@@ -22,7 +22,7 @@ SAID = "these look like numbers to be predicted, ids or texts"
 
 
 def test_the_command_and_run_tell_once(here):
-    Path("m.vw").write_text("".join(f"{i * 0.377 + 0.01:.4f} |x a{i % 7}\n" for i in range(1_000)))
+    Path("m.vw").write_text("".join(f"{i * 0.377 + 0.01:.4f} |x a{i % 7}\n" for i in range(1_000)), encoding="utf-8")
     for command in ("train m.vw --save m", "evaluate m.vw", "run m.vw --no-follow --save n --output none"):
         done = process(*command.split())  # in this one pytest makes errors of warnings
         err = done.stderr.decode()

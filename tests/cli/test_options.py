@@ -17,7 +17,7 @@ from stream_pegasos.cli.options import ModelOptions
 
 
 def test_what_is_not_given_is_left_to_the_model(ok, here):
-    (here / "features.json").write_text('{"analyzer": "char", "ngram_range": [3, 3]}')
+    (here / "features.json").write_text('{"analyzer": "char", "ngram_range": [3, 3]}', encoding="utf-8")
     ok("train mail.jsonl --save m --features features.json")
     default = TextClassifier()
     expected = {**default.features._get_params(), "analyzer": "char", "ngram_range": (3, 3)}
@@ -163,7 +163,7 @@ def modules_after(*arguments):
         "import sys, atexit; atexit.register(lambda: print(*sys.modules)); import stream_pegasos.cli as c; c.main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script, *arguments], env=environment, capture_output=True, encoding="utf-8", check=True
     )
     return {*done.stdout.split()}
 
@@ -180,7 +180,7 @@ def test_nothing_is_imported_that_is_not_needed(here):
 
 def test_word_vectors(ok, fails, here, monkeypatch):
     """They are given to a new model, and again with a saved one, wherever they are now."""
-    (here / "x.vec").write_text("win 1 0.5\nlunch -1 0.25\n")
+    (here / "x.vec").write_text("win 1 0.5\nlunch -1 0.25\n", encoding="utf-8")
     ok("train mail.jsonl --save m --vectors x.vec")
     assert load("m", "x.vec").vector_source.name == "x.vec"
     assert "char_wb" not in ok("tune mail.jsonl --vectors x.vec --limit 200")

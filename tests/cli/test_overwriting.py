@@ -79,11 +79,11 @@ def test_an_output_that_is_an_input_is_refused(main, model, here, written):
 )
 def test_vectors_that_a_model_names_are_read(main, here, written):
     vectors = here / "words.vec"
-    vectors.write_text("win 1 0\nlunch 0 1\n")
+    vectors.write_text("win 1 0\nlunch 0 1\n", encoding="utf-8")
     reference_of(stream[:50], model=TextClassifier(TextFeatures(vectors="words.vec"))).save("v")
     (here / "link.jsonl").hardlink_to(vectors)
     code, _, err = main(f"{written} link.jsonl --vectors words.vec" + " --no-follow" * written.startswith("run"))
-    assert code == 1 and "the command reads it" in err and vectors.read_text().startswith("win")
+    assert code == 1 and "the command reads it" in err and vectors.read_text(encoding="utf-8").startswith("win")
 
 
 def test_a_folder_that_is_read_is_no_device_that_is_written(here):
@@ -120,8 +120,8 @@ def test_standard_output_that_is_an_input_is_refused(model, here, command):
 )
 def test_a_file_that_is_no_model_is_not_replaced(fails, model, here, command):
     thesis = here / "thesis.txt"
-    thesis.write_text("ten years of work")
-    assert "or remove it" in fails(command, thesis) and thesis.read_text() == "ten years of work"
+    thesis.write_text("ten years of work", encoding="utf-8")
+    assert "or remove it" in fails(command, thesis) and thesis.read_text(encoding="utf-8") == "ten years of work"
 
 
 def test_a_model_an_empty_file_and_a_damaged_model_are_replaced(ok, fails, model, here):
@@ -130,10 +130,10 @@ def test_a_model_an_empty_file_and_a_damaged_model_are_replaced(ok, fails, model
     for name in ("m", "empty", "damaged"):
         ok("train mail.jsonl --save", name)
         assert load(name).n_learned == len(stream)
-    (here / "thesis.txt").write_text("ten years of work")
+    (here / "thesis.txt").write_text("ten years of work", encoding="utf-8")
     err = fails("run mail.jsonl --no-follow --checkpoint thesis.txt")
     assert "is no model" in err and "name another file" in err
-    assert (here / "thesis.txt").read_text() == "ten years of work"
+    assert (here / "thesis.txt").read_text(encoding="utf-8") == "ten years of work"
 
 
 @pytest.mark.parametrize(

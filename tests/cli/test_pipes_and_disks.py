@@ -32,7 +32,8 @@ def wait_until_done(process):
         time.sleep(0.02)
         fcntl.ioctl(process.stdin, termios.FIONREAD, unread)
         states = [
-            path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{process.pid}/task").glob("*/stat")
+            path.read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+            for path in Path(f"/proc/{process.pid}/task").glob("*/stat")
         ]
         idle = idle + 1 if not unread[0] and {*states} == {"S"} else 0
 
@@ -126,10 +127,10 @@ def test_model_that_does_not_fit_on_the_disk(here):
     def small_disk():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
 
-    (here / "m").write_text("as it was")
+    (here / "m").write_text("as it was", encoding="utf-8")
     done = process("train", "mail.jsonl", "--save", "m", preexec_fn=small_disk)
     assert done.returncode == 1 and done.stderr.startswith(b"stream-pegasos: error: cannot write m: ")
-    assert (here / "m").read_text() == "as it was"
+    assert (here / "m").read_text(encoding="utf-8") == "as it was"
     assert sorted(path.name for path in here.iterdir()) == ["m", "mail.jsonl"]
 
 
@@ -180,7 +181,7 @@ def test_messages_that_nobody_can_take_stop_nothing(redirect, here):
         assert process.stdout.readline() == b"\t0.500000\n"
         os.rename(folder, here / "gone")
         append("log.jsonl", [("lunch", "ham")])
-        with open("log.jsonl", "a") as file:
+        with open("log.jsonl", "a", encoding="utf-8") as file:
             file.write("no JSON\n")
         assert process.stdout.readline().startswith(b"spam\t")
         time.sleep(0.3)  # some checkpoints are due, and fail

@@ -388,7 +388,7 @@ def test_read_what_is_labelled(row):
 def test_a_live_source(row, address, tmp_path, monkeypatch):
     """Of a file or standard input."""
     if address == "-":
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(row.data)))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(row.data), "utf-8"))
     elif not row.has_lines:
         return
     else:

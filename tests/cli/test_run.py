@@ -145,13 +145,13 @@ def test_serve_and_run_keep_checkpoints_apart(here, ok, fails):
 
 
 def test_run_joins_labels_that_come_later(here):
-    with open("unlabelled.jsonl", "w") as file:
+    with open("unlabelled.jsonl", "w", encoding="utf-8") as file:
         file.writelines(json.dumps({"id": i, "text": text}) + "\n" for i, (text, _) in enumerate(stream[:40]))
     labels = ["--label-topic", "labels.jsonl", "--checkpoint", "m"]
     order = [*range(30, 5, -1), *range(31, 40)]
 
     def label(some):
-        with open("labels.jsonl", "a") as file:
+        with open("labels.jsonl", "a", encoding="utf-8") as file:
             file.writelines(json.dumps({"id": i, "label": stream[i][1]}) + "\n" for i in some)
 
     with started("run", "unlabelled.jsonl", *labels, "--checkpoint-every", "1") as run:
@@ -173,11 +173,11 @@ def test_run_joins_labels_that_come_later(here):
 
 def test_a_label_that_is_refused_leaves_its_message_to_another(here, main):
     messages = [{"id": i, "text": text} for i, text in enumerate(["win a prize", "lunch at noon"])]
-    (here / "m.jsonl").write_text("".join(json.dumps(each) + "\n" for each in messages))
+    (here / "m.jsonl").write_text("".join(json.dumps(each) + "\n" for each in messages), encoding="utf-8")
     for wrong, right, options in (("Spam", "spam", "--labels ham,spam"), ("good", 5, "--load ordered")):
         TextClassifier(classifier=OrdinalClassifier()).save("ordered")
         labels = [{"id": 0, "label": wrong}, {"id": 0, "label": right}]
-        (here / "l.jsonl").write_text("".join(json.dumps(each) + "\n" for each in labels))
+        (here / "l.jsonl").write_text("".join(json.dumps(each) + "\n" for each in labels), encoding="utf-8")
         code, _, err = main(f"run m.jsonl --label-topic l.jsonl {options} --no-follow --save x --output none")
         assert code == 0 and err.count("skipped") == 1 and str(wrong) in err
         assert load("x").classes == (right,) and load("x").n_learned == 1

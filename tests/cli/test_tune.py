@@ -26,7 +26,7 @@ def by_letters(tmp_path):
 
     path = tmp_path / "words.csv"
     lines = [f"{' '.join(word('qu' if i % 2 else 'xy') for _ in range(30))},{'ab'[i % 2]}" for i in range(600)]
-    path.write_text("words,label\n" + "\n".join(lines))
+    path.write_text("words,label\n" + "\n".join(lines), encoding="utf-8")
     return path
 
 
@@ -40,13 +40,15 @@ def test_the_line_at_the_end_trains_the_model_that_was_found(ok, by_letters, tmp
     tuned, trained = load("tuned"), load("model.safetensors")
     assert tuned.features._get_params() == trained.features._get_params()
     assert tuned.classifier._get_params() == trained.classifier._get_params()
-    texts = [line.partition(",")[0] for line in by_letters.read_text().splitlines()[1:200]]
+    texts = [line.partition(",")[0] for line in by_letters.read_text(encoding="utf-8").splitlines()[1:200]]
     np.testing.assert_allclose(tuned.predictions(texts).scores, trained.predictions(texts).scores, rtol=1e-4, atol=1e-6)
 
 
 def test_the_defaults_win_where_nothing_is_better(ok, fails, tmp_path):
     path = tmp_path / "a file.jsonl"
-    path.write_text('{"text": "win a prize", "label": "spam"}\n{"text": "lunch?", "label": "ham"}\n' * 20)
+    path.write_text(
+        '{"text": "win a prize", "label": "spam"}\n{"text": "lunch?", "label": "ham"}\n' * 20, encoding="utf-8"
+    )
     out = ok("tune", path)
     assert "Best: the defaults" in out
     line = f"  stream-pegasos train {shlex.quote(str(path))} --save model.safetensors"

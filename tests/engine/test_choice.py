@@ -128,7 +128,7 @@ def test_the_warning_tells_the_true_cause_and_cure(where, tmp_path):
         cwd=tmp_path,
         env={**os.environ, "STREAM_PEGASOS_ENGINE": ""},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     assert done.stdout.startswith(str(tmp_path))
@@ -165,7 +165,7 @@ def test_public_names_come_when_they_are_asked_for_and_are_all_listed():
     assert public <= set(dir(stream_pegasos))
     for name in public - {"__version__"}:
         assert getattr(stream_pegasos, name).__name__ == name
-    tree = ast.parse(Path(stream_pegasos.__file__).read_text())
+    tree = ast.parse(Path(stream_pegasos.__file__).read_text(encoding="utf-8"))
     typed = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert typed >= public - {"__version__"}
     with pytest.raises(AttributeError, match="'stream_pegasos' has no attribute 'Nonsense'"):

@@ -134,7 +134,7 @@ def test_without_matplotlib_the_message_tells_what_to_install():
         [sys.executable, "-c", script],
         env={"PYTHONPATH": ":".join(filter(None, sys.path))},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     assert f"ImportError: drawing needs matplotlib: {sys.executable} -m pip install 'matplotlib>=" in done.stderr
 

@@ -64,7 +64,9 @@ print(vectors.digest, (int(open("/proc/self/statm").read().split()[1]) - base) *
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux tells it")
 def test_wordllama_takes_no_network_and_little_memory(tmp_path):
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    done = subprocess.run([sys.executable, "-c", ALONE], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], env=environment, capture_output=True, encoding="utf-8", check=True
+    )
     digest, megabytes = done.stdout.split()
     assert digest == word_vectors("wordllama").digest and float(megabytes) < 100
     assert not list(tmp_path.rglob("*wordllama*"))
@@ -205,6 +207,6 @@ def test_folders_that_are_no_table(tmp_path):
             word_vectors(folder_of(tmp_path, WORDPIECE, numbers))
     for name in "model.safetensors", "tokenizer.json":
         folder_of(tmp_path, WORDPIECE, np.ones((9, 2)))
-        (tmp_path / name).write_text("{}")
+        (tmp_path / name).write_text("{}", encoding="utf-8")
         with pytest.raises(ValueError, match="no vectors of tokens"):
             word_vectors(tmp_path)

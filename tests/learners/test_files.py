@@ -161,7 +161,11 @@ def test_devices_are_written_to_and_stay_devices():
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        encoding="utf-8",
+        env=environment,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{errno.ENOSPC}\n"

@@ -52,7 +52,7 @@ def test_readers(name, tmp_path):
     line = LINES[name]
     for n, is_taken in ((LONGEST_LABEL, True), (LONGEST_LABEL + 1, False), (100_000, False)):
         path = tmp_path / f"stream.{name.split()[0]}"
-        path.write_text(line.format("y" * n))
+        path.write_text(line.format("y" * n), encoding="utf-8")
         faults = []
         examples = [*read(path, format=name.split()[0], on_bad_line=lambda *bad, faults=faults: faults.append(bad))]
         assert [bool(examples and examples[0].fault is None)] == [is_taken] == [not faults]

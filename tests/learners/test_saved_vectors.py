@@ -30,7 +30,7 @@ TEXTS, LABELS = ["cheap pills", "see you at Lunch", "é漢字"] * 9, ["spam", "h
 @pytest.fixture
 def table(tmp_path):
     file = tmp_path / "words.vec"
-    file.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in ROWS.items()))
+    file.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in ROWS.items()), encoding="utf-8")
     return file
 
 
@@ -194,7 +194,7 @@ def test_loading_opens_nothing_that_the_file_names(table, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     for name in "modules.json", "model.safetensors", "tokenizer.json":
-        (folder / name).write_text('[{"type": "sentence_transformers.models.Transformer"}]')
+        (folder / name).write_text('[{"type": "sentence_transformers.models.Transformer"}]', encoding="utf-8")
     learned(few()).save(tmp_path / "plain")
     learned(few(vectors=table)).save(tmp_path / "m")
     arrays, header = take_apart(tmp_path / "m")

@@ -40,7 +40,7 @@ def follow(server, heading, first=0, last=None):
         if path:
             file = server.root / path[1:]
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(content)
+            file.write_text(content, encoding="utf-8")
         else:
             server.run(content, is_online="apt-get" in content or "pip install" in content)
 
@@ -181,7 +181,7 @@ def is_taught_by_moves(server):
 def a_mailbox_is_watched_from_outside(server, new):
     certificate = "/etc/ssl/certs/ssl-cert-snakeoil.pem"  # which a link by its hash makes trusted
     server.run(f"ln -sf {certificate} /etc/ssl/certs/$(openssl x509 -hash -noout -in {certificate}).0")
-    (server.root / "etc/stream-pegasos/bob.password").write_text("secret\n")
+    (server.root / "etc/stream-pegasos/bob.password").write_text("secret\n", encoding="utf-8")
     follow(server, "A mailbox on another server")
     state = server.root / "var/lib/stream-pegasos"
 
@@ -276,7 +276,7 @@ SERIES = {
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_prometheus_takes_the_rules_and_alarms(tmp_path):
     ((path, rules),) = steps("What to watch")
-    (tmp_path / Path(path).name).write_text(rules)
+    (tmp_path / Path(path).name).write_text(rules, encoding="utf-8")
     alerts = re.findall(r"alert: (\w+).*?summary: ([^\n]+)", rules, re.DOTALL)
     assert len(alerts) == 3
     cases = []
@@ -288,7 +288,7 @@ def test_prometheus_takes_the_rules_and_alarms(tmp_path):
     series = [{"series": name, "values": values} for name, values in SERIES.items()]
     test = {"interval": "5m", "input_series": series, "alert_rule_test": cases}
     files = {"rule_files": [Path(path).name], "evaluation_interval": "5m"}
-    (tmp_path / "tests.yml").write_text(json.dumps({**files, "tests": [test]}))
+    (tmp_path / "tests.yml").write_text(json.dumps({**files, "tests": [test]}), encoding="utf-8")
     for what in (["check", "rules", Path(path).name], ["test", "rules", "tests.yml"]):
-        done = subprocess.run(["promtool", *what], cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(["promtool", *what], cwd=tmp_path, capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stdout + done.stderr

@@ -26,8 +26,8 @@ def filtered(monkeypatch, capfd):
     def run(mail, *arguments):
         output = io.BytesIO()
         monkeypatch.setattr(sys, "argv", ["stream-pegasos", "mail-filter", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(mail)))
-        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, write_through=True))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(mail), "utf-8"))
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, "utf-8", write_through=True))
         with pytest.raises(SystemExit) as end:
             cli.main()
         return end.value.code or 0, output.getvalue(), capfd.readouterr().err
@@ -113,7 +113,9 @@ def test_behind_a_delivery_agent(tmp_path, saved_mail_model, program, rules):
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
     rules_file = tmp_path / "rules"
-    rules_file.write_text(rules.format(folder=tmp_path, filter=shlex.join([*FILTER, "--model", str(saved_mail_model)])))
+    rules_file.write_text(
+        rules.format(folder=tmp_path, filter=shlex.join([*FILTER, "--model", str(saved_mail_model)])), encoding="utf-8"
+    )
     rules_file.chmod(0o600)
     for name in ("junk", "inbox"):  # folders, as procmail sleeps after it has written to a file
         for part in ("cur", "new", "tmp"):

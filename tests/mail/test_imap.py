@@ -64,7 +64,7 @@ class Box:
         self.model = folder / f"{account}.safetensors"
         if model is not None:
             shutil.copy(model, self.model)
-        (folder / "password").write_text(f"secret-{account}\n")
+        (folder / "password").write_text(f"secret-{account}\n", encoding="utf-8")
         os.environ["SSL_CERT_FILE"] = environment["SSL_CERT_FILE"] = str(server.folder / "cert.pem")
         for file in (file for name in ("INBOX", "Junk", "Archive") for file in self.files(name)):
             file.unlink()
@@ -195,7 +195,7 @@ def test_two_mailboxes_are_watched_at_once(server, tmp_path, trained):
 
 
 def journal_of(box):
-    return "".join(path.read_text() for path in box.folder.glob("*.journal-*"))
+    return "".join(path.read_text(encoding="utf-8") for path in box.folder.glob("*.journal-*"))
 
 
 def test_a_dry_run_changes_nothing(box):
@@ -356,7 +356,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("answers", ANSWERS)
 def test_a_server_that_is_odd(tmp_path, trained, answers):
-    (tmp_path / "password").write_text("secret-ann")
+    (tmp_path / "password").write_text("secret-ann", encoding="utf-8")
     shutil.copy(trained, tmp_path / "m")
     with servers.scripted(ANSWERS[answers]) as (port, connections):
         at = ["imap", "--host", f"127.0.0.1:{port}", "--tls", "never", "--user", "ann", "--timeout", "0.3"]
@@ -406,7 +406,7 @@ def test_who_is_not_trusted(box, monkeypatch):
         return " ".join(done.stderr.split())
 
     for name, written in (("wrong", "wrong-word\n"), ("empty", "")):
-        (box.folder / name).write_text(written)
+        (box.folder / name).write_text(written, encoding="utf-8")
     for name, fault in (("wrong", "ann cannot log in"), ("empty", "has no password"), ("missing", "No such file")):
         assert fault in fails("--password-file", str(box.folder / name))
     assert "its certificate is not trusted" in fails("--host", f"localhost:{box.server.port}")  # but for 127.0.0.1

@@ -17,7 +17,7 @@ from stream_pegasos.mail.verdict import Verdicts
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "words.vec"
-    path.write_text("prize 1 0.5\nlunch -1 0.25\n")
+    path.write_text("prize 1 0.5\nlunch -1 0.25\n", encoding="utf-8")
     return path
 
 
@@ -57,8 +57,8 @@ def test_the_filter_takes_the_vectors(model, table, tmp_path, monkeypatch, capfd
     for options, said in ([], b""), (["--vectors", str(table)], b"X-Spam-Flag: YES\n"):
         output = io.BytesIO()
         monkeypatch.setattr(sys, "argv", ["stream-pegasos", "mail-filter", "--model", str(tmp_path / "m"), *options])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SPAM)))
-        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, write_through=True))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SPAM), "utf-8"))
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, "utf-8", write_through=True))
         monkeypatch.setattr("gc.disable", lambda: None)
         with pytest.raises(SystemExit):
             cli.main()

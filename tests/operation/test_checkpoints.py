@@ -146,7 +146,7 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(path, monkeypatch)
     TextClassifier().snapshot({"n": 0}).write(path)
     others = {".other.tmp", "mail.safetensors.tmp", "mail.safetensors.previous", path.name}
     for name in {".other.tmp", "mail.safetensors.tmp", *left} - {*os.listdir(path.parent)}:
-        path.with_name(name).write_text("")
+        path.with_name(name).write_text("", encoding="utf-8")
     assert len(os.listdir(path.parent)) == len(others) + 1
     Run(path).resume()
     assert set(os.listdir(path.parent)) == others

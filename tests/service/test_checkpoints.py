@@ -213,7 +213,9 @@ def test_the_answer_waits_for_the_disk_where_that_is_asked_for(tmp_path, monkeyp
             monkeypatch.setattr(os, "fsync", slow)
             sent = [asyncio.create_task(client.post(path, json=body)) for body in bodies]
             while (
-                not n_synced or sum(len(file.read_text().splitlines()) for file in tmp_path.glob("model.journal*")) < 6
+                not n_synced
+                or sum(len(file.read_text(encoding="utf-8").splitlines()) for file in tmp_path.glob("model.journal*"))
+                < 6
             ):
                 await asyncio.sleep(0.001)
             assert not any(each.done() for each in sent)
@@ -383,12 +385,14 @@ def test_a_second_interrupt_leaves_out_nothing(serve, tmp_path):
 def test_a_sender_goes_on_where_a_killed_service_was(serve, tmp_path):
     """Each message of its stream is learned once, in its order."""
     stream, checkpoint, rows = tmp_path / "stream.jsonl", tmp_path / "model", [*synthetic(n=1_000, seed=8)]
-    stream.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows))
+    stream.write_text(
+        "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows), encoding="utf-8"
+    )
     options = ["--checkpoint", checkpoint, "--checkpoint-every", 100]
     served = serve(*options)
     script = Path(__file__).parents[2] / "examples" / "send_stream.py"
     command = [sys.executable, script, stream, "--url", served.url, "--batch", "7", "--pause", "0.01"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sender:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as sender:
         wait(lambda: ok(served.client.get("/monitor"))["n"] > 400)
         served.end(signal.SIGKILL)
         assert sender.stdout.readline().startswith(f"waiting for {served.url}")

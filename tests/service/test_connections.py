@@ -47,7 +47,7 @@ RUN = {
 
 def proxy_of(name, folder, port):
     """nginx or Caddy as the guide has it, but with an address and times of the test."""
-    config = re.search(f"```{name}\n(.*?)```", GUIDE.read_text(), re.DOTALL)[1]
+    config = re.search(f"```{name}\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
     config = re.sub(r"\b(10|30)s\b", "1s", config).replace("127.0.0.1:8000", f"127.0.0.1:{port}")
     if name == "nginx":
         config = re.sub(r"^ *(ssl_|server_name).*\n", "", config, flags=re.MULTILINE)
@@ -57,7 +57,7 @@ def proxy_of(name, folder, port):
         config = f"pid {folder}/pid; error_log {folder}/error; events {{}} http {{ {config} }}"
     else:
         config = config.replace("spam.example.org", "http://127.0.0.1:PORT").replace("{\n", "{\n    admin off\n", 1)
-    (folder / "config").write_text(config)
+    (folder / "config").write_text(config, encoding="utf-8")
     return servers.running(["sh", "-c", f"sed -i s/PORT/{{port}}/ {{folder}}/config && exec {RUN[name]}"], folder)
 
 

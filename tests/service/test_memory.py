@@ -63,7 +63,7 @@ REQUESTS = {
 
 def resident(process):
     """The memory of a process, in bytes."""
-    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())[1]) << 10
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8"))[1]) << 10
 
 
 def send(port, first, again, most, reads):

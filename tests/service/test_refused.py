@@ -131,7 +131,7 @@ def test_paths_that_are_none(client):
 def test_what_the_command_refuses(tmp_path):
     PegasosClassifier().save(tmp_path / "model")
     TextClassifier(classifier=OrdinalClassifier()).save(tmp_path / "ordered")
-    (tmp_path / "token").write_text("\n")
+    (tmp_path / "token").write_text("\n", encoding="utf-8")
     for options, code, reason in (
         (["--checkpoint", tmp_path / "model"], 1, "is a model of features, not of texts"),
         (["--token-file", tmp_path / "token"], 1, "is empty"),
@@ -185,7 +185,7 @@ def test_a_proxy_may_pass_the_name_on_that_it_has_and_a_token_stands_in_a_file(s
     ):
         assert served.client.get("/monitor", headers={"host": host}).status_code == status
     assert any("anyone who reaches mail.example.org or *.example.net" in line for line in served.lines)
-    (tmp_path / "token").write_text("secret\n")
+    (tmp_path / "token").write_text("secret\n", encoding="utf-8")
     served = serve("--token-file", tmp_path / "token")
     refused(send(served.client, "/learn", GOOD), 401, "token")
     ok(served.client.post("/learn", json=GOOD, headers={"authorization": "Bearer secret"}))

@@ -33,7 +33,7 @@ def test_the_guide_runs(spark, tmp_path, monkeypatch, capsys):
     # The micro-batches were learned in order; one that comes again learns nothing.
     newest, one_machine = tmp_path / "models" / "2.safetensors", TextClassifier()
     for path in sorted((tmp_path / "mail").iterdir()):
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         one_machine.learn_many([row["text"] for row in rows], [row["label"] for row in rows])
     one_machine.save(tmp_path / "wanted.safetensors")
     (tmp_path / "models" / "spark" / "commits" / "2").unlink()

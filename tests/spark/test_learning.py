@@ -97,7 +97,7 @@ def test_no_bit_depends_on_how_messages_came_or_on_an_executor_that_is_killed(sp
     def kill(batches):
         if not once.exists():
             once.touch()
-            with open(f"/proc/{os.getppid()}/stat") as daemon:  # whose parent is the executor
+            with open(f"/proc/{os.getppid()}/stat", encoding="utf-8") as daemon:  # whose parent is the executor
                 os.kill(int(daemon.read().rpartition(")")[2].split()[1]), 9)
         yield from batches
 

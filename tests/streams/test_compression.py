@@ -124,6 +124,6 @@ try:
 except ImportError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=120)
     (line,) = done.stdout.splitlines()
     assert f"needs {library.partition('.')[0]}" in line and "pip install" in line

@@ -20,7 +20,7 @@ def line(text, **fields):
 
 
 def append(path, *texts):
-    with path.open("a") as opened:
+    with path.open("a", encoding="utf-8") as opened:
         opened.write("".join(map(line, texts)))
 
 
@@ -59,7 +59,7 @@ def copy_and_truncate(path, n=1):
 
 
 def test_examples(mail):
-    mail.write_text(line("a", label="spam", id=7) + "\n" + line("b"))
+    mail.write_text(line("a", label="spam", id=7) + "\n" + line("b"), encoding="utf-8")
     [batch], bad, events = rest(mail)
     assert [tuple(example) for example in batch.examples] == [
         ("a", "spam", 1.0, 1, 7, None, None),
@@ -92,7 +92,9 @@ def test_labels_in_another_format(mail):
 def test_a_line_that_is_too_long(mail, monkeypatch):
     monkeypatch.setattr(file, "LONGEST_LINE", 1000)
     monkeypatch.setattr(file, "_CHUNK", 300)
-    mail.write_text(line("a") + line("x" * 5000) + line("b") + line("y" * (1000 - len(line("")))) + line("c"))
+    mail.write_text(
+        line("a") + line("x" * 5000) + line("b") + line("y" * (1000 - len(line("")))) + line("c"), encoding="utf-8"
+    )
     batches, bad, _ = rest(mail)
     assert texts(batches) == ["a", "b", "y" * (1000 - len(line(""))), "c"]
     assert [where for where, _ in bad] == ["line 2"]
@@ -106,7 +108,7 @@ def test_a_file_that_is_not_there_yet_and_a_line_without_its_end(mail, follow):
     following = follow(mail)
     following.wait(lambda: following.events)
     assert following.events[0].startswith("waiting for")
-    with mail.open("a") as opened:
+    with mail.open("a", encoding="utf-8") as opened:
         opened.write(line("a") + line("b")[:5])
         opened.flush()
         following.wait_for("a")
@@ -117,10 +119,10 @@ def test_a_file_that_is_not_there_yet_and_a_line_without_its_end(mail, follow):
 
 
 def test_the_last_line_waits_for_its_end_where_somebody_goes_on_later(mail):
-    mail.write_text(line("a") + line("b")[:9])
+    mail.write_text(line("a") + line("b")[:9], encoding="utf-8")
     batches, bad, events = rest(mail, whole_lines=True)
     assert (texts(batches), bad) == (["a"], []) and "has no end yet" in events[0]
-    with mail.open("a") as opened:
+    with mail.open("a", encoding="utf-8") as opened:
         opened.write(line("b")[9:])
     again, bad, events = rest(mail, batches[-1].position, whole_lines=True)
     assert (texts(again), bad, events[1:]) == (["b"], [], [])
@@ -135,7 +137,7 @@ def test_rotation_by_renaming_while_reading(mail, follow):
     append(mail, "a")
     following = follow(mail)
     following.wait_for("a")
-    with mail.open("a") as writer:
+    with mail.open("a", encoding="utf-8") as writer:
         rename(mail)
         writer.write(line("b"))
         writer.flush()
@@ -152,7 +154,7 @@ def test_a_writer_that_goes_on_in_the_rotated_file(mail, follow, monkeypatch):
     append(mail, "a")
     following = follow(mail)
     following.wait_for("a")
-    with mail.open("a") as writer:
+    with mail.open("a", encoding="utf-8") as writer:
         rename(mail)
         mail.touch()
         old(f"{mail}.1", 20)
@@ -176,7 +178,7 @@ def test_no_clock_tells_when_a_rotated_file_is_complete(mail, follow, monkeypatc
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=time.sleep, time=time.time)
     monkeypatch.setattr(file, "time", clock)
     monkeypatch.setattr(file.FollowedFile, "_successor", lambda source: looks.append(1) or find(source))
-    with mail.open("a") as writer:
+    with mail.open("a", encoding="utf-8") as writer:
         rename(mail)
         old(f"{mail}.1", seconds)
         append(mail, "c")
@@ -286,7 +288,7 @@ def test_a_rotated_file_that_is_gone(mail):
     append(mail, "a")
     batches, *_ = rest(mail)
     mail.unlink()
-    (mail.parent / "other").write_text("so that the inode is not used again")
+    (mail.parent / "other").write_text("so that the inode is not used again", encoding="utf-8")
     append(mail, "b")
     again, _, events = rest(mail, batches[-1].position)
     assert texts(again) == ["b"]
@@ -299,9 +301,9 @@ def test_compressed_siblings_and_other_files_are_left_alone(mail):
     rename(mail)
     old(f"{mail}.1", 10)
     Path(f"{mail}.2.gz").write_bytes(gzip.compress(b"x"))
-    (mail.parent / "spam.jsonl").write_text(line("no"))
+    (mail.parent / "spam.jsonl").write_text(line("no"), encoding="utf-8")
     for other in (".safetensors", ".safetensors.previous", ".1.safetensors", ".labels", "2", "-eu"):
-        Path(f"{mail}{other}").write_text(line("no"))
+        Path(f"{mail}{other}").write_text(line("no"), encoding="utf-8")
     append(mail, "b")
     assert texts(rest(mail, batches[-1].position)[0]) == ["b"]
 
@@ -316,7 +318,7 @@ def test_nothing_is_lost_or_doubled(steps, chunk):
         patch.setattr(file, "_GRACE", 0.0)
         patch.setattr(file, "_INTERVAL", 0.0)
         path = Path(folder, "mail.jsonl")
-        writer = path.open("a")
+        writer = path.open("a", encoding="utf-8")
         written, found, position, n, clock = [], [], None, 0, 1_000_000
         kinds = {step for step in steps if step in ("rename", "copy")}
 
@@ -361,7 +363,7 @@ def test_nothing_is_lost_or_doubled(steps, chunk):
                 if step == "rename":
                     writer.close()
                     rename(path, len(steps))
-                    writer = path.open("a")
+                    writer = path.open("a", encoding="utf-8")
                 else:
                     for k in range(len(steps), 0, -1):
                         if Path(f"{path}.{k}").exists():

@@ -20,7 +20,7 @@ class File:
         self.address.touch()
 
     def add(self, **fields):
-        with self.address.open("a") as file:
+        with self.address.open("a", encoding="utf-8") as file:
             file.write(json.dumps(fields) + "\n")
 
 

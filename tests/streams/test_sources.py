@@ -11,7 +11,7 @@ from stream_pegasos.streams.sources import batched
 
 
 def stdin(monkeypatch, data):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8"))
 
 
 def test_standard_input_is_answered_line_by_line_and_has_no_positions(monkeypatch):
