@@ -68,7 +68,7 @@ def tables_of_comparison(scores: Mapping[str, Score], pairs: Iterable[Any]) -> l
     ]
     differences = [
         (
-            f"{_shown(pair.first)} − {_shown(pair.second)}",
+            f"{_shown(pair.first)} - {_shown(pair.second)}",
             f"{pair.difference:+.4f}",
             f"{pair.standard_error:.4f}",
             f"{pair.n_first:,}",
@@ -78,7 +78,7 @@ def tables_of_comparison(scores: Mapping[str, Score], pairs: Iterable[Any]) -> l
         for pair in pairs
     ]
     first = next(iter(scores.values()))
-    columns = ("right more often", "difference", "± error", "only the first", "only the second", "McNemar's p")
+    columns = ("right more often", "difference", "standard error", "only the first", "only the second", "McNemar's p")
     return [(("model", *(_name(name, first) for name in shared)), [*models]), (columns, [*differences])]
 
 

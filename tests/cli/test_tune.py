@@ -31,7 +31,7 @@ def by_letters(tmp_path):
 
 
 def test_the_line_at_the_end_trains_the_model_that_was_found(ok, by_letters, tmp_path):
-    out = ok(f"tune {by_letters} --text-field words --save tuned")
+    out = ok("tune --text-field words --save tuned", by_letters)
     best = """Best: --learning-rate 0.25 --features '{"analyzer": "char_wb", "ngram_range": [2, 5]}'"""
     assert best in out
     line = out.splitlines()[-1].strip()

@@ -4,6 +4,7 @@ import ast
 import copy
 import os
 import pickle
+import shlex
 import shutil
 import subprocess
 import sys
@@ -137,7 +138,7 @@ def test_the_warning_tells_the_true_cause_and_cure(where, tmp_path):
         "installed": "installed without a C compiler",
         "for another Python": "the compiled one cannot be loaded (",
     }[where] in done.stderr
-    cure = f"{sys.executable} -m pip install -e {tmp_path}"
+    cure = shlex.join([sys.executable, "-m", "pip", "install", "-e", str(tmp_path)])
     assert (cure in done.stderr) == (where == "source folder")
 
 

@@ -162,8 +162,9 @@ def test_files_through_river(tmp_path):
     rows = list(messages(50))
     pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
     model, expected = TextClassifier(HashedBagOfWords(on="text")), TextClassifier(HashedBagOfWords())
-    for x, y in stream.iter_csv(path, target="label"):
-        model.learn_one(x, y)
+    with path.open(encoding="utf-8") as file:
+        for x, y in stream.iter_csv(file, target="label"):
+            model.learn_one(x, y)
     expected.learn_many(*zip(*rows, strict=True))
     assert model.weights == expected.weights
 

@@ -90,8 +90,8 @@ def test_a_mail_that_cannot_pass_is_no_ham(saved_mail_model, streams, option, co
 
 
 PROCMAIL = """
-MAILDIR={folder}
-DEFAULT={folder}/inbox/
+MAILDIR="{folder}"
+DEFAULT="{folder}/inbox/"
 :0fw
 | {filter}
 :0
