@@ -8,18 +8,20 @@ import os
 import re
 import socket
 import stat
+import sys
 from pathlib import Path
 
 __all__ = ["is_local", "listen", "remove_path", "shown_address"]
 
 LOOPBACK = "127.0.0.1"
+LONGEST_PATH = 103 if sys.platform == "darwin" else 107  # bytes of a socket's path, which the systems limit
 WAITING = 2048  # connections that wait to be accepted
 
 
 def listen(address: str) -> socket.socket:
     """A socket that listens at an address such as `127.0.0.1:783`, `[::1]:783`, or `783` for this machine alone; or at
     a path, which has a `/`. The group of the owner may write to a socket with a path. An old socket is replaced if
-    nobody listens there any more. A ValueError says that it is no address.
+    nobody listens there any more. A ValueError says that it is no address, or too long a path.
     """
     if "/" in address:
         return _at_path(address)
@@ -32,6 +34,12 @@ def listen(address: str) -> socket.socket:
 
 
 def _at_path(path: str) -> socket.socket:
+    size = len(os.fsencode(path))
+    if size > LONGEST_PATH:
+        raise ValueError(
+            f"the path of a socket must have at most {LONGEST_PATH} bytes, got {size}: {path}; give a shorter one, "
+            "which may begin where the command is started"
+        )
     try:
         is_socket = stat.S_ISSOCK(os.stat(path).st_mode)
     except FileNotFoundError:

@@ -1,5 +1,6 @@
 """SpamAssassin's own client, spamc, and the command that answers it."""
 
+import os
 import re
 import shutil
 import signal
@@ -91,21 +92,22 @@ def test_a_new_model_reads_mails_and_goes_on(serve, tmp_path):
         served.kill()
 
 
-def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, saved_mail_model, tmp_path):
-    path = tmp_path / "spamd.sock"
+def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, saved_mail_model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as the whole path may be too long for a socket
+    path = "./spamd.sock"
     served = serve(path, saved_mail_model)
-    assert spamc(str(path), "-c")[0] == 1
-    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    assert spamc(path, "-c")[0] == 1
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
     assert "it is in use" in not_served(saved_mail_model, "--spamd", path)[1]
     served.kill()
-    assert path.exists()
+    assert os.path.exists(path)
     served = serve(path, saved_mail_model)
     with socket.socket(socket.AF_UNIX) as waiting:
-        waiting.connect(str(path))
+        waiting.connect(path)
         waiting.sendall(request("CHECK", SPAM)[:-5])
-        assert spamc(str(path), "-c")[0] == 1
+        assert spamc(path, "-c")[0] == 1
         assert served.end() == -signal.SIGTERM
-    assert not path.exists()
+    assert not os.path.exists(path)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +119,7 @@ def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, saved_mail_m
         (["--spamd", "0", "--spamd-teach", "users"], "users goes with --user-models"),
         (["--spamd-teach", "none"], "it goes with --spamd"),
         (["--spamd", "/dev/null"], "is no socket"),
+        (["--spamd", "./" + "x" * 106], "bytes, got 108"),
     ],
 )
 def test_what_cannot_be_served_is_told_at_once(saved_mail_model, options, word):
