@@ -158,6 +158,16 @@ def pytest_addoption(parser):
     parser.addoption("--reverse", action="store_true", help="run the tests from the last to the first")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Nothing of what is collected is garbage: to look for it took a fifth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--reverse"):

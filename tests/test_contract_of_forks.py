@@ -8,9 +8,9 @@ import signal
 import threading
 
 import pytest
-from contract import KINDS, many_of
+from contract import KINDS, is_around_another, many_of
 from estimators import ENCODER, VECTORS
-from test_house import TREES
+from test_house import trees
 
 from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextFeatures
 from stream_pegasos.features.encoders import text_encoder
@@ -51,7 +51,7 @@ def of_model(case):
     return calls
 
 
-OBJECTS = {
+FEATURES = {
     "words": lambda: of_features(HashedBagOfWords(), TEXTS),
     "words of a function": lambda: of_features(HashedBagOfWords(tokenizer=str.split), TEXTS),
     "recipe": lambda: of_features(TextFeatures(), TEXTS),
@@ -61,15 +61,18 @@ OBJECTS = {
     "fields": lambda: of_features(TextFeatures(on="text") + Category(on="text") + Number(on="size"), RECORDS),
     "table": lambda: lambda: iter([lambda: word_vectors(VECTORS).codes(TEXTS)]),
     "sentences": lambda: lambda: iter([lambda: text_encoder(ENCODER).vectors(TEXTS)]),
-    **{case.name: lambda case=case: of_model(case) for case in KINDS},
 }
+MODELS = [
+    pytest.param(lambda case=case: of_model(case), marks=[pytest.mark.heavy] * is_around_another(case), id=case.name)
+    for case in KINDS
+]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-@pytest.mark.parametrize("name", OBJECTS)
-def test_no_method_blocks_after_a_fork(name):
-    calls, begun, done = OBJECTS[name](), threading.Event(), threading.Event()
+@pytest.mark.parametrize("make", [*(pytest.param(make, id=name) for name, make in FEATURES.items()), *MODELS])
+def test_no_method_blocks_after_a_fork(make):
+    calls, begun, done = make(), threading.Event(), threading.Event()
     failures = []
 
     def work():
@@ -112,5 +115,5 @@ def test_each_lock_of_the_package_heeds_forks():
             return any(alias.name in kinds for alias in node.names)
         return isinstance(node, ast.Attribute) and node.attr in kinds and ast.unparse(node.value) == "threading"
 
-    made = {module for module, tree in TREES.items() if any(map(takes, ast.walk(tree)))}
+    made = {module for module, tree in trees().items() if any(map(takes, ast.walk(tree)))}
     assert made == {"stream_pegasos.common.locks"}

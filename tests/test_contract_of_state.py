@@ -29,7 +29,7 @@ GROUPS = {
     "texts": [case for case in WITHOUT_DETECTORS if case.of != "features"],
 }
 SETTINGS = settings(
-    max_examples=25,
+    max_examples=8,
     stateful_step_count=10,
     deadline=None,
     derandomize=False,
@@ -148,7 +148,7 @@ class Calls(RuleBasedStateMachine):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("scale", [1, pytest.param(20, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("scale", [1, pytest.param(60, marks=pytest.mark.heavy)])
 @pytest.mark.parametrize("engine", ["pure"] if pure else ["compiled", "pure"])
 @pytest.mark.parametrize("group", GROUPS)
 def test_any_calls_in_any_order(group, engine, scale):

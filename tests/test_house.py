@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,16 @@ def module_of(path):
 
 
 SOURCES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-TREES = {module: ast.parse(path.read_text("utf-8")) for module, path in SOURCES.items()}
+
+
+@cache
+def trees():
+    return {module: ast.parse(path.read_text("utf-8")) for module, path in SOURCES.items()}
 
 
 def imports(module):
     """Pairs of a module of the package that is imported, anywhere in this one, and the name that is taken from it."""
-    for node in ast.walk(TREES[module]):
+    for node in ast.walk(trees()[module]):
         if isinstance(node, ast.Import):
             yield from ((alias.name, None) for alias in node.names if alias.name in SOURCES)
         elif isinstance(node, ast.ImportFrom):
@@ -99,9 +104,9 @@ def is_private(name):
 def test_private_names_stay_in_their_module():
     wrong = []
     for module, path in SOURCES.items():
-        own = set(own_names(TREES[module]))
+        own = set(own_names(trees()[module]))
         wrong += [f"{path}: {other}.{name}" for other, name in imports(module) if is_private(name)]
-        for node in ast.walk(TREES[module]):
+        for node in ast.walk(trees()[module]):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and is_private(node.attr):
                 is_kafkas = ast.unparse(node.value) == "KafkaError"
                 known = is_own(node.value) or node.attr in own | OF_NAMED_TUPLES or is_kafkas
