@@ -50,7 +50,7 @@ COPIES = {
 
 def copies(case):
     """Those that differ by options are all tried by a pickle and a file, in which the others' state is."""
-    for how in COPIES if case in KINDS else ("pickle", "file"):
+    for how in COPIES if case in KINDS and not is_around_another(case) else ("pickle", "file"):
         if (case.can_be_saved or "file" not in how) and (how != "clone" or case.of == "features"):
             yield how  # a text model's parts are parameters, and are cloned as such
 

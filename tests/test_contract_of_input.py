@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from contract import after, bad_labels, bits, flat, for_each, for_each_kind, many_of, of_features, of_texts
+from contract import KINDS, after, bad_labels, bits, flat, for_each, for_each_kind, many_of, of_features, of_texts
 from estimators import CASES, GROWING, SETS, SEVERAL, TWO, seen
 from river import active
 from scipy import sparse
@@ -43,7 +43,7 @@ def refused(model, X, y, w=1.0, match=None):
         model.predict_learn_many(tuple(X), y, w)
 
 
-@for_each(of_features, heavy=lambda case: "several" in case.name and case.name != "several")
+@for_each(of_features, heavy=lambda case: case not in KINDS)
 def test_names_of_what_is_not_kept_are_forgotten(case):
     """An example that teaches nothing brings a new name each time, one by one and at once."""
     known, another = case.labels[:2]

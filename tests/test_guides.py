@@ -24,7 +24,7 @@ NEEDS = {
     "service": "msgspec",
     "teaching": "msgspec",
 }
-LONG = ("filter_spam", "route_tickets", "tuning")  # pages that take a third of the time of all
+LONG = ("filter_spam", "river", "route_tickets", "tuning")  # pages that take half of the time of all
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROMISE = re.compile(r".*?\S  # (.+)$")
 

@@ -31,7 +31,7 @@ def said(predictions):
     return predictions.scores.tobytes(), predictions.probabilities.tobytes(), predictions.labels.tolist()
 
 
-@for_each(of_texts, heavy=lambda case: case.name == "text, kernel")
+@for_each(of_texts, heavy=lambda case: case.name in ("text, kernel", "text, use, two"))
 def test_any_number_of_threads_gives_the_same_bits(case):
     n = 80
     X, y = texts_of(case, n), [case.labels[i % 7 % len(case.labels)] for i in range(n)]

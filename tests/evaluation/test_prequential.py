@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from families import crossed
 from outcomes import matrix, predictions_of
 from river import evaluate as river_evaluate
 from river import linear_model
@@ -90,10 +91,9 @@ streams = {
 }
 
 
-@pytest.mark.parametrize("name", streams)
-@pytest.mark.parametrize(("delay", "batch"), [(0, 7), (1, 512), (5_000, 64)])
-def test_evaluate_is_predicting_then_learning_one_by_one(name, delay, batch):
-    make, stream = streams[name]
+@pytest.mark.parametrize(("name", "delay_and_batch"), crossed(streams, [(0, 7), (1, 512), (5_000, 64)]))
+def test_evaluate_is_predicting_then_learning_one_by_one(name, delay_and_batch):
+    (make, stream), (delay, batch) = streams[name], delay_and_batch
     reference, model = make(), make()
     expected = one_by_one(reference, stream, delay)
     evaluation = prequential(iter(stream), model, delay=delay, batch=batch)

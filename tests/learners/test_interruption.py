@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from engines import on_pure
+from families import crossed
 from river import drift
 
 import stream_pegasos
@@ -139,8 +140,7 @@ def check(model, make, x, y, w, one, path, goes_on):
     assert not goes_on or model.predict_many(x).tolist() == after.predict_many(x).tolist()
 
 
-@pytest.mark.parametrize("one", [False, True], ids=["many", "one by one"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "one"), crossed(CASES, [False, True]))
 def test_interruption(case, one, tmp_path):
     make, labels = CASES[case]
     x, y = examples(labels)

@@ -236,7 +236,7 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("n", [1, pytest.param(3, marks=pytest.mark.heavy)])
 def test_a_system_call_that_fails_and_a_kill_lose_and_repeat_nothing(tmp_path, monkeypatch, n):
     """Whichever call it is; whoever was told of a failure tries again."""
     first, n_calls = 0, 1

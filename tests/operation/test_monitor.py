@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+from families import crossed
 from kinds import ordered, several_labels
 from outcomes import predictions_of
 from river import drift
@@ -113,8 +114,7 @@ def test_before_anything_is_learned():
     assert (seen["model"]["n_classes"], seen["model"]["positive"], seen["model"]["n_features"]) == (0, None, 0)
 
 
-@pytest.mark.parametrize("size", [1, 97])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "size"), crossed(CASES, [1, 97]))
 def test_metrics_are_those_of_evaluate(case, size):
     make, stream = CASES[case]
     stream = stream[: 300 if size == 1 else 900]
