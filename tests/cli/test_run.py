@@ -193,10 +193,12 @@ def test_run_killed_in_its_first_moments_loses_nothing(here, moment):
         end = time.monotonic() + 120
         while not (looked_at.exists() and looked_at.stat().st_size):
             assert run.poll() is None and time.monotonic() < end
+            time.sleep(0.001)
         if moment == "later":
             append("log.jsonl", stream[300:400])
             while (here / "answers.csv").read_bytes().count(b"\n") < 401:
                 assert run.poll() is None and time.monotonic() < end
+                time.sleep(0.001)
         run.kill()
         run.communicate()
     assert (here / "m").exists() and not (here / "m.previous").exists()
