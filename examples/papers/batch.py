@@ -63,11 +63,11 @@ def newton(
 ) -> optimize.OptimizeResult:
     """Newton's method in the primal, which minimises λ/2 ‖w‖² + mean squared hinge loss max(0, 1 − y⟨w, x⟩)².
 
-    The linear steps are found by conjugate gradients, which stop at a residual of `rtol` times the gradient, and the
-    Hessian is never formed. With a kernel (a function of two
-    matrices, or "precomputed" where X is the kernel matrix) each step solves (K + nλ/2 I)β = y over the examples that
-    violate the margin. An exact line search follows. It begins at `x0`, or at 0. (Chapelle, Training a support vector
-    machine in the primal, Neural Computation 19, 2007, with λ/2 and the mean where it has λ and the sum.)
+    The linear steps are found by conjugate gradients, down to a residual of `rtol` times the gradient, and the Hessian
+    is never formed. With a kernel (a function of two matrices, or "precomputed" where X is the kernel matrix) each step
+    solves (K + nλ/2 I)β = y over the examples that violate the margin. An exact line search follows. It begins at `x0`,
+    or at 0. (Chapelle, Training a support vector machine in the primal, Neural Computation 19, 2007, with λ/2 and the
+    mean where it has λ and the sum.)
 
     Returns the weights `x`, or with a kernel the coefficients β of the examples; their objective `fun`, the `gap` (the
     objective is at most that far above its minimum), the number of steps `nit` and `success`.
