@@ -29,6 +29,9 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
+# They speak to servers on this machine, past any proxy.
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = "localhost,127.0.0.1,::1"
+
 if engine.NAME == "pure":
     # Commands that tests start then need not say that no compiled engine was built.
     os.environ["STREAM_PEGASOS_ENGINE"] = "pure"
