@@ -21,7 +21,6 @@ from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.evaluation.scores import new_score, score_of_state
 from stream_pegasos.evaluation.tallies import ClassRow
 from stream_pegasos.features.message import Message, shown_message
-from stream_pegasos.learners.explanations import shown_ngram
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.operation.answers import label_named, shown
 from stream_pegasos.streams import Answer
@@ -279,7 +278,7 @@ class Monitor:
         sign = (
             -1.0 if known is not None and known in self.model.pair[:1] else 1.0
         )  # a single score is the positive one's
-        weights = [(shown_ngram(name), sign * weight) for name, weight in self._names.weights(self.model, place)]
+        weights = [(name, sign * weight) for name, weight in self._names.weights(self.model, place)]
         weights.sort(key=lambda pair: -pair[1])
         positive = [pair for pair in weights[:NEWEST] if pair[1] > 0.0]
         negative = [pair for pair in weights[: -NEWEST - 1 : -1] if pair[1] < 0.0]
