@@ -37,7 +37,7 @@ class Labels:
     by_label: bool = False  # whether even two classes have a score each
     most: int | None = None  # how many labels there may be
     names_opposite: bool = True  # whether a truth value, as the first label, makes the other one known, too
-    # How many examples were learned before the second of two truth values came, infinite until then. Where that is
+    # How many examples of a truth value were learned before any other label came, infinite until then. Where that is
     # counted, no probability from before is surer than by Laplace's rule.
     n_alone: float = 0.0
     counts_alone: bool = False
@@ -135,7 +135,7 @@ class Labels:
         if len(self.known) < 2:
             return self._of_few(n_learned)
         found = probabilities_one(margins, calibrated)
-        if n_learned <= self.n_alone:
+        if self.n_alone == math.inf and len(self.known) == 2:
             found = bounded_by_laplace(np.array([found]), n_learned)[0].tolist()
         # Another thread may just have met a class that has no column yet.
         return dict(zip(self.known, found, strict=False))
@@ -149,7 +149,8 @@ class Labels:
         found = with_only(probabilities_many(margins, calibrated), margins, n_learned)
         if self.n_alone:
             n_learned = np.broadcast_to(n_learned, len(found))[:, np.newaxis]
-            found = np.where(n_learned <= self.n_alone, bounded_by_laplace(found, n_learned), found)
+            is_bounded = (n_learned <= self.n_alone) & np.isfinite(margins)
+            found = np.where(is_bounded, bounded_by_laplace(found, n_learned), found)
         return self.known[: margins.shape[1]], found
 
     def _of_few(self, n_learned: Any) -> dict[Any, Any]:

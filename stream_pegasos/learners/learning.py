@@ -37,7 +37,6 @@ __all__ = ["Learning"]
 READ_AGAIN = 128
 # The margins that learning keeps at a time, where nobody asked for them: a number for each row and class.
 MOST_MARGINS = 1 << 21
-OPPOSITE = 1.0  # the target of the second truth value, which the first one makes known
 
 
 class Learning(Model):
@@ -187,10 +186,11 @@ class Learning(Model):
         return found
 
     def _count_alone(self, targets: Sequence[float], n_before: int) -> None:
-        """Take note of when the second of two truth values came, among examples that were learned."""
+        """Take note of when another label than the first truth value came, among examples that were learned."""
         if self.labels.n_alone == math.inf:
-            if OPPOSITE in targets:
-                self.labels = replace(self.labels, n_alone=float(n_before + targets.index(OPPOSITE)))
+            n = next((n for n, target in enumerate(targets) if target), None)
+            if n is not None:
+                self.labels = replace(self.labels, n_alone=float(n_before + n))
             self._set_ways(self._is_watched, self.by_margin)
 
     def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
