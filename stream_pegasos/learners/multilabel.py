@@ -209,9 +209,11 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def drop_class(self, label: Label) -> None:
         if self.f1 is not None:
             self.f1.forget(label)
-        decision = self.decisions.pop(label, None)
+        decision = self.decisions.get(label)
         if decision is not None and decision.parameters != self.of_others.parameters:
             self.decisions[label] = decision.renewed()  # what its limit knows is of the class that went
+        else:
+            self.decisions.pop(label, None)
         super().drop_class(label)
 
     @property
