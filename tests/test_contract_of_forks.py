@@ -107,13 +107,14 @@ def test_no_method_blocks_after_a_fork(make):
 
 
 def test_each_lock_of_the_package_heeds_forks():
-    """A lock of `threading` may be taken for ever in a child."""
-    kinds = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore"}
+    """A lock of `threading` may be taken for ever in a child; `functools.cached_property` has one in Python 3.11."""
+    kinds = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "cached_property"}
+    homes = {"threading", "_thread", "functools"}
 
     def takes(node):
-        if isinstance(node, ast.ImportFrom) and node.module in ("threading", "_thread"):
+        if isinstance(node, ast.ImportFrom) and node.module in homes:
             return any(alias.name in kinds for alias in node.names)
-        return isinstance(node, ast.Attribute) and node.attr in kinds and ast.unparse(node.value) == "threading"
+        return isinstance(node, ast.Attribute) and node.attr in kinds and ast.unparse(node.value) in homes
 
     made = {module for module, tree in trees().items() if any(map(takes, ast.walk(tree)))}
     assert made == {"stream_pegasos.common.locks"}

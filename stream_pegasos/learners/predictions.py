@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.cached import cached_property
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import largest
 from stream_pegasos.learners.probabilities import Floats

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import email.message
 import email.policy
-import functools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
+from stream_pegasos.common.cached import cached_property
 from stream_pegasos.common.checks import check_bool
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.packing import features_to_json
@@ -29,7 +29,7 @@ class Mail(str):
     when that is first needed, and only once.
     """
 
-    @functools.cached_property
+    @cached_property
     def parts(self) -> MailParts:
         return mail_parts(*content_of(self))
 

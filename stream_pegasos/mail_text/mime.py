@@ -7,12 +7,12 @@ depth, so parts are split here. What cannot be split is one part, a text.
 from __future__ import annotations
 
 import codecs
-import functools
 import re
 from collections import Counter
 from email.message import Message
 from itertools import islice
 
+from stream_pegasos.common.cached import cached_property
 from stream_pegasos.mail_text.decoding import decode_field, decode_transfer
 
 __all__ = [
@@ -83,7 +83,7 @@ class Part:
         self.body, self.kind = body, kind  # as it was sent; "text/plain", say
         self.parts: list[Part] = []  # of a multipart, or the mail that is in this one
 
-    @functools.cached_property
+    @cached_property
     def _first(self) -> dict[str, str]:
         found: dict[str, str] = {}
         for name, value in self.fields:
@@ -100,7 +100,7 @@ class Part:
         found = WORD.match(self.get("content-transfer-encoding"))
         return found[1].lower() if found else ""
 
-    @functools.cached_property
+    @cached_property
     def content(self) -> bytes:
         """The body decoded."""
         return decode_transfer(self.body, self.encoding)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
+from stream_pegasos.common.cached import cached_property
 from stream_pegasos.learners.label_meaning import LONGEST_LABEL
 
 __all__ = ["LARGEST_HEAD", "LONGEST_ID", "Allowed", "Limits"]

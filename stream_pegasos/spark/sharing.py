@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from stream_pegasos.common.cached import cached_property
 from stream_pegasos.learners.loading import load
 
 __all__ = ["ModelFile", "context_of"]
@@ -28,6 +28,6 @@ class ModelFile:
     def __init__(self, path: str, vectors: Any = None) -> None:
         self.path, self.vectors = path, vectors
 
-    @functools.cached_property
+    @cached_property
     def model(self) -> Any:
         return load(self.path, self.vectors)

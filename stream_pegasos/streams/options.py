@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
+from stream_pegasos.common.cached import cached_property
 from stream_pegasos.common.display import one_line
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import LabelFormat, RecordError, StreamError, Truth
