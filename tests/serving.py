@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.cli.serve import serve
+from stream_pegasos.operation import monitor
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
@@ -162,3 +164,9 @@ class Served:
     def kill(self):
         if self.process.returncode is None:
             self.end(signal.SIGKILL)
+
+
+def name_all_features(monkeypatch):
+    """Names of features, however long it takes: or the time decides which words have names."""
+    for limit in ("SHARE_FOR_NAMES", "FOR_NAMES_AT_ONCE"):
+        monkeypatch.setattr(monitor, limit, math.inf)

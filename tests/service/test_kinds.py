@@ -1,16 +1,14 @@
 """The service of each kind of model: what it answers, explains and tells of itself."""
 
 import json
-import math
 import sys
 
 import msgspec
 import pytest
 from kinds import ordered, several_labels
-from serving import MESSAGES, learn, ok, predict, refused, send, serving
+from serving import MESSAGES, learn, name_all_features, ok, predict, refused, send, serving
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, TextClassifier
-from stream_pegasos.operation import monitor
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.operations import operations_of
 
@@ -186,7 +184,7 @@ def test_an_explanation_is_of_the_first_against_the_second(of_each_kind, case):
 
 @pytest.mark.filterwarnings("ignore:.* these look like numbers to be predicted")
 def test_every_class_can_be_asked_for(monkeypatch):
-    monkeypatch.setattr(monitor, "SHARE_FOR_NAMES", math.inf)
+    name_all_features(monkeypatch)
     labels = [f"class {i}" for i in range(1_000)]
     with serving(LiveLearner(TextClassifier())) as client:
         learn(client, [{"text": f"{label.replace(' ', '')}x word", "label": label} for label in labels])

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 import random
 
 import pytest
@@ -33,9 +32,9 @@ from pages import (
     texts,
     wait,
 )
+from serving import name_all_features
 
 from stream_pegasos import TextClassifier, TextFeatures
-from stream_pegasos.operation import monitor as monitor_module
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
@@ -66,7 +65,7 @@ def taught(model, examples):
             await service.learn([example])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(monitor_module, "SHARE_FOR_NAMES", math.inf)  # or the time decides which words have names
+        name_all_features(patch)
         asyncio.run(learn())
     return service
 

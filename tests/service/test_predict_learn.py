@@ -1,16 +1,27 @@
 """What the service predicts, learns and explains is what the model does."""
 
 import asyncio
-import math
 
 import pytest
 from outcomes import predictions_of
 from running import bits
-from serving import MESSAGES, STREAM, asking, learn, learned, not_served, ok, predict, refused, send, serving
+from serving import (
+    MESSAGES,
+    STREAM,
+    asking,
+    learn,
+    learned,
+    name_all_features,
+    not_served,
+    ok,
+    predict,
+    refused,
+    send,
+    serving,
+)
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.learners.explanations import phrases
-from stream_pegasos.operation import monitor
 from stream_pegasos.operation.limits import Limits
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
@@ -110,8 +121,7 @@ def test_explanations_add_up():
 
 
 def test_a_model_whose_texts_stand_in_a_field_takes_them_as_they_are(monkeypatch):
-    for name in ("SHARE_FOR_NAMES", "FOR_NAMES_AT_ONCE"):  # or the time decides which words have names
-        monkeypatch.setattr(monitor, name, math.inf)
+    name_all_features(monkeypatch)
     answers = []
     for on in ("body", None):
         with serving(LiveLearner(TextClassifier().clone({"features": {"on": on}}))) as client:
