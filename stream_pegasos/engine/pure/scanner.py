@@ -178,11 +178,12 @@ class Scanner(Encoder):
         return weights if self.binary else {index: weights[index] * count for index, count in counts.items()}
 
     def _length(self, values: Iterable[float]) -> float:
-        if self.norm == "l2":
-            return math.sqrt(sum(v * v for v in values)) or 1.0
-        if self.norm == "l1":
-            return sum(abs(v) for v in values) or 1.0
-        return 1.0
+        if self.norm is None:
+            return 1.0
+        total = 0.0  # in a loop, as the compiled engine: `sum` rounds otherwise from Python 3.12 on
+        for v in values:
+            total += v * v if self.norm == "l2" else abs(v)
+        return (math.sqrt(total) if self.norm == "l2" else total) or 1.0
 
     def ngrams(self, text: Any) -> Iterable[str]:
         """The n-grams of a text, each as often as it stands there."""
