@@ -426,7 +426,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        if not self.by_margin:
+        if self.decisions.of_label:
             values["decisions"] = self.decisions.get_state()
         return arrays, names, values
 
