@@ -84,8 +84,13 @@ def texts(page, selector):
 
 
 def displayed_words(words):
-    """N-grams as the page shows them: a part of a word ends in an ellipsis."""
-    return [ngram[1:] + "…" if ngram.startswith(" ") else ngram for ngram, _ in words]
+    """N-grams as the page shows them: an ellipsis stands where the word that a part begins or ends goes on."""
+    ellipses = {(True, False): ("", "…"), (False, True): ("…", "")}  # by a blank before it, and one behind
+    shown = []
+    for ngram, _ in words:
+        before, behind = ellipses.get((ngram.startswith(" "), ngram.endswith(" ")), ("", ""))
+        shown.append(before + ngram.removeprefix(" ").removesuffix(" ") + behind)
+    return shown
 
 
 def shown(page, name):

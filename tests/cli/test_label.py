@@ -125,7 +125,7 @@ def test_in_order_from_a_model_with_labels_that_hold_together(label, here):
     told = [(one["id"], one["line"], one["label"]) for one in records(here / "out.jsonl")]
     assert told == [("t0", 2, ["a", "b"]), ("t1", 3, []), ("t2", 4, ["b"])]
     run = label("t.csv", *options)
-    view = run.asked(limit=1)
+    view = run.asked(limit=1, first="oldest")
     assert (view["n_given"], view["labels"], view["messages"][0]["text"]) == (3, ["a", "b"], stream[3][0])
 
 
