@@ -109,13 +109,20 @@ def _made(options: type[Any], values: dict[str, Any], without: tuple[str, ...] =
     return options(**found)
 
 
-def number(kind: type[int] | type[float], low: float = -math.inf, high: float = math.inf) -> Callable[[Any], float]:
-    """A converter to a number in a range, whose error says what is wanted."""
+def number(
+    kind: type[int] | type[float], low: float = -math.inf, high: float = math.inf, word: str | None = None
+) -> Callable[[Any], Any]:
+    """A converter to a number in a range, or to that word, whose error says what is wanted."""
     wanted = "a whole number" if kind is int else "a number"
     if low > -math.inf:
         wanted += f" of at least {low}" if high == math.inf else f" from {low} to {high}"
 
-    def convert(value: Any) -> float:
+    if word is not None:
+        wanted += f" or {word}"
+
+    def convert(value: Any) -> Any:
+        if value == word:
+            return value
         try:
             found = kind(value)
         except ValueError:

@@ -103,8 +103,11 @@ class ModelOptions:
         shown="off unless evaluate or train find a list in the first message",
     )
     learning_rate: float | None = model_field("--learning-rate η", "adaptive: size of steps.", shown="0.5")
-    half_life: float | None = model_field(
-        "--half-life N", "adaptive: messages after which evidence counts half.", shown="10000"
+    half_life: float | str | None = model_field(
+        "--half-life N",
+        "adaptive: messages after which evidence counts half; auto is 10000, and a fifth of a long stream.",
+        type=number(float, word="auto"),
+        shown="auto",
     )
     threshold: float | None = model_field(
         "--threshold P", "adaptive: positive only above this probability.", shown="0.5"

@@ -18,7 +18,7 @@ import numpy as np
 
 from stream_pegasos.common.locks import heed_forks
 from stream_pegasos.engine import records
-from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive_state, characters, driver, encoders, mistakes, pegasos, scanner, weights
+from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive_state, characters, driver, encoders, half_life, mistakes, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -202,6 +202,11 @@ cdef double LARGEST_LOG_RATIO = adaptive_state.LARGEST_LOG_RATIO
 cdef double SHARE_OF_REST = adaptive_state.SHARE_OF_REST
 cdef double EMPHASIS = adaptive_state.EMPHASIS
 cdef double EMPHASIZED = adaptive_state.EMPHASIZED
+cdef double FIRST_STEADY = half_life.FIRST_STEADY
+cdef double GROWTH = half_life.GROWTH
+cdef double SHORT = half_life.SHORT
+cdef double LONG = half_life.LONG
+cdef double ERRORS = half_life.ERRORS
 cdef double FIRST_SQUARES = adaptive_state.FIRST_SQUARES
 cdef double LEAST_SLOPE = adaptive_state.LEAST_SLOPE
 cdef double MOST_SLOPE = adaptive_state.MOST_SLOPE
@@ -315,6 +320,7 @@ include "cython/driver.pxi"
 include "cython/probabilities.pxi"
 include "cython/one_by_one.pxi"
 include "cython/pegasos.pxi"
+include "cython/half_life.pxi"
 include "cython/reductions.pxi"
 include "cython/adaptive_pair.pxi"
 include "cython/adaptive_columns.pxi"

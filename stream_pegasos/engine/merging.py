@@ -26,6 +26,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, has_column_each
+from stream_pegasos.engine.pure.half_life import OF_STEADY, aged
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 from stream_pegasos.engine.records import LARGEST_SINGLE
@@ -77,9 +78,14 @@ class Entries:
     def __init__(self, states: Sequence[State], half_life: float, places: Sequence[Places], n: int) -> None:
         self._states, self._places, self._n = states, places, n
         self.n_learned = np.array([state["n_iterations"] - states[0]["n_iterations"] for state in states[1:]])
-        halvings = self.n_learned / half_life if half_life else np.zeros(len(self.n_learned))
-        self.kept = 2.0**-halvings  # of the evidence of the base, in each part
-        self._mixed = mean_kept(halvings.sum(keepdims=True)) / mean_kept(halvings)
+        of_parts = [
+            aged(half_life, more, steady_before(part, more))
+            for part, more in zip(states[1:], self.n_learned.tolist(), strict=True)
+        ]
+        # Of the evidence of the base, in each part and in all together; what an example counts there and here.
+        self.kept, mean_kept = np.array(of_parts).reshape(-1, 2).T
+        self.kept_of_all, mean_of_all = aged(half_life, int(self.n_learned.sum()), steady_before(states[0], 0))
+        self._mixed = mean_of_all / mean_kept
 
     def merged(self, names: Sequence[str], smoothing: float = 0.0) -> State:
         """The entries under these names. With `smoothing`, the log-ratio of two counts is theirs where several parts
@@ -101,9 +107,9 @@ class Entries:
         """The evidence of all, and what each part added."""
         before, added = self._before(name) / self._states[0]["evidence"], []
         for part, at, kept, mixed in zip(self._states[1:], self._places[1:], self.kept, self._mixed, strict=True):
-            now, aged = part[name] / part["evidence"], before[at] * kept
-            added.append(np.where(now > aged * (1.0 + ROUNDING), now - aged, 0.0) * mixed)
-        return before * self.kept.prod() + self._sum(added), added
+            now, old = part[name] / part["evidence"], before[at] * kept
+            added.append(np.where(now > old * (1.0 + ROUNDING), now - old, 0.0) * mixed)
+        return before * self.kept_of_all + self._sum(added), added
 
     def _moved(self, name: str, added: Sequence[Any]) -> Floats:
         """What rests on evidence, given what each part added to it."""
@@ -129,11 +135,9 @@ class Entries:
         return total
 
 
-def mean_kept(halvings: Floats) -> Floats:
-    """The mean weight of examples that came evenly over this many half-lives."""
-    ages = halvings * np.log(2.0)
-    mean: Floats = np.divide(-np.expm1(-ages), ages, out=np.ones(ages.shape), where=ages > 0.0)
-    return mean
+def steady_before(state: State, n: int) -> float | None:
+    """Of a half-life that is growing, for how many examples the stream had stood still before the last n."""
+    return max(state["n_steady"] - n, 0.0) if "n_steady" in state else None
 
 
 def union(of_states: Sequence[Places]) -> tuple[Places, list[Places]]:
@@ -163,7 +167,8 @@ def merged_adaptive(
     n_learned = single.n_learned
     made = {"keys": keys, "evidence": 1.0, "n_iterations": states[0]["n_iterations"] + int(n_learned.sum())}
     made |= merged_calibration(states, n_learned)
-    made |= merged_dense(states, reduction, numbers, n_classes, single.kept)
+    made |= merged_steadiness(states, n_learned)
+    made |= merged_dense(states, reduction, numbers, n_classes, single.kept, single.kept_of_all)
     if reduction == "two":
         for total, counts in zip(COUNTS[:2], COUNTS[2:], strict=True):
             made |= merged_newest(states, total, counts, MOST_NEWEST)
@@ -214,9 +219,26 @@ def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
     return np.asarray(np.any([~np.isin(part["keys"], base["keys"]), *changed], axis=0))
 
 
+def merged_steadiness(states: Sequence[State], n_learned: NDArray[np.int64]) -> State:
+    """Of a half-life that is growing: for how many examples the stream stood still, and the losses, as a mean over the
+    parts.
+    """
+    if "n_steady" not in states[0]:
+        return {}
+    (before, *after), shares = [np.array([state[name] for name in OF_STEADY]) for state in states], shares_of(n_learned)
+    made = dict(zip(OF_STEADY, (before + shares @ (np.array(after) - before)).tolist(), strict=True))
+    n_steady = sum(state["n_steady"] - states[0]["n_steady"] for state in states[1:])
+    return made | {"n_steady": max(states[0]["n_steady"] + n_steady, 0.0)}
+
+
+def shares_of(n_learned: NDArray[np.int64]) -> Floats:
+    shares: Floats = n_learned / max(n_learned.sum(), 1)
+    return shares
+
+
 def merged_calibration(states: Sequence[State], n_learned: NDArray[np.int64]) -> State:
     """What turns margins into probabilities, moved by the mean of the changes, weighted by the numbers of examples."""
-    shares = n_learned / max(n_learned.sum(), 1)
+    shares = shares_of(n_learned)
     names = [of.name for of in CALIBRATION + (CONFIDENCE if has_column_each(states[0]) else ())]
     before, *after = [np.array([state[name] for name in names]) for state in states]
     return dict(zip(names, (before + shares @ (after - before)).tolist(), strict=True))
@@ -234,10 +256,10 @@ def merged_newest(states: Sequence[State], total: str, counts: str, most: float)
 
 
 def merged_dense(
-    states: Sequence[State], reduction: str, numbers: Sequence[Places], n_classes: int, kept: Floats
+    states: Sequence[State], reduction: str, numbers: Sequence[Places], n_classes: int, kept: Floats, kept_of_all: float
 ) -> State:
     """The merged dense block, if any: precisions add up, and weights · precisions, as of normal distributions. Each
-    part has `kept` a share of the base's evidence.
+    part has `kept` a share of the base's evidence; of that, all together have `kept_of_all`.
     """
     n_dimensions = max(len(state.get("vector_mean", ())) for state in states)
     if not n_dimensions:
@@ -249,7 +271,7 @@ def merged_dense(
     ]
     sums = [sums_of(block, of, made) for block, of in zip(blocks, numbers, strict=True)]
     precision, weighted, counts, n, total = (
-        kept.prod() * old + sum(new - share * old for new, share in zip(parts, kept, strict=True))
+        kept_of_all * old + sum(new - share * old for new, share in zip(parts, kept, strict=True))
         for old, *parts in zip(*sums, strict=True)
     )
     made.counts, made.n = np.maximum(counts, 0.0), max(float(n), 0.0)

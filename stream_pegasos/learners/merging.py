@@ -108,7 +108,7 @@ def drop_unchanged(base: Model, part: Model) -> None:
     before, after = old.learner.get_state(), core.learner.get_state()
     if not core.vocabulary.names and "evidence" in after and has_column_each(before) == has_column_each(after):
         half_life = core.learner.parameters["half_life"]
-        declaration = declared("ovr" if has_column_each(after) else "two")
+        declaration = declared("ovr" if has_column_each(after) else "two", "n_steady" in after)
         core.learner.set_state(declaration.selected(after, is_changed(before, after, half_life)))
 
 

@@ -93,7 +93,7 @@ def test_features_print_what_the_command_takes(ok, features):
         ("run --checkpoint-every nans", "'nan' is not a number from 0.1 to 1000000000"),
         ("run --checkpoint-every 0", "'0' is not a whole number from 1 to 1000000000"),
         ("run --checkpoint-every s", "'' is not a number from 0.1"),
-        ("evaluate --half-life x", "'x' is not a number"),
+        ("evaluate --half-life x", "'x' is not a number or auto"),
         ("evaluate --drift-detector Adwin", "which are ADWIN, DDM, "),
     ],
 )

@@ -262,7 +262,7 @@ def test_a_model_is_described(of_each_kind):
     if service.monitor.kind in ("ordered", "several labels"):
         parameters = parameters["classifier"]
         assert parameters["kind"] == "AdaptiveClassifier"
-    assert parameters["half_life"] == 10_000
+    assert parameters["half_life"] == "auto"
 
 
 def test_a_third_label_of_two_is_taken_where_it_has_no_weight():

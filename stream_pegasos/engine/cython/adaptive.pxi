@@ -13,16 +13,16 @@ cdef class AdaptiveLearner(PairLearner):
 
     def __init__(
         self, double learning_rate, bint hinge, double largest_margin, double smoothing, double half_life,
-        double intercept_scaling, Py_ssize_t max_features=0, str reduction="two",
+        double intercept_scaling, Py_ssize_t max_features=0, str reduction="two", bint growing_half_life=False,
     ):
         self.parameters = {
             "learning_rate": learning_rate, "hinge": bool(hinge), "largest_margin": largest_margin, "smoothing": smoothing,
             "half_life": half_life, "intercept_scaling": intercept_scaling, "max_features": max_features,
-            "reduction": reduction,
+            "reduction": reduction, "growing_half_life": bool(growing_half_life),
         }
         self._learning_rate, self._hinge, self._largest_margin = learning_rate, hinge, largest_margin
         self._smoothing = smoothing
-        self._growth = 2.0 ** (1.0 / half_life) if half_life else 1.0
+        self._half_life.is_growing, self._half_life.growth = growing_half_life, 2.0 ** (1.0 / half_life) if half_life else 1.0
         self._reduction = adaptive_state.REDUCTIONS.index(reduction)
         self._problem_scaling = 1.0 if self._reduction == ORDINAL else intercept_scaling
         self._max_features = max_features
@@ -46,7 +46,7 @@ cdef class AdaptiveLearner(PairLearner):
 
     @property
     def declaration(self):
-        return adaptive_state.declared(adaptive_state.REDUCTIONS[self._reduction])
+        return adaptive_state.declared(adaptive_state.REDUCTIONS[self._reduction], self.parameters["growing_half_life"])
 
     def items(self):
         wait_for(self._guard, self._guard)
@@ -94,13 +94,16 @@ cdef class AdaptiveLearner(PairLearner):
         return found
 
     def forget(self, double share):
+        wait_for(self._guard, self._guard)
+        self._forget(share)
+
+    cdef void _forget(self, double share) noexcept nogil:
         cdef Py_ssize_t i, j
         cdef sp_columns* feature
         cdef float* weights
-        cdef double above, below, evidence
-        wait_for(self._guard, self._guard)
-        evidence = self._evidence / share
+        cdef double above, below, evidence = self._evidence / share
         self._evidence = 1.0
+        self._half_life.n_steady *= share
         self._weaken(evidence)
         for i in range(self._n_problems):
             self._problems[i].intercept *= sqrt(share)
@@ -123,7 +126,10 @@ cdef class AdaptiveLearner(PairLearner):
     def get_state(self):
         wait_for(self._guard, self._guard)
         if not self.several:
-            return {**self._state_of_pair(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations}
+            return {
+                **self._state_of_pair(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations,
+                **self._state_of_half_life(),
+            }
         n_taught, taught = taught_of(&self._columns, self._features(), self._table.n, self._age)
         state = {
             **self._state_of_features(records.SEVERAL), "n_taught": n_taught,
@@ -131,7 +137,7 @@ cdef class AdaptiveLearner(PairLearner):
             **copied(view_of(self._problems, self._n_problems, records.PROBLEM), adaptive_state.OF_PROBLEM),
             "class_counts": view_of(self._class_counts, self._n_classes, records.DOUBLE).copy(),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,
-            **self._calibration(), **self._confidence(), **self._state_of_dense(),
+            **self._state_of_half_life(), **self._calibration(), **self._confidence(), **self._state_of_dense(),
         }
         if self._reduction == ORDINAL:
             state["order"] = view_of(self._known_order, self._n_classes, records.COUNT).copy()
@@ -141,6 +147,7 @@ cdef class AdaptiveLearner(PairLearner):
         wait_for(self._guard, self._guard)
         self._age, self._evidence, self.n_iterations = 0, state["evidence"], state["n_iterations"]
         self._set_calibration(state)
+        self._set_half_life(state)
         made_with = self.parameters["reduction"]
         grown = made_with == "two" and driver.has_column_each(state)
         self._set_reduction(OF_RULE_OVR if grown else adaptive_state.REDUCTIONS.index(made_with))
@@ -287,7 +294,7 @@ cdef class AdaptiveLearner(PairLearner):
         cdef Py_ssize_t i, n = 1, n_known = self._n_problems, n_classes = self._n_classes
         cdef int64_t one = <int64_t> y if self.several else y > 0.0
         cdef bint near
-        cdef double rate = 0.0
+        cdef double rate = 0.0, loss
         weight = min(weight, LARGEST_EXAMPLE)
         if self._reduction == MULTILABEL:
             if not 0 <= one < self._set_starts.shape[0] - 1:
@@ -323,10 +330,13 @@ cdef class AdaptiveLearner(PairLearner):
             self._learn_vector(e, classes, n, n_known, weight)
         if self.several:
             rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
-            self._calibrate_problems(one, min(weight, LARGEST_LESSON))
+            loss = self._calibrate_problems(one, min(weight, LARGEST_LESSON))
         else:
-            if not self._dense.d:
+            if self._dense.d:
+                probability = self._probability(self._margins[0])
+            else:
                 self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_LESSON))
+            loss = 1.0 - probability if one else probability
             self._count_mistake(one, min(weight, LARGEST_LESSON))
         if near:
             encoder._keep(e)
@@ -334,7 +344,7 @@ cdef class AdaptiveLearner(PairLearner):
                 return NO_MEMORY
             if self.several:
                 self._take_step(e, classes, n, weight, rate)
-        self._end_example()
+        self._end_example(loss)
         return 0
 
     cdef int _make_room_to_step(self, const Row* e, Py_ssize_t n) noexcept nogil:

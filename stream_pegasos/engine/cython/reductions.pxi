@@ -20,7 +20,8 @@ cdef class ReductionLearner(Learner):
     cdef BinaryProblem* _problems
     cdef double* _class_counts
     cdef Py_ssize_t* _known_order
-    cdef double _n_examples, _evidence, _growth, _learning_rate, _largest_margin, _smoothing, _problem_scaling
+    cdef HalfLife _half_life
+    cdef double _n_examples, _evidence, _learning_rate, _largest_margin, _smoothing, _problem_scaling
     cdef double _prior  # of two classes, the log-count ratio of all examples
     cdef uint32_t _age  # how often the evidence has begun anew
     cdef bint _hinge
@@ -444,10 +445,12 @@ cdef class ReductionLearner(Learner):
         return near
 
     @cython.final
-    cdef void _calibrate_problems(self, int64_t y, double weight) noexcept nogil:
-        """One step on the log loss of what the example is: of its class, or of each problem."""
+    cdef double _calibrate_problems(self, int64_t y, double weight) noexcept nogil:
+        """One step on the log loss of what the example is: of its class, or of each problem. Gives what the probabilities
+        lacked before: that of the class, or those of all problems together.
+        """
         cdef Py_ssize_t i
-        cdef double error, total = 0.0
+        cdef double error, total = 0.0, loss = 0.0
         cdef double rate = ORDINAL_OFFSET_RATE if self._reduction == ORDINAL else OFFSET_RATE
         cdef double first_squares = ORDINAL_OFFSET_SQUARES if self._reduction == ORDINAL else OFFSET_SQUARES
         cdef BinaryProblem* problem
@@ -465,9 +468,12 @@ cdef class ReductionLearner(Learner):
             self._descend(total)
         for i in range(self._n_problems):
             problem = &self._problems[i]
-            error = weight * (self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0))
+            error = self._probabilities[i] - (1.0 if self._signs[i] > 0.0 else 0.0)
+            loss += fabs(error)
+            error *= weight
             problem.offset_squares += error * error
             problem.offset -= rate * error / sqrt(problem.offset_squares + first_squares)
+        return 1.0 - self._probabilities[y] if self._reduction == OF_RULE_OVR else loss
 
     @cython.final
     cdef void _count_odds(self) noexcept nogil:
@@ -485,16 +491,37 @@ cdef class ReductionLearner(Learner):
                 n = self._class_counts[i]
                 self._odds[i] = (max(self._n_examples - n, 0.0) + smoothing) / (n + smoothing)
 
+    cdef void _forget(self, double share) noexcept nogil:
+        pass
+
     @cython.final
-    cdef inline void _end_example(self) noexcept nogil:
+    cdef dict _state_of_half_life(self):
+        cdef HalfLife* h = &self._half_life
+        if not h.is_growing:
+            return {}
+        return dict(zip(half_life.OF_STEADY, (h.n_steady, h.short_loss, h.long_loss, h.least_loss, h.variance)))
+
+    @cython.final
+    cdef int _set_half_life(self, state) except -1:
+        cdef HalfLife* h = &self._half_life
+        if h.is_growing:
+            h.n_steady, h.short_loss, h.long_loss, h.least_loss, h.variance = [state[name] for name in half_life.OF_STEADY]
+        return 0
+
+    @cython.final
+    cdef inline void _end_example(self, double loss) noexcept nogil:
+        cdef double growth = next_growth(&self._half_life), kept
         self.n_iterations += 1
-        self._evidence *= self._growth
-        if self._dense.d and self._growth != 1.0:
-            sp_fade_dense(&self._dense, self._growth)
+        self._evidence *= growth
+        if self._dense.d and growth != 1.0:
+            sp_fade_dense(&self._dense, growth)
         if self._evidence >= RESCALED_AT:
             self._evidence /= RESCALED_AT
             self._age += 1
             self._weaken(RESCALED_AT)
+        kept = note_loss(&self._half_life, loss)
+        if kept < 1.0:
+            self._forget(kept)
 
     @cython.final
     cdef void _weaken(self, double factor) noexcept nogil:

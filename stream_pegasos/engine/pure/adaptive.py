@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.state import State
+from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.adaptive_state import (
     EMPHASIS,
     EMPHASIZED,
@@ -32,6 +33,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     ORDINAL_OFFSET_SQUARES,
     RESCALED_AT,
     SHARE_OF_REST,
+    Feature,
     Floats,
     declared,
     from_two_classes,
@@ -41,28 +43,18 @@ from stream_pegasos.engine.pure.adaptive_state import (
 from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import LARGEST_LESSON, ScoredExample, has_column_each, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder
+from stream_pegasos.engine.pure.half_life import HalfLife
 from stream_pegasos.engine.pure.mistakes import Mistakes
 from stream_pegasos.engine.pure.scaled import ScaledLearner, logarithms, unevenness
 from stream_pegasos.engine.pure.weights import Row
 
 
-@dataclass(slots=True)
-class Feature:
-    """The log-count ratio that scales a feature, how many examples had it, and its taught classes; `known` has a column
-    for each, with weights, sums of squared gradients, and numbers of examples.
-    """
-
-    log_ratio: float
-    count: float
-    classes: NDArray[np.int64]
-    known: Floats
-
-
 @dataclass(eq=False, repr=False)
 class AdaptiveLearner(ScaledLearner):
     """Steps of AdaGrad on rows whose values are scaled and then divided by their norm, for examples whose y · margin is
-    at most `largest_margin`. Evidence halves over `half_life` examples, unless that is 0: instead of shrinking the old
-    evidence, each example counts more than the one before.
+    at most `largest_margin`. Evidence halves over `half_life` examples, unless that is 0; with `growing_half_life`,
+    over more once there are more (see `HalfLife`). Instead of shrinking the old evidence, each example counts more than
+    the one before.
 
     The `reduction` says what y is, and which problems there are. "two": y is −1 or 1, in the only problem, until a
     third class comes; then it is "ovr". "ovr": y is the number of a class; each class is learned against all others.
@@ -95,12 +87,13 @@ class AdaptiveLearner(ScaledLearner):
     intercept_scaling: float
     max_features: int = 0
     reduction: str = "two"
+    growing_half_life: bool = False
 
     def __post_init__(self) -> None:
         super().__init__()
         self._set_reduction(self.reduction)
         self._n_iterations = 0
-        self._growth = 2.0 ** (1.0 / self.half_life) if self.half_life else 1.0
+        self._half_life = HalfLife(self.half_life, self.growing_half_life)
         self._evidence = 1.0  # what an example counts that is learned now
         self._features: dict[int, Feature] = {}
         self._problem_scaling = 1.0 if self._is_ordinal else self.intercept_scaling
@@ -114,7 +107,7 @@ class AdaptiveLearner(ScaledLearner):
         self.sets: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(1, np.int64), np.zeros(0, np.int64))
 
     def _set_reduction(self, reduction: str) -> None:
-        self._reduction, self.declaration = reduction, declared(reduction)
+        self._reduction, self.declaration = reduction, declared(reduction, self.growing_half_life)
         self.several, self._is_ordinal = reduction != "two", reduction == "ordinal"
         self._shares_weights = reduction in OF_ONE_WEIGHT
         n = 0 if self.several else 2  # two classes have both columns from the first on
@@ -222,16 +215,19 @@ class AdaptiveLearner(ScaledLearner):
         if self.several:
             rate *= math.sqrt(2.0 * min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE))
         confidence_in = self._learn_vector(scored.row.vector, margins, holds, n_known, weight)
-        self._calibrate(margins, holds, classes, min(weight, LARGEST_LESSON), confidence_in)
+        loss = self._calibrate(margins, holds, classes, min(weight, LARGEST_LESSON), confidence_in)
         if is_near.any():
             self._take_step(scored.row, values, gradients, classes, weight * self._evidence, rate)
         self._n_iterations += 1
-        self._evidence *= self._growth
-        if self._dense is not None and self.half_life:
-            self._dense.fade(self._growth)
+        growth = self._half_life.growth
+        self._evidence *= growth
+        if self._dense is not None and growth != 1.0:
+            self._dense.fade(growth)
         if self._evidence >= RESCALED_AT:
             self._evidence /= RESCALED_AT
             self._weaken(RESCALED_AT)
+        if (share := self._half_life.note(loss)) < 1.0:
+            self.forget(share)
         return bool(is_near.any())
 
     def _classes_of(self, y: float) -> list[int]:
@@ -286,14 +282,17 @@ class AdaptiveLearner(ScaledLearner):
 
     def _calibrate(
         self, margins: Floats, holds: NDArray[np.bool_], classes: list[int], weight: float, joined: Floats | None
-    ) -> None:
-        """One step on the log loss of the class, or of each problem. With vectors the `joined` log-odds predict."""
+    ) -> float:
+        """One step on the log loss of the class, or of each problem. With vectors the `joined` log-odds predict. Gives
+        what the probabilities lacked before: that of the class, or those of all problems together.
+        """
         if not self.several:
             (margin,), y = (margins if joined is None else joined).tolist(), 1.0 if holds[0] else -1.0
+            probability = self.calibration.probability(margin)
             if joined is None:
                 self.calibration.learn(margin, y, weight)
             self._mistakes.learn(margin, y, weight)
-            return
+            return 1.0 - probability if y > 0.0 else probability
         _, _, offsets, squares = self._problems
         if self._reduction == "ovr":
             predicting = self._predicting(margins).tolist()
@@ -301,7 +300,9 @@ class AdaptiveLearner(ScaledLearner):
         else:
             slope = self.calibration.slope
             probabilities = [sigmoid(slope * m + o) for m, o in zip(margins.tolist(), offsets.tolist(), strict=True)]
-        errors = weight * (np.array(probabilities) - holds)
+        lacking = np.array(probabilities) - holds
+        loss = 1.0 - probabilities[classes[0]] if self._reduction == "ovr" else sum_in_order(np.abs(lacking).tolist())
+        errors = weight * lacking
         if self._reduction != "ovr":
             self.calibration.descend(float((errors * margins).sum()))
         rate, first_squares = (
@@ -309,6 +310,7 @@ class AdaptiveLearner(ScaledLearner):
         )
         squares += errors * errors
         offsets -= rate * errors / np.sqrt(squares + first_squares)
+        return loss
 
     def _take_step(
         self, row: Row, values: Floats, gradients: Floats, classes: list[int], counted: float, rate: float
@@ -353,6 +355,7 @@ class AdaptiveLearner(ScaledLearner):
     def forget(self, share: float) -> None:
         """Keep this share of the evidence, and its root of the weights, which grow with the root of evidence."""
         evidence, self._evidence = self._evidence / share, 1.0
+        self._half_life.n_steady *= share
         self._weaken(evidence)
         self._find_prior()
         self._problems[0] *= math.sqrt(share)
@@ -375,6 +378,7 @@ class AdaptiveLearner(ScaledLearner):
         rest = {
             "evidence": self._evidence,
             "n_iterations": self._n_iterations,
+            **self._half_life.get_state(),
             **self.calibration.get_state(self.several),
             **({} if self._dense is None else self._dense.get_state()),
         }
@@ -414,6 +418,7 @@ class AdaptiveLearner(ScaledLearner):
     def set_state(self, state: State) -> None:
         self._set_reduction("ovr" if self.reduction == "two" and has_column_each(state) else self.reduction)
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
+        self._half_life.set_state(state)
         self.calibration.set_state(state)
         n_classes = len(state["class_counts"]) if self.several else 2
         self._dense = DenseBlock.from_state(self._reduction, state, n_classes) if "vector_mean" in state else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -23,6 +24,7 @@ from stream_pegasos.common.state import (
 )
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, SMALLEST_SLOPE, Calibration
 from stream_pegasos.engine.pure.encoders import are_unique
+from stream_pegasos.engine.pure.half_life import STEADY
 from stream_pegasos.engine.pure.mistakes import MISTAKES
 from stream_pegasos.engine.pure.weights import INTERCEPT
 
@@ -76,6 +78,19 @@ FIRST_JOINT_WEIGHTS, JOINT_PRECISION, JOINT_MEMORY = (1.0, 1.5), (10.0, 1.0), 1.
 LARGEST_JOINT_WEIGHT, LARGEST_MARGIN_JOINED, LARGEST_JOINED = 1e3, 1e4, 1e100
 # No message teaches where less variance is left: single precision ends there.
 LEAST_SPREAD, LARGEST_VECTOR_WEIGHT = 1e-6, 1e30
+
+
+@dataclass(slots=True)
+class Feature:
+    """The log-count ratio that scales a feature, how many examples had it, and its taught classes; `known` has a column
+    for each, with weights, sums of squared gradients, and numbers of examples.
+    """
+
+    log_ratio: float
+    count: float
+    classes: NDArray[np.int64]
+    known: Floats
+
 
 OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
 OF_DENSE = ("vector_mean", "vector_covariance", "vector_weights", "joint_weights", "joint_information")
@@ -165,7 +180,10 @@ ORDERED: tuple[tuple[str, Callable[[State], bool]], ...] = (
 
 
 @cache
-def declared(reduction: str) -> Declaration:
+def declared(reduction: str, growing_half_life: bool = False) -> Declaration:
+    if growing_half_life:
+        fixed = declared(reduction)
+        return replace(fixed, fields=fixed.fields + STEADY)
     if reduction == "two":
         return OF_TWO_CLASSES
     problems = "thresholds" if reduction == "ordinal" else COLUMNS
@@ -253,4 +271,4 @@ def from_two_classes(state: State) -> State:
     made |= {"log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO), "slope": max(slope / 2.0, SMALLEST_SLOPE)}
     if "vector_weights" in state:
         made["vector_weights"] = np.outer([-1.0, 1.0], state["vector_weights"])
-    return {field.name: made[field.name] for field in declared("ovr").fields_of(state)}
+    return {field.name: made[field.name] for field in declared("ovr", "n_steady" in state).fields_of(state)}
