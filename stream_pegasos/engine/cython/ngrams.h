@@ -430,9 +430,25 @@ static void sp_emit_letters(sp_scanner *s, const uint32_t *at, ptrdiff_t n, ptrd
     }
 }
 
+/* The same of threes within a word of two bytes of ASCII or more. */
+SP_INLINE void sp_emit_threes(sp_scanner *s, const uint8_t *word, ptrdiff_t n) {
+    const uint64_t within = (SP_OF_NOTHING * SP_OF_NEXT + SP_OF_NOTHING) * SP_OF_NEXT, first = (within + SP_OF_NOTHING) * SP_OF_NEXT;
+    uint32_t *out;
+    if (s->n_waiting + n > SP_BATCH) sp_count(s); /* short texts alone have letters: more fit than a word has */
+    out = s->hashes + s->n_waiting;
+    *out++ = (uint32_t)((first + sp_hash_word(word, 2)) >> 32);
+    for (ptrdiff_t i = 0; i < n - 2; i++) *out++ = (uint32_t)((within + sp_hash_word(word + i, 3)) >> 32);
+    *out = (uint32_t)(sp_before_space(within + sp_hash_word(word + n - 2, 2)) >> 32);
+    s->n_waiting += n;
+}
+
 static void sp_emit_letters_of_words(sp_scanner *s, ptrdiff_t size) {
     uint32_t at[SP_LONG_TEXT + 1];
     for (ptrdiff_t i = 0; i < s->n_words; i++) {
+        if (size == 3 && !s->text->kind && s->word_ends[i] - s->word_starts[i] > 1) {
+            sp_emit_threes(s, s->buffer + s->word_starts[i], s->word_ends[i] - s->word_starts[i]);
+            continue;
+        }
         uint32_t next = s->word_starts[i];
         ptrdiff_t n = 0;
         for (; next < s->word_ends[i]; next += sp_utf8_length(s->buffer[next])) at[n++] = next;
