@@ -76,7 +76,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
       online. The largest probability is then calibrated by itself. The margins that are shown include o_c / s.
 
     For a class that comes late, the earlier examples and their features are already counted as negative; its weights
-    begin with its first example.
+    begin with its first example. Lest that be a slip, such as a misspelt label, o_c begins with log(5K / n) after n
+    examples, if that is below 0; the second and the third example each give half of that back.
 
     With word vectors (`TextFeatures(vectors=...)`) a logistic regression of second order on the vectors of messages
     stands beside all that. Its margins and those of the features are joined by two weights, learned online, so that the
@@ -97,9 +98,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         The pseudo-count α, from 1e-30 to 1e30. The smaller it is, the more rare features count.
     half_life
         The number of examples over which evidence (the counts p_j and n_j, and the sums G_j) halves, at least 1; `None`
-        for never. `"auto"` is 10,000, and from 50,000 examples on a fifth of those since the stream last changed: where
-        what the probabilities lack, over about the newest 1,000 or 10,000 examples, was seven errors above its least
-        mean over 10,000. There evidence is cut down to that of 50,000 examples, and weights to the root of that share.
+        for never. `"auto"` is 10,000, and from 50,000 on a fifth of the examples since the stream last changed, which
+        their losses tell. There evidence is cut down to that of 50,000, and weights to the root of that share.
     fit_intercept
         Whether there is an intercept.
     intercept_scaling

@@ -128,7 +128,7 @@ cdef class AdaptiveLearner(PairLearner):
         if not self.several:
             return {
                 **self._state_of_pair(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations,
-                **self._state_of_half_life(),
+                **steadiness_of(&self._half_life),
             }
         n_taught, taught = taught_of(&self._columns, self._features(), self._table.n, self._age)
         state = {
@@ -137,7 +137,7 @@ cdef class AdaptiveLearner(PairLearner):
             **copied(view_of(self._problems, self._n_problems, records.PROBLEM), adaptive_state.OF_PROBLEM),
             "class_counts": view_of(self._class_counts, self._n_classes, records.DOUBLE).copy(),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,
-            **self._state_of_half_life(), **self._calibration(), **self._confidence(), **self._state_of_dense(),
+            **steadiness_of(&self._half_life), **self._calibration(), **self._confidence(), **self._state_of_dense(),
         }
         if self._reduction == ORDINAL:
             state["order"] = view_of(self._known_order, self._n_classes, records.COUNT).copy()
@@ -147,7 +147,7 @@ cdef class AdaptiveLearner(PairLearner):
         wait_for(self._guard, self._guard)
         self._age, self._evidence, self.n_iterations = 0, state["evidence"], state["n_iterations"]
         self._set_calibration(state)
-        self._set_half_life(state)
+        set_steadiness(&self._half_life, state)
         made_with = self.parameters["reduction"]
         grown = made_with == "two" and driver.has_column_each(state)
         self._set_reduction(OF_RULE_OVR if grown else adaptive_state.REDUCTIONS.index(made_with))
@@ -294,7 +294,7 @@ cdef class AdaptiveLearner(PairLearner):
         cdef Py_ssize_t i, n = 1, n_known = self._n_problems, n_classes = self._n_classes
         cdef int64_t one = <int64_t> y if self.several else y > 0.0
         cdef bint near
-        cdef double rate = 0.0, loss
+        cdef double rate = 0.0, loss, slope, confidence_intercept, confidence_slope
         weight = min(weight, LARGEST_EXAMPLE)
         if self._reduction == MULTILABEL:
             if not 0 <= one < self._set_starts.shape[0] - 1:
@@ -315,6 +315,7 @@ cdef class AdaptiveLearner(PairLearner):
         for i in range(n):
             while self._n_classes <= classes[i]:
                 self._add_class()
+                self._begin_rare(weight * self._evidence)
         self._find_signs(classes, n)
         near = self._find_gradients(weight)
         # The last that may fail. Only classes were added yet, which is undone.
@@ -330,7 +331,12 @@ cdef class AdaptiveLearner(PairLearner):
             self._learn_vector(e, classes, n, n_known, weight)
         if self.several:
             rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
+            slope, confidence_intercept, confidence_slope = self._slope, self._confidence_intercept, self._confidence_slope
             loss = self._calibrate_problems(one, min(weight, LARGEST_LESSON))
+            if self._n_problems > n_known:  # no probability could have told a class that is new
+                self._slope = slope
+                if n_known == 2:
+                    self._confidence_intercept, self._confidence_slope = confidence_intercept, confidence_slope
         else:
             if self._dense.d:
                 probability = self._probability(self._margins[0])
@@ -370,6 +376,9 @@ cdef class AdaptiveLearner(PairLearner):
         cdef sp_move move = sp_move(rate, self._evidence, 1.0 / self._evidence, FIRST_SQUARES)
         cdef BinaryProblem* problem
         self._n_examples += counted
+        for i in range(n):
+            if 0.0 < self._class_counts[classes[i]] <= 2.5 * counted:  # its second example or third
+                self._give_back(classes[i], rarity(self._n_classes, counted, self._n_examples))
         for i in range(n):
             self._class_counts[classes[i]] += counted
         for i in range(self._n_problems):

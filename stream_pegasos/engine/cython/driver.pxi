@@ -408,7 +408,8 @@ cdef class Learner:
         """As the margins of two classes are twice as far apart as their column says."""
         self._slope = max(self._slope / 2.0, SMALLEST_SLOPE)
         self._confidence_intercept, self._confidence_slope = 0.0, 1.0
-        self._confidence_intercept_squares = self._confidence_slope_squares = 0.0
+        # What a step of the slope was taken over is what one of the confidence is: (error · log-odds)².
+        self._confidence_intercept_squares = self._confidence_slope_squares = self._calibration_squares
 
     cdef dict _calibration(self):
         return {"slope": self._slope, "calibration_squares": self._calibration_squares}

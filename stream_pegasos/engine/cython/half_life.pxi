@@ -26,3 +26,15 @@ cdef inline double note_loss(HalfLife* h, double loss) noexcept nogil:
         return 1.0
     share, h.n_steady = FIRST_STEADY / h.n_steady, 0.0
     return share
+
+
+cdef dict steadiness_of(const HalfLife* h):
+    if not h.is_growing:
+        return {}
+    return dict(zip(half_life.OF_STEADY, (h.n_steady, h.short_loss, h.long_loss, h.least_loss, h.variance)))
+
+
+cdef int set_steadiness(HalfLife* h, state) except -1:
+    if h.is_growing:
+        h.n_steady, h.short_loss, h.long_loss, h.least_loss, h.variance = [state[name] for name in half_life.OF_STEADY]
+    return 0

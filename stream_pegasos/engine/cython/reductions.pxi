@@ -4,6 +4,11 @@ cdef enum:  # reductions
     ORDINAL
 
 
+cdef inline double rarity(Py_ssize_t n_classes, double counted, double n_examples) noexcept nogil:
+    """The log-odds of a class met once in so many examples, less those of one among equals; 0 where it is no rarer."""
+    return min(0.0, log(max(FIRST_COUNT * n_classes * counted / n_examples, LEAST_RARITY)))
+
+
 cdef inline double bounded(double margin) noexcept nogil:
     return min(max(margin, -LARGEST_MARGIN_JOINED), LARGEST_MARGIN_JOINED)
 
@@ -361,6 +366,32 @@ cdef class ReductionLearner(Learner):
         return 0
 
     @cython.final
+    cdef void _begin_rare(self, double counted) noexcept nogil:
+        """Have the newest class begin about as rare as it is; among ordered ones see the specification."""
+        cdef Py_ssize_t last = self._n_classes - 1
+        cdef BinaryProblem* problem = &self._problems[0 if self._side(last) < 0 else self._n_problems - 1]
+        cdef double rare = rarity(self._n_classes, counted, self._n_examples + counted)
+        if self._reduction != ORDINAL:
+            problem.offset += rare
+        elif self._side(last):
+            problem.offset += self._side(last) * rare * (1.0 + BEYOND * self._slope)
+            problem.offset_squares = 0.0
+
+    @cython.final
+    cdef inline void _give_back(self, Py_ssize_t number, double rare) noexcept nogil:
+        cdef int side = self._side(number)
+        cdef BinaryProblem* problem = &self._problems[0 if side < 0 else self._n_problems - 1 if side else number]
+        if self._reduction != ORDINAL:
+            problem.offset = min(max(problem.offset, rare) - rare / 2.0, max(problem.offset, 0.0))
+        elif side:
+            problem.offset -= self._side(number) * rare * BEYOND * self._slope / 2.0
+
+    @cython.final
+    cdef inline int _side(self, Py_ssize_t number) noexcept nogil:
+        """1 for the last of three ordered classes or more, −1 for the first, 0 for one between."""
+        return (self._known_order[self._n_classes - 1] == number) - (self._known_order[0] == number) if self._n_classes > 2 else 0
+
+    @cython.final
     cdef void _add_class(self) noexcept nogil:
         """The next class, for which there is room; a problem between ordered ones begins as the one that it stands beside."""
         cdef Py_ssize_t number = self._n_classes, rank = 0, at, i, beside
@@ -446,9 +477,7 @@ cdef class ReductionLearner(Learner):
 
     @cython.final
     cdef double _calibrate_problems(self, int64_t y, double weight) noexcept nogil:
-        """One step on the log loss of what the example is: of its class, or of each problem. Gives what the probabilities
-        lacked before: that of the class, or those of all problems together.
-        """
+        """One step on the log loss of the class, or of each problem; what the probabilities lacked before, all together."""
         cdef Py_ssize_t i
         cdef double error, total = 0.0, loss = 0.0
         cdef double rate = ORDINAL_OFFSET_RATE if self._reduction == ORDINAL else OFFSET_RATE
@@ -493,20 +522,6 @@ cdef class ReductionLearner(Learner):
 
     cdef void _forget(self, double share) noexcept nogil:
         pass
-
-    @cython.final
-    cdef dict _state_of_half_life(self):
-        cdef HalfLife* h = &self._half_life
-        if not h.is_growing:
-            return {}
-        return dict(zip(half_life.OF_STEADY, (h.n_steady, h.short_loss, h.long_loss, h.least_loss, h.variance)))
-
-    @cython.final
-    cdef int _set_half_life(self, state) except -1:
-        cdef HalfLife* h = &self._half_life
-        if h.is_growing:
-            h.n_steady, h.short_loss, h.long_loss, h.least_loss, h.variance = [state[name] for name in half_life.OF_STEADY]
-        return 0
 
     @cython.final
     cdef inline void _end_example(self, double loss) noexcept nogil:

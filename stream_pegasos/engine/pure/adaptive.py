@@ -35,9 +35,13 @@ from stream_pegasos.engine.pure.adaptive_state import (
     SHARE_OF_REST,
     Feature,
     Floats,
+    begin_rare,
     declared,
     from_two_classes,
+    give_back,
     in_columns,
+    rarity,
+    slopes,
     with_class,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
@@ -52,9 +56,8 @@ from stream_pegasos.engine.pure.weights import Row
 @dataclass(eq=False, repr=False)
 class AdaptiveLearner(ScaledLearner):
     """Steps of AdaGrad on rows whose values are scaled and then divided by their norm, for examples whose y · margin is
-    at most `largest_margin`. Evidence halves over `half_life` examples, unless that is 0; with `growing_half_life`,
-    over more once there are more (see `HalfLife`). Instead of shrinking the old evidence, each example counts more than
-    the one before.
+    at most `largest_margin`. Evidence halves over `half_life` examples, unless it is 0, or over more (see `HalfLife`):
+    instead of shrinking the old evidence, each example counts more than the one before.
 
     The `reduction` says what y is, and which problems there are. "two": y is −1 or 1, in the only problem, until a
     third class comes; then it is "ovr". "ovr": y is the number of a class; each class is learned against all others.
@@ -203,21 +206,28 @@ class AdaptiveLearner(ScaledLearner):
         """Learn an example, and return whether there was a step."""
         values, margins = scored.values
         n_known, classes = self._problems.shape[1], self._classes_of(y)
+        weight = min(weight, LARGEST_EXAMPLE)
+        counted = weight * self._evidence
         for number in range(len(self._class_counts), max(classes, default=-1) + 1):
             margins = self._add_class(number, margins)
+            rare = rarity(number + 1, counted, self._n_examples + counted)
+            begin_rare(self._problems, rare, number, self._known_order, self.calibration.slope)
         holds = self._holds(classes)
         signs = np.where(holds, 1.0, -1.0)
         shares = np.where(holds | self._shares_weights, 1.0, SHARE_OF_REST)
         is_near = signs * margins <= shares * self.largest_margin
-        weight = min(weight, LARGEST_EXAMPLE)
-        gradients = np.where(is_near, -signs * self._slopes(signs * margins) * weight, 0.0)
+        gradients = np.where(is_near, -signs * slopes(signs * margins, self.hinge) * weight, 0.0)
         rate = self.learning_rate
         if self.several:
             rate *= math.sqrt(2.0 * min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE))
         confidence_in = self._learn_vector(scored.row.vector, margins, holds, n_known, weight)
+        slope, confidence = self.calibration.slope, self.calibration.confidence
         loss = self._calibrate(margins, holds, classes, min(weight, LARGEST_LESSON), confidence_in)
+        if self.several and len(holds) > n_known:  # no probability could have told a class that is new
+            self.calibration.slope = slope
+            self.calibration.confidence = confidence if n_known == 2 else self.calibration.confidence
         if is_near.any():
-            self._take_step(scored.row, values, gradients, classes, weight * self._evidence, rate)
+            self._take_step(scored.row, values, gradients, classes, counted, rate)
         self._n_iterations += 1
         growth = self._half_life.growth
         self._evidence *= growth
@@ -251,12 +261,6 @@ class AdaptiveLearner(ScaledLearner):
         if self._shares_weights:
             return np.arange(self._problems.shape[1]) < self._known_order.index(classes[0])
         return np.isin(np.arange(self.n_columns), classes)
-
-    def _slopes(self, agreements: Floats) -> Floats:
-        """How steeply the loss falls with y · margin."""
-        if self.hinge:
-            return (agreements < 1.0).astype(np.float64)
-        return 1.0 / (1.0 + np.exp(np.minimum(agreements, 700.0)))
 
     def _learn_vector(
         self, vector: Floats, margins: Floats, holds: NDArray[np.bool_], n_known: int, weight: float
@@ -320,6 +324,10 @@ class AdaptiveLearner(ScaledLearner):
         emphasis = 1.0 + fading * (0.0 if row.is_even else unevenness(row.values))
         rate *= emphasis
         self._n_examples += counted
+        for number in classes if self.several else ():
+            if 0.0 < self._class_counts[number] <= 2.5 * counted:  # its second example or third: it is no slip
+                rare = rarity(self.n_columns, counted, self._n_examples)
+                give_back(self._problems, rare, number, self._known_order, self.calibration.slope)
         self._class_counts[classes] += counted
         self._find_prior()
         of_intercepts, (intercepts, squares) = gradients * self._problem_scaling, self._problems[:2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,7 +23,13 @@ from stream_pegasos.common.state import (
     count,
     keys,
 )
-from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, SMALLEST_SLOPE, Calibration
+from stream_pegasos.engine.pure.driver import (
+    CALIBRATION,
+    CONFIDENCE,
+    SMALLEST_SLOPE,
+    Calibration,
+    squares_of_confidence,
+)
 from stream_pegasos.engine.pure.encoders import are_unique
 from stream_pegasos.engine.pure.half_life import STEADY
 from stream_pegasos.engine.pure.mistakes import MISTAKES
@@ -65,6 +72,9 @@ LEAST_SLOPE, MOST_SLOPE = 0.25, 4.0
 # The step size of an offset, and the first value of its squared gradients; the same two for ordered classes.
 OFFSET_RATE, OFFSET_SQUARES = 0.1, 20.0
 ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES = 1.0, 1.0
+# A class that comes late begins as rare as if it had been met so often, and no rarer than so.
+FIRST_COUNT, LEAST_RARITY = 5.0, 1e-9
+BEYOND = 1.5  # how much farther, in margins, one beyond ordered classes is from what is clearly of its neighbour
 # How much larger the steps of an intercept are where classes are ordered.
 ORDINAL_INTERCEPT_RATE = 2.0
 LARGEST_OFFSET = 1e100
@@ -241,6 +251,48 @@ def with_class(problems: Floats, met: list[int], order: list[int], number: int) 
     return np.insert(problems, at, problems[:, min(at, last)] if last >= 0 else 0.0, axis=1)
 
 
+def rarity(n_classes: int, counted: float, n_examples: float) -> float:
+    """The log-odds of a class met once in so many examples, less those of one among equals; 0 where it is no rarer."""
+    return min(0.0, math.log(max(FIRST_COUNT * n_classes * counted / n_examples, LEAST_RARITY)))
+
+
+def begin_rare(problems: Floats, rare: float, number: int, order: list[int], slope: float) -> None:
+    """Have the newest class begin about as rare as it is. Of ordered classes one between others begins with nothing of
+    theirs, and one beyond them beyond what is clearly of its neighbour.
+    """
+    if has_problem_each(problems, order):
+        problems[2, number] += rare
+    elif sign := side(order, number):
+        at = 0 if sign < 0 else -1
+        problems[2:, at] = problems[2, at] + sign * rare * (1.0 + BEYOND * slope), 0.0
+
+
+def give_back(problems: Floats, rare: float, number: int, order: list[int], slope: float) -> None:
+    """Have a class be half as much rarer than others as it began; of one beyond ordered ones, half as far beyond."""
+    if has_problem_each(problems, order):
+        offset = problems[2, number]
+        problems[2, number] = min(max(offset, rare) - rare / 2.0, max(offset, 0.0))
+    elif sign := side(order, number):
+        problems[2, 0 if sign < 0 else -1] -= sign * rare * BEYOND * slope / 2.0
+
+
+def has_problem_each(problems: Floats, order: list[int]) -> bool:
+    """Whether each class has a problem of its own; between ordered ones there is one less."""
+    return bool(problems.shape[1] != len(order) - 1)
+
+
+def side(order: list[int], number: int) -> int:
+    """1 for the last of three ordered classes or more, −1 for the first, 0 for one between."""
+    return (order[-1] == number) - (order[0] == number) if len(order) > 2 else 0
+
+
+def slopes(agreements: Floats, hinge: bool) -> Floats:
+    """How steeply the loss falls with y · margin."""
+    if hinge:
+        return (agreements < 1.0).astype(np.float64)
+    return 1.0 / (1.0 + np.exp(np.minimum(agreements, 700.0)))
+
+
 def in_columns(state: State, signs: Floats) -> State:
     """A state of two classes with a column for each, the negative one first; `signs` multiply the weight in each."""
     n, squares = len(state["keys"]), signs * signs
@@ -268,6 +320,7 @@ def from_two_classes(state: State) -> State:
     ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
     slope = max(float(state["joint_weights"][0]), LEAST_SLOPE) if "joint_weights" in state else state["slope"]
     made = Calibration().get_state(several=True) | in_columns(state, np.array([-1.0, 1.0]))
+    made |= squares_of_confidence(state)
     made |= {"log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO), "slope": max(slope / 2.0, SMALLEST_SLOPE)}
     if "vector_weights" in state:
         made["vector_weights"] = np.outer([-1.0, 1.0], state["vector_weights"])

@@ -57,6 +57,13 @@ CONFIDENCE = (
 )
 
 
+def squares_of_confidence(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Of several classes that were two. Steps of the slope were taken over (error · log-odds)², and those of the
+    confidence are, too: so one example does not move it far.
+    """
+    return {field.name: state["calibration_squares"] for field in CONFIDENCE[2:]}
+
+
 def has_column_each(state: Mapping[str, Any]) -> bool:
     """Whether each class has a column in this state, also where only two are known."""
     return CONFIDENCE[0].name in state

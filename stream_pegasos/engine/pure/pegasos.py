@@ -23,6 +23,7 @@ from stream_pegasos.engine.pure.driver import (
     Learner,
     ScoredExample,
     has_column_each,
+    squares_of_confidence,
     with_intercept,
 )
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
@@ -290,7 +291,7 @@ def from_two_classes(state: State) -> State:
     """As an "ovr" learner has it: the negative class in column 0, the positive one in 1; as margins are −m and m, the
     slope is half.
     """
-    both, made = np.array([-1.0, 1.0]), Calibration().get_state(several=True) | state
+    both, made = np.array([-1.0, 1.0]), Calibration().get_state(several=True) | state | squares_of_confidence(state)
     for name in {"values", "sums"} & state.keys():
         made[name] = state[name] * both
     for name in {*OF_COLUMN} & state.keys():
