@@ -47,7 +47,8 @@ class Input:
         self.record = "mail" if stream.is_mail else "line"
         self.fields = message_fields(model)
         self.several = takes_several(model)
-        self._meant = LabelsMeant([*model.classes, *known], stream.listed)
+        self._known = dict.fromkeys([*model.classes, *known])
+        self._meant = LabelsMeant(self._known, stream.listed)
         self.n_bad = 0  # records that could not be read or learned
         self.n_good = 0  # records read
         self.n_blank = 0  # lines that were skipped, as they are blank
@@ -203,12 +204,22 @@ class Input:
         if isinstance(label, tuple) and not self.several:
             some = ", ".join(map(printable, label))
             return f"its label is a list, [{some}], and the model takes one label; for several see train --multi-label"
-        if label is None or self.stream.listed is None:
+        if label is None or (self.stream.listed is None and not self.strict):
             return None
         for each in label if isinstance(label, tuple) else (label,):
-            if not self._meant.takes(each):
-                return f"label {printable(each)} is none of {', '.join(map(printable, self.stream.listed))}"
+            if self.stream.listed is not None:
+                if not self._meant.takes(each):
+                    return f"label {printable(each)} is none of {', '.join(map(printable, self.stream.listed))}"
+            elif (alike := self._look_alike(each)) is not None:
+                return f"label {printable(each)} is new, and looks like {printable(alike)}"
         return None
+
+    def _look_alike(self, label: "Label") -> "Label | None":
+        """The known label that one which is new looks like."""
+        from stream_pegasos.learners.label_meaning import look_alike
+
+        known = label in self.labels_met or label in self._known
+        return None if known else look_alike(label, [*self._known, *self.labels_met])
 
     # Reports
 

@@ -65,7 +65,11 @@ class StreamOptions:
         shown="a text is one label",
     )
     limit: int | None = stream_field("--limit N", "Stop after N messages.", type=number(int, 0), shown="no limit")
-    strict: bool = stream_field("--strict", "Exit with code 1 if any line was bad.", default=False)
+    strict: bool = stream_field(
+        "--strict",
+        "Exit with code 1 if any line was bad. A line is also bad if its label is new and looks like a known one.",
+        default=False,
+    )
 
 
 @dataclass(frozen=True)

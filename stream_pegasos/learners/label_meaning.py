@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -61,6 +62,29 @@ as above |
     ('true', True, 'true')
     """
     return LabelsMeant(known)(given) if known else ALONE(given)
+
+
+def look_alike(label: Label, known: Iterable[Label | None]) -> Label | None:
+    """The known label that a text equals but for case, blanks and characters that nobody sees; `None` without one.
+
+    Examples
+    --------
+    >>> look_alike("Spam ", ["ham", "spam"]), look_alike("spam", ["ham", "spam"]), look_alike("scam", ["spam"])
+    ('spam', None, None)
+    """
+    texts = [each for each in known if isinstance(each, str)]
+    if not isinstance(label, str) or label in texts:
+        return None
+    shape = shape_of(label)
+    return next((each for each in texts if shape_of(each) == shape), None)
+
+
+def shape_of(text: str) -> str:
+    """A text without case, blanks and characters that nobody sees."""
+    if text.isascii() and text.isprintable():
+        return text.replace(" ", "").lower()
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(c for c in folded if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf"))
 
 
 def known_label(given: Any, known: Iterable[Label | None]) -> Label | None:

@@ -17,7 +17,7 @@ from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, targets_of
 from stream_pegasos.engine.pure.driver import PLAIN, are_plain
 from stream_pegasos.features.frames import check_column
-from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, truth_of, written_like
+from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, shape_of, truth_of, written_like
 from stream_pegasos.learners.probabilities import Floats, bounded_by_laplace, for_each, know_two, of_only, with_only
 
 Margins = Any  # of one example by class: a list, or an array where each class has a column
@@ -244,6 +244,21 @@ def told_of_labels(known: Labels, n_learned: int) -> bool:
         stacklevel=3,
     )
     return True
+
+
+def tell_of_look_alikes(known: Labels, before: Labels) -> None:
+    """Warn of each new label that a known one equals but for case, blanks and characters that nobody sees."""
+    if known.classes == before.classes:
+        return
+    shapes = {shape_of(label): label for label in reversed(before.classes) if isinstance(label, str)}
+    for label in known.classes[len(before.classes) :]:
+        alike = shapes.setdefault(shape_of(label), label) if isinstance(label, str) else label
+        if alike != label:
+            warnings.warn(
+                f"label {quoted(label)} is new, and looks like {quoted(alike)}; if it is that one, mend the stream, "
+                "and take the new one back by forget_class",
+                stacklevel=4,
+            )
 
 
 def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:

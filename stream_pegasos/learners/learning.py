@@ -24,6 +24,7 @@ from stream_pegasos.learners.labels import (
     distinct,
     label_list,
     targets_many,
+    tell_of_look_alikes,
     told_of_labels,
     unknown_label,
 )
@@ -90,7 +91,10 @@ class Learning(Model):
             self._tell_of_labels(before)
 
     def _tell_of_labels(self, before: Labels) -> None:
-        """Warn once if labels look like no classes; `before` were those of before."""
+        """Warn if a new label looks like a known one, and once if labels look like no classes; `before` were those of
+        before.
+        """
+        tell_of_look_alikes(self.labels, before)
         self._told_of_labels = self._told_of_labels or told_of_labels(self.labels, self.n_learned)
 
     def _learn_parts(self, encoder: Encoder, rows: Any, y: Any, w: Any, size: int) -> None:

@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from stream_pegasos.common.display import quoted
 from stream_pegasos.evaluation.chunks import predict_block
 from stream_pegasos.evaluation.metrics import ORDERED
 from stream_pegasos.features.message import size_of
+from stream_pegasos.learners.label_meaning import look_alike
 from stream_pegasos.operation.answers import label_named, shown, shown_answer
 from stream_pegasos.operation.label_checks import each_label
 from stream_pegasos.operation.live_learner import LiveLearner
@@ -106,11 +108,11 @@ class Labelling:
             learner.active_learning.message_of(number)
             given = learner.given_labels()
             listed = learner.labels.meant(given).listed
-            known = learner.model.classes if listed is None else listed
+            known = [*learner.model.classes, *each_label(given)] if listed is None else listed
             if isinstance(label, tuple):
-                label = tuple(_label_meant(known, each) for each in label)
+                label = tuple(_label_meant(known, each, listed is None) for each in label)
             else:
-                label = _label_meant(known, label)
+                label = _label_meant(known, label, listed is None)
             learner.labels.check([*given, label], given, [1.0] * (len(given) + 1))
             with learner.monitor.lock:
                 learner.active_learning.give(number, label)
@@ -125,11 +127,13 @@ class Labelling:
         await self._learner.sync()
 
 
-def _label_meant(known: Sequence[Any], given: Any) -> Any:
+def _label_meant(known: Sequence[Any], given: Any, may_be_new: bool) -> Any:
     try:
         label = label_named(known, given)
     except LookupError as error:
         raise ValueError(str(error)) from None
+    if label is None and may_be_new and (alike := look_alike(given, known)) is not None:
+        raise ValueError(f"label {quoted(given)} is new, and looks like {quoted(alike)}: give that")
     return given if label is None else label
 
 

@@ -144,3 +144,17 @@ def test_messages_of_weight_0_are_not_learned(fails, here):
     (here / "z.vw").write_text("1 0 |a x\n-1 0 |a y\n", encoding="utf-8")
     assert "no message of z.vw was learned, and m is not written" in fails("train z.vw --save m")
     assert not (here / "m").exists()
+
+
+def test_a_label_that_looks_like_a_known_one_is_told_of_and_with_strict_refused(main):
+    """But for case, blanks and what nobody sees; one by one, live, and beside those of a model."""
+    write_jsonl("slip.jsonl", [*stream[:20], ("call now", "Spam"), ("call me", "s\u200bpam"), ("win", "SPAM")])
+    with pytest.warns(UserWarning, match="looks like 'spam'"):
+        assert main("train slip.jsonl --save all")[0] == 0
+    assert {*load("all").classes} == {"ham", "spam", "Spam", "s\u200bpam", "SPAM"}
+    code, out, err = main("train slip.jsonl --strict --save known")
+    assert (code, *load("known").classes) == (1, *load("all").classes[:2])
+    assert "3 bad lines" in out and "line 21 skipped: label Spam is new, and looks like spam" in err
+    write_jsonl("slip.jsonl", [("call now", "Ham")])
+    code, _, err = main("run slip.jsonl --load known --strict --no-follow --checkpoint c")
+    assert code == 1 and "looks like ham" in err

@@ -2,12 +2,19 @@
 
 import copy
 import math
+import warnings
 
 import numpy as np
 import pytest
 from engines import both_engines
 
-from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, TextClassifier
+from stream_pegasos import (
+    AdaptiveClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+)
 from stream_pegasos.streams import synthetic
 
 N = 1_000
@@ -156,3 +163,19 @@ def test_weights_of_any_size_leave_a_class_that_can_be_learned(weight):
     for _ in range(5):
         model.learn_one({"c": 1}, "c")
     assert model.predict_one({"c": 1}) == "c"
+
+
+@pytest.mark.parametrize("kind", [AdaptiveClassifier, PegasosClassifier, MultiLabelClassifier])
+def test_a_label_that_looks_like_a_known_one_is_told_of_once(kind):
+    several = kind is MultiLabelClassifier
+    model = kind()
+    for label in ("ham", "spam", "eggs"):
+        model.learn_one({"a": 1}, [label] if several else label)
+    for slip in ("Spam", "\ufeffham", "e ggs", "\uff53pam"):
+        with pytest.warns(UserWarning, match="label .* is new, and looks like '(ham|spam|eggs)'") as told:
+            model.learn_many([{"a": 1}] * 2, [[slip] if several else slip] * 2)
+        assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for label in ("spam2", "spän", "Spam", 7):
+            model.learn_one({"a": 1}, [label] if several else label)

@@ -315,14 +315,14 @@ def test_a_clone_decides_of_labels_to_come_as_the_model_does(wrapped):
 
 
 def test_a_limit_for_a_label_that_never_comes_is_told_when_others_are_two():
-    model = AdaptiveClassifier(pos_label="Spam", max_false_positive_rate=0.1)
+    model = AdaptiveClassifier(pos_label="junk", max_false_positive_rate=0.1)
     model.learn_many([{"a": 1.0}] * 5, ["ham"] * 5)
-    with pytest.warns(UserWarning, match="is for 'Spam', a label that has not come: it holds neither for 'ham' nor"):
+    with pytest.warns(UserWarning, match="is for 'junk', a label that has not come: it holds neither for 'ham' nor"):
         model.learn_one({"b": 1.0}, "spam")
     assert set(model.classes) == {"ham", "spam"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.learn_many([{"a": 1.0}, {"b": 1.0}, {"c": 1.0}] * 9, ["ham", "spam", "Spam"] * 9)
+        model.learn_many([{"a": 1.0}, {"b": 1.0}, {"c": 1.0}] * 9, ["ham", "spam", "junk"] * 9)
         copied = AdaptiveClassifier.from_state(*model.to_state())
     assert copied.classes == model.classes
 

@@ -229,3 +229,12 @@ def test_a_label_is_never_taken_for_another_that_looks_like_it():
         ok(teach(client, NEW[0], 7))
         ok(teach(client, NEW[1], "7"))
         assert [given.label for given, _ in service.active_learning.given()] == ["7", 7]
+
+
+@pytest.mark.parametrize("slip", ["Spam", "s\u200bpam", "S PAM"])
+def test_a_label_that_looks_like_a_known_one_is_refused(slip):
+    with serving(asking_people(learned())) as client:
+        ask(client)
+        refused(teach(client, NEW[0], slip), 422, "looks like 'spam'")
+        ok(teach(client, NEW[0], "scam"))
+        refused(teach(client, NEW[1], "Scam"), 422, "looks like 'scam'")  # which waits to be learned
