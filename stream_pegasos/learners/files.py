@@ -163,6 +163,12 @@ def begins_as_model(path: str | os.PathLike[str]) -> bool:
             return False
 
 
+def check_replaceable(path: str | os.PathLike[str]) -> None:
+    """Raise a ValueError if a model in this place would take that of what is no model."""
+    if os.path.isfile(path) and os.path.getsize(path) and not begins_as_model(path):
+        raise ValueError(f"{path} is no model, and would be lost; give another name, or remove it first")
+
+
 def has_progress(path: str | os.PathLike[str]) -> bool:
     """Whether a file that begins as a model is a checkpoint, which has progress beside the model."""
     with open(path, "rb") as file:

@@ -22,7 +22,7 @@ from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.class_weights import weights_given
 from stream_pegasos.learners.decisions import none_if_empty
 from stream_pegasos.learners.f1_decisions import DecideFor
-from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, read_model
+from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, check_replaceable, read_model
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
@@ -401,7 +401,7 @@ class Model(OneByOne, base.Estimator):
         Parameters
         ----------
         path
-            The file; one that exists is replaced at the end, in one step.
+            The file; a model that exists is replaced at the end, in one step.
         vectors
             Whether to write the word vectors, too: those of the words that this model has met since it was made,
             copied, merged or loaded, by their hashes; of more than 98,304 words a thread, those met last. A loaded
@@ -410,13 +410,15 @@ class Model(OneByOne, base.Estimator):
         Raises
         ------
         ValueError
-            If a parameter is a function, which no file can hold without code, or there are no vectors to be written.
+            If a parameter is a function, which no file can hold without code, there are no vectors to be written, or
+            the file exists and is no model.
         OSError
             If the file cannot be written, as when the disk is full, or is in use, as a service keeps its model there;
             what was there before is left as it was.
         """
         snapshot = self.snapshot()
         with locked(path):
+            check_replaceable(path)
             (dataclasses.replace(snapshot, vectors=self.vectors_met()) if vectors else snapshot).write(path)
 
     def snapshot(self, progress: Any = None) -> Snapshot:

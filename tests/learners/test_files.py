@@ -374,3 +374,15 @@ def test_a_file_that_is_written_over_while_it_is_read(path):
         """
     )
     assert printed == [True, True]
+
+
+@pytest.mark.parametrize("content", [b"text,label\na,b\n", b"\x08\0\0\0\0\0\0\0{}      ", b"PK\x03\x04"])
+def test_what_is_no_model_is_not_written_over(path, content):
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is no model, and would be lost"):
+        TextClassifier().save(path)
+    assert path.read_bytes() == content
+    path.write_bytes(b"")
+    TextClassifier().save(path)
+    TextClassifier().save(path)
+    assert stream_pegasos.load(path).n_learned == 0
