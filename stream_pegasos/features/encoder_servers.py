@@ -123,7 +123,9 @@ class EmbeddingServer:
         if answer.status_code in AWAY:
             raise EncoderAwayError(f"{self.url} answers {answer.status_code}: {said}")
         if answer.status_code != 200:
-            raise RefusedError(f"{self.url} answers {answer.status_code}: {said}", answer.status_code)
+            withheld = answer.status_code in (401, 403) and self._key is None and os.environ.get(f"{KEYS}_KEY")
+            hint = f"; {KEYS}_KEY was not sent, as {KEYS}_HOST names another host" if withheld else ""
+            raise RefusedError(f"{self.url} answers {answer.status_code}: {said}{hint}", answer.status_code)
         try:
             data = sorted(self._read(answer.content), key=lambda item: item.index or 0)
             rows = [row_of(item.embedding) for item in data]

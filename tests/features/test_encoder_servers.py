@@ -85,6 +85,10 @@ def test_a_key_goes_to_its_host_alone(monkeypatch):
             monkeypatch.setenv(f"{KEYS}_HOST", owner)
             text_encoder(server.address)
             assert {*server.keys} == {"Bearer secret" if is_sent else None}, owner
+        server.fails = lambda request: (401, b"who are you?")
+        encoders._loaded.clear()
+        with pytest.raises(EncoderError, match=f"answers 401: who are you\\?; {KEYS}_KEY was not sent, as {KEYS}_HOST"):
+            text_encoder(server.address)
 
 
 def test_a_redirect_is_no_answer(monkeypatch):
