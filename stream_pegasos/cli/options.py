@@ -62,7 +62,7 @@ class StreamOptions:
     label_separator: str | None = stream_field(
         "--label-separator SEP",
         "The separator of several labels in one text; implies --multi-label.",
-        shown="a text is one label",
+        shown="a text is one label; a comma in vw and svmlight",
     )
     limit: int | None = stream_field("--limit N", "Stop after N messages.", type=number(int, 0), shown="no limit")
     strict: bool = stream_field(
@@ -102,7 +102,7 @@ class ModelOptions:
     ordered: bool | None = model_field("--ordered", "The labels are integers with an order, such as stars.", brief=True)
     multi_label: bool | None = model_field(
         "--multi-label",
-        "A message may have several labels, given as a JSON list.",
+        "A message may have several labels: a JSON list, or in vw and svmlight 1,2 before the features, or none.",
         brief="A message has a list of labels.",
         shown="off unless evaluate or train find a list in the first message",
     )

@@ -59,7 +59,7 @@ class ReadOptions:
         lack it are an error, unless it is `"id"`.
     labels
         Whether an example may have several labels, and what separates them if the format has no lists,
-        as `LabelFormat(",")`; not for svmlight and vw, which have one label.
+        as `LabelFormat(",")`; in svmlight and vw that is a comma unless it is named.
     delimiter
         The character between the fields of csv and tsv, if it is neither comma nor tab.
     columns
@@ -135,8 +135,6 @@ class ReadOptions:
             raise StreamError(f"a message of {format} has no fields, but {', '.join(self.fields)} are asked for")
         if format not in ("csv", "tsv") and not (self.delimiter is None and self.columns is None):
             raise StreamError(f"a delimiter and columns are for csv and tsv, not for {format}")
-        if self.labels.separator is not None and TABLE[format].has_features and not self.unlabelled:
-            raise StreamError(f"a separator of labels is not for {format}, which has one label a line")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n\0'):
             raise StreamError(f"the delimiter is {self.delimiter!r}, not one character that may stand between fields")
         if self.columns is not None and not {*names} & {*self.columns}:

@@ -49,7 +49,10 @@ def read(
 
     Empty lines are skipped, except in the format text, where they are empty texts. Labels that read as integers, also
     as 1.0, become `int`, JSON's `true` and `false` stay `bool`, all others are `str`; `null` is no label. A JSON list
-    of labels, or several `__label__`, become a tuple of labels; an empty list becomes an empty tuple.
+    of labels, several `__label__`, or commas between labels of vw and svmlight become a tuple of labels; an empty list
+    becomes an empty tuple, and so does a line of vw or svmlight without a label where messages need labels and may have
+    several. A vw file may have an initial prediction behind the weight, which is not used. Neither format may bring
+    numbers to be predicted, as 3.5, or costs of actions, as 0:1:.5.
 
     | format | one example | extensions |
     |---|---|---|
@@ -57,8 +60,8 @@ def read(
     | `csv`, `tsv` | a record, as a rule under a header, quoted as in RFC 4180 | .csv .tsv .tab |
     | `labelled-text` | `label<TAB>text`; without a tab, or a label before it, unlabelled | .txt |
     | `fasttext` | `__label__x text`, or `__label__x __label__y text` | .ft .fasttext |
-    | `vw` | `label weight 'tag\\|namespace:weight feature:value ...` | .vw |
-    | `svmlight` | `label id:value ... # comment` | .svmlight .svm .libsvm |
+    | `vw` | `label,... weight 'tag\\|namespace:weight feature:value ...` | .vw |
+    | `svmlight` | `label,... id:value ... # comment` | .svmlight .svm .libsvm |
     | `parquet` | a row; `line` is its number | .parquet |
     | `mail` | a mail, an mbox, a Maildir or another folder; `line` is the number of the mail | .eml .mbox .mbx |
     | `text` | a line, without label | |

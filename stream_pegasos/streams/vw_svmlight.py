@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, label_of
-from stream_pegasos.streams.example import Parsed, Truth
+from stream_pegasos.streams.example import Parsed, Truth, together
 from stream_pegasos.streams.lines import Parser
 from stream_pegasos.streams.options import ReadOptions
 
@@ -26,7 +27,7 @@ def vw_parser(options: ReadOptions) -> Parser:
         message = _fields(namespaces, options)
         return message if options.fields else message[options.message_fields[0]]
 
-    label_of_token = _label_parser(options)
+    labels_of, no_label = _label_parser(options), _no_label(options)
 
     def parse(line: bytes) -> Parsed:
         head, bar, namespaces = line.decode().partition("|")
@@ -37,15 +38,34 @@ def vw_parser(options: ReadOptions) -> Parser:
         # The tag is what touches the bar, or what a quote announces.
         if tokens and (not head[-1].isspace() or tokens[-1].startswith("'")):
             tag = tokens.pop().removeprefix("'")
-        if len(tokens) > 2:
-            raise ValueError("more than a label, a weight and a tag before the first |")
-        y = options.label(label_of_token, tokens[0]) if tokens else None
+        _check_is_class(tokens)
+        if len(tokens) > 3:
+            raise ValueError("more than a label, a weight, an initial prediction and a tag before the first |")
+        y = options.label(labels_of, tokens[0]) if tokens else no_label
         w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
         if w < 0:
             raise ValueError(f"weight {tokens[1]} is negative")
+        if len(tokens) > 2:  # another model's, which changes nothing here
+            _number(tokens[2], "initial prediction")
         return message_of(namespaces), y, w, tag
 
     return parse
+
+
+_FLOAT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_is_cost = re.compile(rf"{_FLOAT}:{_FLOAT}(?::{_FLOAT})?(?:,.*)?").fullmatch  # of an action, and its probability
+_PARTS_OF_DECISIONS = {"ccb", "slates"}, {"shared", "action", "slot"}
+
+
+def _check_is_class(tokens: list[str]) -> None:
+    """Raise a ValueError where a label tells of actions and costs, for which several lines may make one example."""
+    kinds, parts = _PARTS_OF_DECISIONS
+    is_part = tokens[:1] == ["shared"] or (len(tokens) > 1 and tokens[0] in kinds and tokens[1] in parts)
+    if is_part or any(map(_is_cost, tokens)):
+        raise ValueError(
+            f"label must be a class, got {one_line(' '.join(tokens))!r}, which is about actions and their costs; write "
+            "the right class, as in 2 | x"
+        )
 
 
 def _features(text: str) -> dict[str, float]:
@@ -98,15 +118,15 @@ def _namespaces(text: str) -> Iterator[tuple[str, float, list[str]]]:
 
 
 def svmlight_parser(options: ReadOptions) -> Parser:
-    label_of_token = _label_parser(options)
+    labels_of, no_label = _label_parser(options), _no_label(options)
 
     def parse(line: bytes) -> Parsed | None:
         tokens = line.partition(b"#")[0].split()
         if not tokens:
             return None
-        y = None
+        y: Truth | ValueError | None = no_label
         if b":" not in tokens[0]:
-            y = options.label(label_of_token, tokens.pop(0).decode())
+            y = options.label(labels_of, tokens.pop(0).decode())
         if tokens and tokens[0].startswith(b"qid:"):
             del tokens[0]
         try:
@@ -146,7 +166,25 @@ def _number(text: str, what: str) -> float:
 
 
 def _label_parser(options: ReadOptions) -> Callable[[str], Truth | None]:
-    return lambda text: options.labels.of_label(_number_label(text))
+    """Make the function that reads the label, or the labels, of which a tuple is made."""
+    labels = options.labels
+    separator = labels.separator or ","
+
+    def labels_of(text: str) -> Truth | None:
+        if separator not in text:
+            return labels.of_label(_number_label(text))
+        several = [labels.of_one(_number_label(part)) for part in text.split(separator)]
+        if None in several:
+            raise ValueError(f"labels must be names or integers with {separator!r} between them, got {text!r}")
+        return together(each for each in several if each is not None)
+
+    return labels_of
+
+
+def _no_label(options: ReadOptions) -> Truth | None:
+    """What a line without a label has: none of the labels, where each line has some; or else it is not known."""
+    is_several = options.labels.several or options.labels.separator is not None
+    return () if is_several and not options.unlabelled and options.label_field is not None else None
 
 
 def _number_label(text: str) -> Label | None:
@@ -154,9 +192,14 @@ def _number_label(text: str) -> Label | None:
     try:
         number = float(text)
     except ValueError:
-        return None if text == "null" else text
+        return None if text in ("", "null") else text
     if not math.isfinite(number):
         raise ValueError(f"label is {text!r}, not a finite number")
-    if number.is_integer() and abs(number) <= MOST_EXACT and label_of(text) == text:  # such as 1e3
+    if not number.is_integer():
+        raise ValueError(
+            f"label must be a class, as an integer or a name, got {text!r}; no numbers are predicted: name classes, as "
+            "low and high"
+        )
+    if abs(number) <= MOST_EXACT and label_of(text) == text:  # such as 1e3
         return int(number)
     return text

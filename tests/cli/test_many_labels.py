@@ -86,6 +86,26 @@ def test_run_answers_and_learns_several_labels(main, ok):
     assert ok("run more.jsonl --no-follow --load c").startswith("oil,tea\t")
 
 
+@pytest.mark.parametrize("sign", [",", ";"])
+@pytest.mark.parametrize("name", ["t.vw", "t.svmlight"])
+def test_labels_of_vw_and_svmlight_are_those_of_lists(main, ok, name, sign):
+    """Also where none of them holds, whatever separates them."""
+    ids = {}
+    with open(name, "w", encoding="utf-8") as file:
+        for text, labels in topics:
+            words = sorted({ids.setdefault(word, len(ids)) for word in text.split()})
+            features = " ".join(f"{word}:1" for word in words)
+            file.write(f"{sign.join(labels)} {'|' if name == 't.vw' else ''} {features}\n")
+    given = "--multi-label" if sign == "," else "--label-separator ';'"
+    x = (lambda word: str(word)) if name == "t.vw" else int
+    examples = [({x(ids[word]): 1.0 for word in text.split()}, (*labels,)) for text, labels in topics]
+    examples = [(x, tuple(7 if label == "7" else label for label in y)) for x, y in examples]
+    assert same(ok(f"evaluate {name} {given} --save m"), prequential(examples, MultiLabelClassifier()))
+    code, out, err = main(f"run {name} --no-follow --load m --save n {given.removeprefix('--multi-label')}")
+    assert (code, err) == (0, "") and any(sign in label for label in labels_of(out))
+    assert load("n").n_learned == load("m").n_learned + sum(bool(labels) for _, labels in topics)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -22,13 +22,24 @@ SAID = "these look like numbers to be predicted, ids or texts"
 
 
 def test_the_command_and_run_tell_once(here):
-    Path("m.vw").write_text("".join(f"{i * 0.377 + 0.01:.4f} |x a{i % 7}\n" for i in range(1_000)), encoding="utf-8")
-    for command in ("train m.vw --save m", "evaluate m.vw", "run m.vw --no-follow --save n --output none"):
+    Path("m.txt").write_text("".join(f"{i * 0.377 + 0.01:.4f}\ta{i % 7}\n" for i in range(1_000)), encoding="utf-8")
+    for command in ("train m.txt --save m", "evaluate m.txt", "run m.txt --no-follow --save n --output none"):
         done = process(*command.split())  # in this one pytest makes errors of warnings
         err = done.stderr.decode()
         assert done.returncode == 0 and err.count(SAID) == 1 and "'0.0100', '0.3870'" in err and "--label-field" in err
         assert err.startswith("stream-pegasos: ") and len(err.splitlines()) == 1
     assert load("m").n_learned == load("n").n_learned == 1_000
+
+
+@pytest.mark.parametrize(("name", "features"), [("m.vw", "|x a"), ("m.svmlight", "7:1")])
+def test_numbers_to_be_predicted_are_refused_where_the_format_has_them(main, fails, name, features):
+    """In files of Vowpal Wabbit and of libsvm they are a regression."""
+    Path(name).write_text("".join(f"{i * 0.37 + 0.01:.2f} {features}\n" for i in range(9)), encoding="utf-8")
+    reason = "label must be a class, as an integer or a name, got '0.01'; no numbers are predicted: name classes"
+    for command in ("train {} --save m", "evaluate {}"):
+        assert fails(command.format(name)).startswith(f"stream-pegasos: line 1 skipped: {reason}")
+    code, out, err = main(f"run {name} --no-follow --save m --strict")
+    assert (code, out.count("\n")) == (1, 9) and f"line 1 skipped: {reason}" in err and not load("m").n_learned
 
 
 def test_the_service_tells_once():

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow
 import pytest
+from faulty_lines import BAD_JSON, BAD_SVMLIGHT, BAD_VW, WRONG_JSON, WRONG_SVMLIGHT, WRONG_VW
 from pyarrow import parquet
 from reading import examples, rest
 
@@ -33,60 +34,6 @@ class Row(NamedTuple):
     @property
     def examples(self):
         return [Example(x, y, *(w or [1.0]), line, id) for x, y, line, id, *w in self.good]
-
-
-BAD_JSON = {
-    b"nonsense": "not JSON",
-    b'{"text": "a", "label": 1': "not JSON",
-    b'{"text": NaN, "label": 1}': "not JSON",
-    b'{"text": "\\ud800", "label": 1, "x": NaN}': "not JSON",
-    b"[" * 100_000 + b'"\\ud800"': "not JSON",
-    b'{"text": "\xff", "label": 1': "not JSON",
-    b"[1]": "not a JSON object but a list",
-    b"null": "not a JSON object but null",
-    b'{"label": 1}': "no field 'text'; its fields: label",
-    b'{"text": null, "label": 1}': "field 'text' is null, not a string",
-    b'{"text": 5, "label": 1}': "field 'text' is a number, not a string",
-}
-WRONG_LABELS = {
-    "0.5": "label 0.5 is not an integer",
-    "1e300": "label 1e+300 is not an integer",
-    '["x", ""]': "field 'label' is a list with an empty label",
-    "[null]": "field 'label' is a list with an empty label",
-    '[["x"]]': "field 'label' is a list, not a label",
-    '["x", 0.5]': "label 0.5 is not an integer",
-    "{}": "field 'label' is an object, not a label",
-    "9007199254740994.0": "label 9007199254740994.0 is not an integer",
-    f'"{"x" * 201}"': "a label of 201 characters",
-}
-WRONG_JSON = {f'{{"text": "good", "label": {label}}}': reason for label, reason in WRONG_LABELS.items()}
-BAD_VW = {
-    "1": "no |",
-    "1 |a x:nan": "value of feature 'x' is 'nan'",
-    "1 |a x:inf": "value of feature 'x' is 'inf'",
-    "1 |a x:1e999": "value of feature 'x' is '1e999'",
-    "1 |a x:1e308 x:1e308": "a feature's value is infinite",
-    "1 |a x:": "value of feature 'x' is ''",
-    "1 |a x:1:2": "value of feature 'x' is '1:2'",
-    "1 |a x:1_0": "value of feature 'x' is '1_0'",
-    "1 |a http://x": "value of feature 'http' is '//x'",
-    "1 |a:b x": "weight of namespace 'a' is 'b'",
-    "1 -1 | x": "weight -1 is negative",
-    "1 nan | x": "weight is 'nan'",
-    "1 1 0.5 | x": "more than",
-}
-BAD_SVMLIGHT = {
-    "1 a:1": "'a:1' is not id:value",
-    "1 5": "'5' is not id:value",
-    "1 -5:1": "'-5:1' is not id:value",
-    "1 1_0:1": "'1_0:1' is not id:value",
-    "1 1:2:3 4": "value of feature 1 is '2:3'",
-    "1 1:nan": "value of feature 1 is 'nan'",
-    "1 1:-inf": "value of feature 1 is '-inf'",
-    "1 1:1 1:2": "feature 1 occurs twice",
-    "1 1:": "value of feature 1 is ''",
-    "1 1:\xff": "value of feature 1 is '\xff'",
-}
 
 
 PARQUET = io.BytesIO()
@@ -257,7 +204,7 @@ ROWS = {
     ),
     "vw": Row(
         "vw",
-        "1 |f a b:2 c:.5\r\n-1 2.5 'tag |a x |b:3 x y:2\n+1 0 tag| x\n1.0 | x x y:1 y:2\nspam |\tx\t y\n0.5 |\n| x\n"
+        "1 |f a b:2 c:.5\r\n-1 2.5 'tag |a x |b:3 x y:2\n+1 0 tag| x\n1.0 | x x y:1 y:2\nspam |\tx\t y\nhalf |\n| x\n"
         "'id | x\n1|x y\n1 |:2 x |y z\n0 |f a|g b\n1 |f é\u00a0:1 \u2028\nnull |x :0.5 a :2".encode(),
         [
             ({"f^a": 1.0, "f^b": 2.0, "f^c": 0.5}, 1, 1, None),
@@ -265,7 +212,7 @@ ROWS = {
             ({"x": 1.0}, 1, 3, "tag", 0.0),
             ({"x": 2.0, "y": 3.0}, 1, 4, None),
             ({"x": 1.0, "y": 1.0}, "spam", 5, None),
-            ({}, "0.5", 6, None),
+            ({}, "half", 6, None),
             ({"x": 1.0}, None, 7, None),
             ({"x": 1.0}, None, 8, "id"),
             ({"x^y": 1.0}, None, 9, "1"),
@@ -275,7 +222,22 @@ ROWS = {
             ({"x^0": 0.5, "x^a": 1.0, "x^1": 2.0}, None, 13, None),
         ],
     ),
-    "bad lines of vw": bad_ones("vw", "1 | x", {"x": 1.0}, BAD_VW, {"nan | x": "label is 'nan'"}),
+    "several labels of vw": Row(
+        "vw",
+        b"1,2 | x\n 2.0,oil,2 3 'tag | x\n7 2 .5 't | x\n  7 2 -1e3 t| x\nnull | x\n",
+        [
+            *[({"x": 1.0}, (1, 2), 1, None), ({"x": 1.0}, (2, "oil"), 2, "tag", 3.0), ({"x": 1.0}, (7,), 3, "t", 2.0)],
+            *[({"x": 1.0}, (7,), 4, "t", 2.0), ({"x": 1.0}, None, 5, None)],
+        ],
+        options={"labels": LabelFormat(several=True)},
+    ),
+    "labels of vw with a separator": Row(
+        "vw",
+        b"1;a,b | x\n3 | x\n",
+        [({"x": 1.0}, (1, "a,b"), 1, None), ({"x": 1.0}, (3,), 2, None)],
+        options={"labels": LabelFormat(";")},
+    ),
+    "bad lines of vw": bad_ones("vw", "1 | x", {"x": 1.0}, BAD_VW, WRONG_VW),
     "a namespace of vw": Row(
         "vw",
         b"1 'tag |subject win a prize |n:2 amount:3.5 |subject now\n0 |other x:1\n",
@@ -299,11 +261,11 @@ ROWS = {
         b"1.0 3:1 1:-.5\n\n  # note\n0\n2:7 # unlabelled\n1,2 1:1\n",
         [
             *[({3: 1.0, 1: -0.5}, 1, 1, None), ({}, 0, 4, None), ({2: 7.0}, None, 5, None)],
-            ({1: 1.0}, "1,2", 6, None),
+            ({1: 1.0}, (1, 2), 6, None),
         ],
         blank=2,
     ),
-    "bad lines of svmlight": bad_ones("svmlight", "1 1:1", {1: 1.0}, BAD_SVMLIGHT, {"inf 1:1": "label is 'inf'"}),
+    "bad lines of svmlight": bad_ones("svmlight", "1 1:1", {1: 1.0}, BAD_SVMLIGHT, WRONG_SVMLIGHT),
     "Windows-1252": Row(
         "jsonl", '{"text": "£5"}\n{"text": "five"}\n'.encode("cp1252"), [("£5", None, 1, None), ("five", None, 2, None)]
     ),
@@ -412,7 +374,7 @@ def test_the_command(row, main, here):
         model = TextClassifier(sum(features[1:], features[0]) if features else None)
         model = model if labels is None else TextClassifier(classifier=MultiLabelClassifier())
     else:
-        model = AdaptiveClassifier()
+        model = AdaptiveClassifier() if labels is None else MultiLabelClassifier()
     model.save("m")
     (here / "mail.log").write_bytes(row.data)
     options = {name: value for name, value in options.items() if name not in ("labels", "fields")}

@@ -9,7 +9,7 @@ from pyarrow import parquet
 from reading import ONE, bad_lines, examples, pairs
 from sklearn.datasets import load_svmlight_file
 
-from stream_pegasos.streams import LabelFormat, StreamError, format_of, open_source, read
+from stream_pegasos.streams import StreamError, format_of, open_source, read
 
 FORMATS = {
     "jsonl": "a.jsonl a.ndjson.gz a.json.xz",
@@ -57,12 +57,6 @@ def test_options_that_cannot_be(options, reason):
     for call in (lambda **given: read(io.BytesIO(), **given), lambda **given: open_source("none.jsonl", **given)):
         with pytest.raises(StreamError, match=reason):
             call(**{"format": "jsonl", **options})
-
-
-@pytest.mark.parametrize("format", ["vw", "svmlight"])
-def test_a_separator_is_not_for_lines_of_one_label(format):
-    with pytest.raises(StreamError, match=f"a separator of labels is not for {format}"):
-        read(io.BytesIO(), format=format, labels=LabelFormat(";"))
 
 
 def test_without_a_callback_a_bad_line_raises():

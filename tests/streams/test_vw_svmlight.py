@@ -1,9 +1,14 @@
+import importlib.util
 import io
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reading import examples, pairs
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from stream_pegasos.streams import LabelFormat
 
 # Vowpal Wabbit
 
@@ -26,7 +31,51 @@ def test_vw_round_trip(features):
     assert y == 1
 
 
+labels = st.lists(st.integers(-9, 9), max_size=4, unique=True)
+
+
+@given(st.lists(labels, min_size=1), st.booleans())
+def test_vw_reads_several_labels_as_lists_of_json(rows, has_names):
+    rows = [[f"topic{label}" for label in row] if has_names else row for row in rows]
+    lines = "".join(f"{','.join(map(str, row))} | a\n" for row in rows).encode()
+    several = {"labels": LabelFormat(several=True)}
+    assert [y for _, y in pairs(lines, "vw", **several)] == [tuple(row) for row in rows]
+    # Vowpal Wabbit learns nothing from a line without a label, and neither does what need not have one.
+    assert [y for _, y in pairs(lines, "vw", unlabelled=True, **several)] == [tuple(row) or None for row in rows]
+    expected = [tuple(row) if len(row) > 1 else row[0] if row else None for row in rows]
+    assert [y for _, y in pairs(lines, "vw", unlabelled=True)] == expected
+
+
+LINES = ["1 2 .5 't |a x", "1 2 .5 t|a x", "7 3 |a x", "  7 |a x", "-1 |a x", "1 2 3|a x", "1 '|a x", "2 .5 -1e-3 |a x"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("vowpalwabbit") is None, reason="Vowpal Wabbit is not installed")
+@pytest.mark.parametrize("line", LINES)
+def test_label_weight_and_tag_are_those_of_vowpal_wabbit(line):
+    from vowpalwabbit import pyvw
+
+    with pyvw.Workspace(quiet=True) as workspace:
+        parsed = workspace.parse(line)
+        label = parsed.get_label()
+        expected = label.label, label.weight, parsed.get_tag()
+        workspace.finish_example(parsed)
+    [example], _ = examples(line.encode(), "vw")
+    assert (example.y, example.w, example.id or "") == pytest.approx(expected)
+
+
 # svmlight
+
+
+@given(st.lists(labels, min_size=1))
+def test_svmlight_reads_the_several_labels_that_scikit_learn_reads(rows):
+    """A line without a label, as scikit-learn writes one, has none of them."""
+    targets = np.array([[column in row for column in range(10)] for row in rows])
+    file = io.BytesIO()
+    dump_svmlight_file(np.ones((len(rows), 1)), targets, file, multilabel=True)
+    data = file.getvalue()
+    file.seek(0)
+    _, expected = load_svmlight_file(file, multilabel=True)
+    assert [y for _, y in pairs(data, "svmlight", labels=LabelFormat(several=True))] == expected
 
 
 @given(st.lists(st.tuples(st.sampled_from([-1, 1]), st.dictionaries(st.integers(1, 1000), finite)), min_size=1))

@@ -1,0 +1,70 @@
+"""Lines that cannot be read, or whose label alone cannot be, each with the beginning of the reason."""
+
+BAD_JSON = {
+    b"nonsense": "not JSON",
+    b'{"text": "a", "label": 1': "not JSON",
+    b'{"text": NaN, "label": 1}': "not JSON",
+    b'{"text": "\\ud800", "label": 1, "x": NaN}': "not JSON",
+    b"[" * 100_000 + b'"\\ud800"': "not JSON",
+    b'{"text": "\xff", "label": 1': "not JSON",
+    b"[1]": "not a JSON object but a list",
+    b"null": "not a JSON object but null",
+    b'{"label": 1}': "no field 'text'; its fields: label",
+    b'{"text": null, "label": 1}': "field 'text' is null, not a string",
+    b'{"text": 5, "label": 1}': "field 'text' is a number, not a string",
+}
+WRONG_LABELS = {
+    "0.5": "label 0.5 is not an integer",
+    "1e300": "label 1e+300 is not an integer",
+    '["x", ""]': "field 'label' is a list with an empty label",
+    "[null]": "field 'label' is a list with an empty label",
+    '[["x"]]': "field 'label' is a list, not a label",
+    '["x", 0.5]': "label 0.5 is not an integer",
+    "{}": "field 'label' is an object, not a label",
+    "9007199254740994.0": "label 9007199254740994.0 is not an integer",
+    f'"{"x" * 201}"': "a label of 201 characters",
+}
+WRONG_JSON = {f'{{"text": "good", "label": {label}}}': reason for label, reason in WRONG_LABELS.items()}
+BAD_VW = {
+    "1": "no |",
+    "1 |a x:nan": "value of feature 'x' is 'nan'",
+    "1 |a x:inf": "value of feature 'x' is 'inf'",
+    "1 |a x:1e999": "value of feature 'x' is '1e999'",
+    "1 |a x:1e308 x:1e308": "a feature's value is infinite",
+    "1 |a x:": "value of feature 'x' is ''",
+    "1 |a x:1:2": "value of feature 'x' is '1:2'",
+    "1 |a x:1_0": "value of feature 'x' is '1_0'",
+    "1 |a http://x": "value of feature 'http' is '//x'",
+    "1 |a:b x": "weight of namespace 'a' is 'b'",
+    "1 -1 | x": "weight -1 is negative",
+    "1 nan | x": "weight is 'nan'",
+    "1 1 0.5 tag 'tag | x": "more than a label, a weight, an initial prediction and a tag",
+    "1 1 half | x": "initial prediction is 'half'",
+    "shared |a x": "label must be a class, got 'shared', which is about actions",
+    "0:1:.5 |a x": "label must be a class, got '0:1:.5', which is about actions",
+    "1:0.5 2:1e3 | x": "label must be a class, got '1:0.5 2:1e3', which is about actions",
+    "ccb slot 0:1:.5,1:2:.5 0,1 | x": "label must be a class, got 'ccb slot 0:1:.5,1:2:.5 0,1', which",
+    "slates shared 0.8 | x": "label must be a class",
+}
+NO_CLASS = "must be a class, as an integer or a name, got"
+WRONG_FEATURES = {
+    "nan": "label is 'nan'",
+    "3.5": f"label {NO_CLASS} '3.5'",
+    "-1e-3": f"label {NO_CLASS} '-1e-3'",
+    "1,2.5": f"label {NO_CLASS} '2.5'",
+    "1,,2": "labels must be names or integers with ',' between them, got '1,,2'",
+    "1,": "labels must be names or integers with ',' between them, got '1,'",
+}
+WRONG_VW, WRONG_SVMLIGHT = ({y + end: why for y, why in WRONG_FEATURES.items()} for end in (" | x", " 1:1"))
+BAD_SVMLIGHT = {
+    "1 a:1": "'a:1' is not id:value",
+    "1 5": "'5' is not id:value",
+    "1 -5:1": "'-5:1' is not id:value",
+    "1 1_0:1": "'1_0:1' is not id:value",
+    "1 1:2:3 4": "value of feature 1 is '2:3'",
+    "1 1:nan": "value of feature 1 is 'nan'",
+    "1 1:-inf": "value of feature 1 is '-inf'",
+    "1 1:1 1:2": "feature 1 occurs twice",
+    "1 1:": "value of feature 1 is ''",
+    "1 1:\xff": "value of feature 1 is '\xff'",
+}
