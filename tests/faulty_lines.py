@@ -3,8 +3,8 @@
 BAD_JSON = {
     b"nonsense": "not JSON",
     b'{"text": "a", "label": 1': "not JSON",
-    b'{"text": NaN, "label": 1}': "not JSON",
-    b'{"text": "\\ud800", "label": 1, "x": NaN}': "not JSON",
+    b'{"text": NaN, "label": 1}': "field 'text' is null, not a string",
+    b'{"text": "\\ud800", "label": 1, "x": nan}': "not JSON",
     b"[" * 100_000 + b'"\\ud800"': "not JSON",
     b'{"text": "\xff", "label": 1': "not JSON",
     b"[1]": "not a JSON object but a list",

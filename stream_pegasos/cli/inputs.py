@@ -181,7 +181,9 @@ class Input:
         options, address = self._options, str(self.stream.address)
         if labels is not None:
             address = labels
-            options = replace(options, format=None, delimiter=None, columns=None, unreadable=False, are_labels=True)
+            options = replace(
+                options, format=None, delimiter=None, escape=None, columns=None, unreadable=False, are_labels=True
+            )
         else:
             self._tell_of_keyboard()
             if self.stream.listed is not None:

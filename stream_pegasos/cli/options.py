@@ -49,8 +49,9 @@ class StreamOptions:
     )
     read: tuple[str, ...] = stream_field(
         "--read NAME=VALUE",
-        "How the file is written, as encoding=latin-1; in csv and tsv delimiter=';' (or '\\t') and, without a header, "
-        "columns=text,label, in which _ skips a column. May be given several times.",
+        "How the file is written, as encoding=latin-1; in csv and tsv delimiter=';' (or '\\t'), escape=\\\\ where a "
+        "backslash stands before quotes and, without a header, columns=text,label, in which _ skips a column. May be "
+        "given several times.",
         default=(),
         shown="encoding=utf-8, a comma or tab, the header",
     )

@@ -95,11 +95,14 @@ def _written(read: tuple[str, ...]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for each in read:
         name, equals, value = each.partition("=")
-        if name not in ("encoding", "delimiter", "columns") or not equals:
-            raise click.BadParameter(f"{each!r} is no encoding=…, delimiter=… or columns=…", param_hint="--read")
+        if name not in ("encoding", "delimiter", "escape", "columns") or not equals:
+            ways = "encoding=…, delimiter=… or columns=…, nor escape=…"
+            raise click.BadParameter(f"{each!r} is no {ways}", param_hint="--read")
         given[name] = value
     if given.get("delimiter") == r"\t":
         given["delimiter"] = "\t"
+    if given.get("escape") == r"\\":  # as it is written where the shell keeps both
+        given["escape"] = "\\"
     if "columns" in given:
         given["columns"] = [name.strip() for name in given["columns"].split(",")]
     return given

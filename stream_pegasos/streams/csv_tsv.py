@@ -2,127 +2,203 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
-from collections.abc import Iterator
-from typing import BinaryIO
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import BinaryIO, NamedTuple
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.streams.encoding import Encoding
-from stream_pegasos.streams.example import Example, Parsed, RecordError, StreamError, Truth, unreadable
+from stream_pegasos.streams.example import Example, Parsed, RecordError, StreamError, Truth
 from stream_pegasos.streams.fields import columns_to_read, parsed_fields
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, examples_of, lines_of, pass_over
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, example_of, lines_of, pass_over
 from stream_pegasos.streams.options import ReadOptions
 
 
 def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterator[Example]:
     """Yield the records as examples. The first record names the columns unless the options do."""
-    rows = _records(file, options, encoding)
-    header = list(options.columns or ())
-    while not header:
-        line, record = next(rows, (0, None))
-        if record is None:
-            return
-        if isinstance(record, ValueError):
-            yield unreadable(record, line)
-        else:
-            header = [field.strip() for field in record]
-    needed, all_fields = columns_to_read(options, header.__contains__)
-    columns = {name: _column(name, header, options) for name in all_fields}
-    options.report_unread(header)
-    last = max(columns[name] for name in needed)
-    places, width = [*columns.items()], len(header)
-    # Most records are a text and a label, which need no dict.
-    of_text, text = options.labels.of_text, columns[needed[0]]
-    label = -1 if options.label_field is None else columns.get(options.label_field, -1)
-    id = columns.get(options.id_field)
-    is_usual = label >= 0 and not options.fields and not options.are_labels
+    reader = CSVReader(options, encoding)
+    for line in lines_of(file):
+        if len(line) > LONGEST_LINE:
+            pass_over(line, file)
+        for example, _ in reader.add(line):
+            if example is not None:
+                yield example
+    for example, _ in reader.end():
+        if example is not None:
+            yield example
 
-    def parse(row: list[str]) -> Parsed:
-        n = len(row)
-        if n == width and is_usual:
-            own = None if id is None else row[id]
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+    size: int  # in bytes
+    fault: str | None  # why it cannot be decoded
+
+
+class CSVReader:
+    """Makes examples of lines that are added one by one. Each example comes with the bytes up to its end since the one
+    before; a record without an example is `None`, as a header is. `columns` are the names in a header that was read
+    before.
+    """
+
+    def __init__(
+        self, options: ReadOptions, encoding: Encoding, columns: list[str] | None = None, n_lines: int = 0
+    ) -> None:
+        self.columns = [*options.columns] if options.columns is not None else columns
+        self.n_lines = n_lines
+        self._options, self._encoding = options, encoding
+        self._may_be_header = n_lines == 0 and options.columns is None
+        self._open: list[_Line] = []  # of a record that has not ended yet
+        self._size = 0  # of these
+        delimiter, escape = options.delimiter or ("," if options.format == "csv" else "\t"), options.escape
+        csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+        # Strict: a stray quote is reported, not guessed at.
+        self._records = partial(csv.reader, delimiter=delimiter, escapechar=escape, strict=True)
+        between, other = re.escape(delimiter), rf"|{re.escape(escape)}." if escape else ""
+        plain = re.escape(escape) if escape else ""
+        quoted = rf'(?:[^"{plain}]++|""{other})*+'
+        field = rf'(?:"{quoted}"|(?!")(?:[^{between}{plain}]++{other})*+)'
+        # A line that begins and ends within a quoted field.
+        self._stays_open = re.compile(rf'{quoted}(?:"{between}(?:{field}{between})*+"{quoted})?', re.DOTALL).fullmatch
+        self._escaped_end = None if escape is None else escape + "\n"
+        # What MySQL and Hive write for NULL.
+        null = rf"(?:^|(?<={between})){plain}N(?={between}|\r?\n?$)"
+        self._null = re.compile(null) if escape else None
+        if self.columns is not None:
+            self._set_columns(self.columns)
+
+    @property
+    def n_open(self) -> int:
+        """The bytes of the record that has not ended yet."""
+        return self._size
+
+    def add(self, line: bytes, size: int | None = None) -> Iterable[tuple[Example | None, int]]:
+        """The examples whose records the line ends, as a rule one. A line that is too long counts as bad."""
+        self.n_lines += 1
+        size = len(line) if size is None else size
+        if len(line) > LONGEST_LINE:
+            too_long = ValueError(f"the record is {TOO_LONG}")
+            return [*self.end(str(too_long)), (self._example(self.n_lines, too_long), size)]
+        fault = None
+        if not self._open and self._encoding.is_utf8:  # as where files that have a mark were put together
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            text = self._encoding.text(line)
+        except ValueError as error:
+            text, fault = line.decode(errors="replace"), str(error)
+        if not self._open and fault is None:  # most lines are a record
+            try:
+                record = next(self._records((text if self._null is None else self._null.sub("", text),)))
+            except csv.Error:
+                pass
+            else:
+                return self._read(self.n_lines, record, text, size)
+        return self._add(_Line(self.n_lines, text, size, fault))
+
+    def end(self, reason: str = "") -> Iterator[tuple[Example | None, int]]:
+        """The lines of a record that never ends, of which the first is bad."""
+        while self._open:
+            yield from self._resume(ValueError(reason or self._fault("the quote is never closed")))
+
+    def _add(self, line: _Line) -> Iterable[tuple[Example | None, int]]:
+        was_open = bool(self._open)
+        self._open.append(line)
+        self._size += line.size
+        if self._size > LONGEST_LINE:
+            return self._resume(ValueError(f"the record is {TOO_LONG}"))
+        if was_open and self._stays_open(line.text) and not self._follows_escape():
+            return ()
+        text = line.text if not was_open else "".join(each.text for each in self._open)
+        try:
+            record = next(self._records((text if self._null is None else self._null.sub("", text),)))
+        except csv.Error as error:
+            reason = one_line(str(error))
+            return () if reason == "unexpected end of data" else self._resume(ValueError(self._fault(reason)))
+        number, size = self._open[0].number, self._size
+        fault = next((each.fault for each in self._open if each.fault is not None), None) if was_open else line.fault
+        self._open, self._size = [], 0
+        if fault is not None:
+            return [(self._example(number, ValueError(fault)), size)]
+        return self._read(number, record, text, size)
+
+    def _read(self, line: int, record: list[str], text: str, size: int) -> Iterable[tuple[Example | None, int]]:
+        if len(record) > 1 or text.strip(" \t\r\n"):  # as in pandas; a quoted field is not blank
+            return ((self._example(line, record), size),)
+        if self._options.on_blank_line is not None:
+            self._options.on_blank_line()
+        return ((None, size),)
+
+    def _follows_escape(self) -> bool:
+        return self._escaped_end is not None and self._open[-2].text.endswith(self._escaped_end)
+
+    def _resume(self, error: ValueError) -> Iterator[tuple[Example | None, int]]:
+        """Report the first line of a record that cannot be read, and go on at the next one."""
+        first, *rest = self._open
+        self._open, self._size = [], 0
+        yield self._example(first.number, error), first.size
+        waiting = deque(rest)
+        while waiting:
+            yield from self._add(waiting.popleft())
+
+    def _fault(self, reason: str) -> str:
+        return f"not {str(self._options.format).upper()} ({reason})"
+
+    # Records
+
+    def _example(self, line: int, record: list[str] | ValueError) -> Example | None:
+        if isinstance(record, list):
+            if self._may_be_header:
+                names = [field.strip() for field in record]
+                if self.columns is None or {*self._needed} <= {*names}:
+                    self._set_columns(names)
+                    return None
+                self._may_be_header = False
+            if record[0].strip() == self._first and [field.strip() for field in record] == self.columns:
+                return None  # the header again, as where files were put together
+        return example_of(record, self._parse, line)
+
+    def _set_columns(self, columns: list[str]) -> None:
+        options = self._options
+        self._needed, all_fields = columns_to_read(options, columns.__contains__)
+        places = {name: self._column(name, columns) for name in all_fields}
+        options.report_unread(columns)
+        self.columns, self._places = columns, [*places.items()]
+        self._last = max(places[name] for name in self._needed)
+        # Most records are a text and a label, which need no dict.
+        self._text = places[self._needed[0]]
+        self._label = -1 if options.label_field is None else places.get(options.label_field, -1)
+        self._id = places.get(options.id_field)
+        self._is_usual = self._label >= 0 and not options.fields and not options.are_labels
+        self._may_be_header = False
+        self._first = columns[0] if len(columns) > 1 and options.columns is None else None
+
+    def _parse(self, row: list[str]) -> Parsed:
+        options, n, width = self._options, len(row), len(self.columns or ())
+        if n == width and self._is_usual:
+            own = None if self._id is None else row[self._id]
             y: Truth | ValueError | None
             try:
-                y = of_text(row[label])
+                y = options.labels.of_text(row[self._label])
             except ValueError as error:
                 y = options.wrong_label(error, own)
-            return row[text], y, 1.0, own
-        if n == width:
-            return parsed_fields({name: row[at] for name, at in places}, options)
-        record = {name: row[at] for name, at in places if at < n}
-        if last < n < width:
+            return row[self._text], y, 1.0, own
+        record = {name: row[at] for name, at in self._places if at < n}
+        if self._last < n <= width:
             return parsed_fields(record, options)
         under = "under a header of" if options.columns is None else "where there are columns for"
-        lacking = next((name for name in needed if name not in record), None)
+        lacking = next((name for name in self._needed if name not in record), None)
         fault = f"{n} fields {under} {width}" if n > width else f"no field {lacking!r}"
         raise RecordError(fault, record.get(options.id_field))
 
-    yield from examples_of(rows, parse)
-
-
-def _records(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterator[tuple[int, list[str] | ValueError]]:
-    """Yield each record or, if it cannot be read, its error, with the line on which it begins."""
-    delimiter = options.delimiter or ("," if options.format == "csv" else "\t")
-    lines = lines_of(file)
-    n_lines = size = 0
-    is_blank = False  # whether the line read last is blank
-    undecodable: list[str] = []
-
-    def decoded() -> str | None:
-        """The next line of a record, `None` after the last."""
-        nonlocal n_lines, size, is_blank
-        line = next(lines, b"")
-        if not line:
-            return None
-        n_lines += 1
-        size += len(line)
-        if size > LONGEST_LINE:
-            if len(line) > LONGEST_LINE:
-                pass_over(line, file)
-            raise ValueError(f"the record is {TOO_LONG}")
-        try:
-            text = encoding.text(line)
-        except ValueError as error:
-            undecodable.append(str(error))
-            text = line.decode(errors="replace")
-        is_blank = not text.strip(" \t\r\n")  # as in pandas; a quoted field is not blank
-        return text
-
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
-    # Strict: a stray quote is reported, not guessed at.
-    reader = csv.reader(iter(decoded, None), delimiter=delimiter, strict=True)
-    while True:
-        line = n_lines + 1
-        size = 0
-        undecodable.clear()
-        try:
-            record = next(reader)
-        except StopIteration:
-            return
-        except StreamError:  # damaged compressed data, after which nothing can be read
-            raise
-        except ValueError as error:
-            yield line, error
-            continue
-        except csv.Error as error:
-            reason = one_line(str(error))
-            if reason == "unexpected end of data":
-                reason = "the quote is never closed"
-            yield line, ValueError(f"not {str(options.format).upper()} ({reason})")
-            continue
-        if undecodable:
-            yield line, ValueError(undecodable[0])
-        elif len(record) > 1 or not is_blank:
-            yield line, record
-        elif options.on_blank_line is not None:
-            options.on_blank_line()
-
-
-def _column(field: str, header: list[str], options: ReadOptions) -> int:
-    """The number of the column of a field; a StreamError unless there is one."""
-    if header.count(field) == 1:
-        return header.index(field)
-    of = "header" if options.columns is None else "list of columns"
-    there = f"the {of} {'has twice the' if field in header else 'has no'} field {field!r}"
-    see = "--text-field, --label-field, --read delimiter=…; --read columns=… where there is no header"
-    raise StreamError(f"{there}; its fields: {', '.join(map(one_line, header))} (see {see})")
+    def _column(self, field: str, header: list[str]) -> int:
+        """The number of the column of a field; a StreamError unless there is one."""
+        if header.count(field) == 1:
+            return header.index(field)
+        of = "header" if self._options.columns is None else "list of columns"
+        there = f"the {of} {'has twice the' if field in header else 'has no'} field {field!r}"
+        see = "--text-field, --label-field, --read delimiter=…; --read columns=… where there is no header"
+        raise StreamError(f"{there}; its fields: {', '.join(map(one_line, header))} (see {see})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import os
 import re
@@ -16,7 +15,7 @@ from typing import Any
 from stream_pegasos.streams.compression import EXTENSIONS, compression_of
 from stream_pegasos.streams.encoding import marked_encoding
 from stream_pegasos.streams.example import Example, StreamError
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, ends_in_returns
 from stream_pegasos.streams.options import TABLE, ReadOptions
 from stream_pegasos.streams.sources import Asked, LiveSource, check_position
 
@@ -116,8 +115,6 @@ class FollowedFile(LiveSource):
 
     def _examples(self, lines: Iterator[tuple[int, bytes | ValueError]]) -> Iterator[Example | None]:
         for size, line in lines:
-            if self._offset == 0 and isinstance(line, bytes):
-                line = line.removeprefix(codecs.BOM_UTF8)
             self._offset += size
             self._line += 1
             yield self.example(line, self._parse, f"line {self._line}", self._line)
@@ -143,7 +140,7 @@ class FollowedFile(LiveSource):
         head = file.read(_HEAD)
         if os.fstat(file.fileno()).st_size >= read_to + len(chunk) and head.startswith(self._head):
             self._head = head
-            return chunk
+            return chunk.replace(b"\r", b"\n") if ends_in_returns(head) else chunk
         self._resume = self.snapshot()
         file.close()
         self._file = None

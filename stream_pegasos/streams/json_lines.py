@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any
 
 import orjson
 
@@ -29,6 +30,8 @@ _mark = re.compile(rb'\{(?:[^"{}\[\]]++|%b)*+\}|%b|["\[\]{},]' % (_STRING, _STRI
 _in_string = re.compile(rb'["\\]').search
 
 _BEYOND = 2.0**63
+# Numbers that are none are missing, as pandas and JavaScript write them.
+_loads = partial(json.loads, parse_constant=lambda name: None)
 
 
 def json_parser(options: ReadOptions) -> Parser:
@@ -43,7 +46,7 @@ def json_parser(options: ReadOptions) -> Parser:
         x = parsed[0]
         if type(x) is Fields and _may_be_rounded(x.values()):
             with suppress(RecursionError):  # where other fields are nested deeper than Python's parser goes
-                return parsed_fields(json.loads(line), options)[0], *parsed[1:]
+                return parsed_fields(_loads(line), options)[0], *parsed[1:]
         return parsed
 
     return parse
@@ -161,15 +164,13 @@ class _Elements:
 
 
 def _lenient_json(line: bytes, error: orjson.JSONDecodeError) -> Any:
-    """Parse what orjson refuses for a lone surrogate, which JSON allows; a ValueError says what else is wrong."""
+    """Parse what orjson refuses for a lone surrogate, which JSON allows, or for NaN and Infinity, which Python writes;
+    a ValueError says what else is wrong.
+    """
     line.decode()
-    if b"\\ud" in line or b"\\uD" in line:
+    if any(mark in line for mark in (b"\\ud", b"\\uD", b"NaN", b"Infinity")):
         try:
-            return json.loads(line, parse_constant=_refuse_constant)
+            return _loads(line)
         except (ValueError, RecursionError):
             pass
     raise ValueError(f"not JSON ({error.msg}, column {error.colno})")
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)

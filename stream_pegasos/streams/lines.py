@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO
 
+from stream_pegasos.streams.chunks import Chunks
 from stream_pegasos.streams.example import Example, Parsed, is_no_id, unreadable
 
 # The records of a stream, each with its number; in the place of one that cannot be had stands the reason.
@@ -17,6 +18,7 @@ Parser = Callable[[Any], Parsed | None]
 
 # A line that never ends, or a quote left open in CSV, must not swallow an endless stream, yet 100 MB must pass.
 LONGEST_LINE = 1 << 28  # bytes
+_LONGEST_LOOK = 1 << 18
 TOO_LONG = f"longer than {LONGEST_LINE >> 20} MB"
 
 
@@ -25,6 +27,17 @@ def lines_of(file: BinaryIO) -> Iterator[bytes]:
     readline = partial(file.readline, LONGEST_LINE + 1)
     first = readline().removeprefix(codecs.BOM_UTF8)
     return chain([first] if first else [], iter(readline, b""))
+
+
+def with_newlines(chunks: Chunks) -> Chunks:
+    """The chunks, with line feeds in the place of carriage returns if these alone end lines."""
+    head = chunks.look(lambda head: b"\n" not in head and len(head) < _LONGEST_LOOK)
+    return Chunks(chunk.replace(b"\r", b"\n") for chunk in chunks) if ends_in_returns(head) else chunks
+
+
+def ends_in_returns(head: bytes) -> bool:
+    """Whether lines end in carriage returns alone, as some spreadsheets write them."""
+    return b"\r" in head[:-1] and b"\n" not in head
 
 
 def pass_over(line: bytes, file: BinaryIO) -> None:
@@ -43,28 +56,29 @@ def numbered_lines(file: BinaryIO, first: int = 1) -> Records:
             yield number, line
 
 
-def examples_of(records: Records, parse: Parser, id: Any = None) -> Iterator[Example]:
-    """The examples that records hold, or why they cannot be read, but for blank ones. The id is that of the record, if
-    it has one.
-    """
+def examples_of(records: Records, parse: Parser) -> Iterator[Example]:
+    """The examples that records hold, or why they cannot be read, but for blank ones."""
     for line, record in records:
-        try:
-            if isinstance(record, ValueError):
-                raise record
-            parsed = parse(record)
-        except ValueError as error:
-            yield unreadable(error, line, id)
-            continue
-        if parsed is not None:
-            x, y, w, own = parsed
-            if is_no_id(own):
-                own = id
-            if isinstance(y, ValueError):
-                yield Example(x, None, w, line, own, label_fault=str(y))
-            else:
-                yield Example(x, y, w, line, own)
+        example = example_of(record, parse, line)
+        if example is not None:
+            yield example
 
 
 def example_of(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:
-    """The example of one record; `None` if that is blank."""
-    return next(examples_of([(line, record)], parse, id), None)
+    """The example of one record, or why it cannot be read; `None` if it is blank. The id is that of the record, if it
+    has one.
+    """
+    try:
+        if isinstance(record, ValueError):
+            raise record
+        parsed = parse(record)
+    except ValueError as error:
+        return unreadable(error, line, id)
+    if parsed is None:
+        return None
+    x, y, w, own = parsed
+    if is_no_id(own):
+        own = id
+    if isinstance(y, ValueError):
+        return Example(x, None, w, line, own, label_fault=str(y))
+    return Example(x, y, w, line, own)

@@ -62,6 +62,9 @@ class ReadOptions:
         as `LabelFormat(",")`; in svmlight and vw that is a comma unless it is named.
     delimiter
         The character between the fields of csv and tsv, if it is neither comma nor tab.
+    escape
+        The character that takes the special meaning from the next one in csv and tsv, as Spark and MySQL write a
+        backslash before a quote; a quote within quotes may be doubled all the same. A field that is `\\N` is empty.
     columns
         The names of the columns of csv and tsv without a header.
     fields
@@ -105,6 +108,7 @@ class ReadOptions:
     id_field: str = "id"
     labels: LabelFormat = field(default=LabelFormat())
     delimiter: str | None = None
+    escape: str | None = None
     columns: Sequence[str] | None = None
     fields: Sequence[str] = ()
     encoding: str = "utf-8"
@@ -133,10 +137,12 @@ class ReadOptions:
             raise StreamError(f"text and label are the same field, {self.label_field!r}")
         if self.fields and not TABLE[format].has_fields:
             raise StreamError(f"a message of {format} has no fields, but {', '.join(self.fields)} are asked for")
-        if format not in ("csv", "tsv") and not (self.delimiter is None and self.columns is None):
-            raise StreamError(f"a delimiter and columns are for csv and tsv, not for {format}")
+        if format not in ("csv", "tsv") and (self.delimiter, self.escape, self.columns) != (None,) * 3:
+            raise StreamError(f"a delimiter, an escape and columns are for csv and tsv, not for {format}")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n\0'):
             raise StreamError(f"the delimiter is {self.delimiter!r}, not one character that may stand between fields")
+        if self.escape is not None and (len(self.escape) != 1 or self.escape in '"\r\n\0 ' + (self.delimiter or ",")):
+            raise StreamError(f"the escape must be one character, as \\, got {self.escape!r}")
         if self.columns is not None and not {*names} & {*self.columns}:
             missing = " or ".join(map(repr, names))
             raise StreamError(f"the list of columns has no field {missing}: {', '.join(map(one_line, self.columns))}")

@@ -20,7 +20,7 @@ from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Example, Parsed, StreamError
 from stream_pegasos.streams.json_lines import json_parser, read_json
 from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser, text_parser
-from stream_pegasos.streams.lines import Parser, examples_of, numbered_lines
+from stream_pegasos.streams.lines import Parser, examples_of, numbered_lines, with_newlines
 from stream_pegasos.streams.options import EXTENSIONS, FORMATS, TABLE, ReadOptions
 from stream_pegasos.streams.vw_svmlight import svmlight_parser, vw_parser
 
@@ -45,7 +45,8 @@ def read(
     Any format may be compressed by gzip, bzip2, xz or, with the extra `zstd`, Zstandard. The first bytes
     tell, so this works on pipes, too. They also tell Parquet (which needs the extra `parquet` and, unless
     it comes from a file, is copied to a temporary one), UTF-16 with a byte order mark, and an array of
-    JSON objects in place of lines.
+    JSON objects in place of lines. Lines may end in CR alone. Files that were put together, each with its byte order
+    mark and its header, are one stream.
 
     Empty lines are skipped, except in the format text, where they are empty texts. Labels that read as integers, also
     as 1.0, become `int`, JSON's `true` and `false` stay `bool`, all others are `str`; `null` is no label. A JSON list
@@ -224,6 +225,7 @@ def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Examp
         path = name if os.path.isfile(name) else None
         return read_mails(buffered(chunks), mail_parser(options), path)
     encoding, chunks = options.decoder.with_lines(chunks, name, brackets=options.format == "jsonl")
+    chunks = with_newlines(chunks)
     if options.format == "jsonl" and options.on_lines_of_text is not None and not options.fields:
         begin = _stripped(chunks.look(lambda head: not _stripped(head)))
         if begin and not begin.startswith((b"{", b"[")):
@@ -246,6 +248,8 @@ def line_parser(options: ReadOptions, encoding: Encoding) -> Parser:
     parse, skips_blank = PARSERS[str(options.format)](options), options.format != "text"
 
     def parse_line(line: bytes) -> Parsed | None:
+        if encoding.is_utf8:  # a mark stands within a stream where files were put together
+            line = line.removeprefix(codecs.BOM_UTF8)
         if not encoding.is_utf8:
             line = encoding.text(line).encode()
         parsed = None

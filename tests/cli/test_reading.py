@@ -136,6 +136,7 @@ ROWS = {
         [
             *[('two\r\nlines, "quoted"', "ham", 2, "a"), ("one", "spam", 5, "b"), ("x\n\n", 1, 6, "d")],
             *[("short", None, 9, "e"), ("a", None, 12, "h"), ("a\x00", 0, 14, "j")],
+            ("a", "x", 16, "l"),
         ],
         [
             *[(10, "no field 'text'"), (11, "5 fields under a header of 4")],

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import examples, pairs
 
-from stream_pegasos.streams import StreamError, csv_tsv, label_of
+from stream_pegasos.streams import ReadOptions, StreamError, csv_tsv, label_of
+from stream_pegasos.streams.encoding import Encoding
 
 
 @given(st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from(["ham", "spam", "1"]))))
@@ -79,6 +80,85 @@ def test_csv_records_that_are_too_long(monkeypatch):
     found, bad = examples(b"text,label\n" + b'"x\n",' * 1000, "csv")
     assert found == []
     assert bad[0] == (2, "the record is longer than 256 MB")
+
+
+words = st.text(st.sampled_from('ab ,\n"é'), max_size=6)
+
+
+@given(
+    st.lists(st.tuples(words, words)), st.lists(st.tuples(words, words)), st.sampled_from(['x,"open', '"open', '"a"b"'])
+)
+def test_a_quote_that_is_never_closed_costs_its_line_alone(before, after, line):
+    """What comes before it is read, and what comes after, but for what the quote closes."""
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, quoting=csv.QUOTE_MINIMAL)
+    writer.writerows([("text", "label"), *((text, f"l{label.strip()}") for text, label in before)])
+    n = file.getvalue().count("\n") + 1
+    file.write(line + "\n")
+    plain = [("".join(c for c in text if c.isalpha()), "last") for text, _ in after]
+    writer.writerows(plain)
+    found, bad = examples(file.getvalue().encode(), "csv")
+    assert [example.x for example in found] == [text for text, _ in [*before, *plain]]
+    assert [line for line, _ in bad] == [n] and bad[0][1].startswith("not CSV (")
+
+
+def test_quotes_that_stay_open_among_quoted_fields_cost_their_lines():
+    rows = [f'{i},"a, ""b""\n{i}",ham\n' if i % 3 else f"{i},a,spam\n" for i in range(300)]
+    broken = [f'{i},"a,spam\n' if i % 50 == 10 else row for i, row in enumerate(rows)]
+    found, bad = examples(("id,text,label\n" + "".join(broken)).encode(), "csv")
+    assert {example.id for example in found} >= {str(i) for i in range(300) if i % 50 not in (10, 11, 12)}
+    starts = [sum(row.count("\n") for row in broken[:i]) + 2 for i in range(10, 300, 50)]
+    assert {*starts} <= {line for line, _ in bad}
+
+
+def test_a_quote_that_stays_open_takes_time_by_the_line_alone():
+    """Also where each line closes a field and opens one: millions would otherwise be read again for each line."""
+    reads = []
+
+    class Counting(csv_tsv.CSVReader):
+        def __init__(self, *given):
+            super().__init__(*given)
+            records = self._records
+            self._records = lambda lines: reads.append(len(lines[0])) or records(lines)
+
+    reader = Counting(ReadOptions(format="csv", unlabelled=True), Encoding())
+    lines = [b"text,a,b\n", b'x,"\n', *[b'","\n', b"a\n", b'""\n'] * 500]
+    found = [each for line in lines for each in reader.add(line)]
+    assert len(reads) < 4 and reader.n_open and len(found) == 1
+
+
+@given(st.lists(st.tuples(st.text(st.sampled_from('ab\\",\n\t é;')), st.sampled_from(["ham", "a\\b", 'c"d']))))
+def test_backslashes_before_quotes(rows):
+    """As the csv module, Spark and MySQL write them."""
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, escapechar="\\", doublequote=False, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerows([("text", "label"), *rows])
+    assert pairs(file.getvalue().encode(), "csv", escape="\\") == rows
+    # MySQL puts quotes round nothing where it is not asked to, and a backslash before the end of a line.
+    data = "\n".join("\t".join(each.translate(BACKSLASHES) for each in row) for row in [("text", "label"), *rows])
+    assert pairs(data.encode() + b"\n", "tsv", escape="\\") == rows
+
+
+BACKSLASHES = {ord(c): "\\" + c for c in '\\"\t\n'}
+
+
+def test_null_of_mysql_is_nothing():
+    data = b"text\tlabel\tid\na\t\\N\t1\n\\N\t\\\\N\t\\N\n"
+    found, bad = examples(data, "tsv", escape="\\", unlabelled=True)
+    assert [(x.x, x.y, x.id) for x in found] == [("a", None, "1"), ("", "\\N", None)] and bad == []
+
+
+@pytest.mark.parametrize("escape", ["", "\\\\", '"', "\n", ","])
+def test_an_escape_that_cannot_be(escape):
+    with pytest.raises(StreamError, match="the escape must be one character"):
+        examples(b"", "csv", escape=escape)
+
+
+def test_a_header_again_is_no_message():
+    """As in `cat a.csv b.csv`; a single column may hold its own name."""
+    data = b"\xef\xbb\xbftext,label\r\na,1\r\n"
+    assert pairs(data * 3, "csv") == [("a", 1)] * 3
+    assert pairs(b"text\na\ntext\n", "csv", unlabelled=True) == [("a", None), ("text", None)]
 
 
 @pytest.mark.parametrize("texts", [["a", "", "b"], ["a", " ", "\u3000", "b\n", "\n"]])

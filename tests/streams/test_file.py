@@ -101,6 +101,17 @@ def test_a_line_that_is_too_long(mail, monkeypatch):
     assert batches[-1].position["offset"] == mail.stat().st_size
 
 
+def test_lines_that_end_in_cr_and_marks_of_files_that_were_put_together(mail):
+    mail.write_bytes("".join(map(line, "abc")).replace("\n", "\r").encode())
+    [batch], bad, _ = rest(mail)
+    assert (texts([batch]), bad, batch.position["line"]) == (["a", "b", "c"], [], 3)
+    with mail.open("ab") as opened:
+        opened.write("".join(map(line, "de")).replace("\n", "\r").encode())
+    assert texts(rest(mail, batch.position)[0]) == ["d", "e"]
+    mail.write_bytes(("\ufeff" + line("a")).encode() * 3)
+    assert texts(rest(mail)[0]) == ["a"] * 3
+
+
 # following
 
 

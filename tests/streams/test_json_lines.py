@@ -67,6 +67,24 @@ def test_a_number_beside_what_python_may_be_unable_to_read_is_not_lost():
     assert pairs(line.encode(), "jsonl", fields=["x"]) == [({"x": 2**70}, 1)]  # rounded or not
 
 
+@given(
+    st.recursive(st.floats() | st.text(max_size=3), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+)
+@example({"NaN": ["Infinity", float("nan")]})
+def test_numbers_that_are_none_cost_no_line(value):
+    """As Python writes them: in a field that nobody reads, as a label, in a field of the message."""
+    record = {"text": "a", "label": "b", "more": value}
+    for array in (False, True):
+        data = json.dumps([record] if array else record).encode()
+        assert pairs(data, "jsonl") == [("a", "b")]
+    for number in ("NaN", "Infinity", "-Infinity"):
+        data = f'{{"text": "a", "label": {number}, "id": {number}}}'.encode()
+        [found], _ = examples(data, "jsonl", unlabelled=True)
+        assert found == Example("a", None, 1.0, 1)
+        assert bad_lines(data, "jsonl") == [(1, "no label in the field 'label'")]
+        assert pairs(data, "jsonl", fields=["text", "id"], unlabelled=True) == [({"text": "a", "id": None}, None)]
+
+
 # arrays
 
 value = st.recursive(

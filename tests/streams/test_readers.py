@@ -83,6 +83,10 @@ def test_marks_and_line_ends(format, data):
     assert pairs(data + b"\n\r\n \n", format) == expected
     assert bad_lines(data.replace(b"z", b"\xff").replace(b"1:1", b"\xff:1"), format, encoding_errors="strict")
     assert pairs(b"", format) == []
+    # Files that were put together, and lines that end in CR alone.
+    assert pairs((b"\xef\xbb\xbf" + data) * 3, format) == pairs(gzip.compress(b"\xef\xbb\xbf" + data) * 3, format)
+    assert pairs((b"\xef\xbb\xbf" + data) * 3, format) == expected * 3
+    assert pairs(data.replace(b"\n", b"\r") * 3, format) == expected * 3
     end = b"\xff\x00\xfe\n" + data.splitlines(True)[-1]
     found, bad = examples(data + end, format, encoding_errors="strict")
     assert (len(found), len(bad)) == (2, 1)
