@@ -2,9 +2,11 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from itertools import chain
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any
@@ -55,6 +57,7 @@ class Input:
         self.n_windows_1252 = 0  # lines read as Windows-1252, since they are not UTF-8
         self.broken_off = ""  # why the rest was not read, if reading failed
         self.labels_met: dict[Label, None] = {}  # in the order in which they came
+        self._refused: Counter[Label] = Counter()  # labels that are none of the listed ones
         self._n_reported = 0  # bad records that were reported one by one
         self._fault = ""  # of the newest bad record
         self._next_note = 10 * REPORTED_BAD_LINES
@@ -211,6 +214,8 @@ class Input:
         for each in label if isinstance(label, tuple) else (label,):
             if self.stream.listed is not None:
                 if not self._meant.takes(each):
+                    if each in self._refused or len(self._refused) < MOST_UNUSED:
+                        self._refused[each] += 1
                     return f"label {printable(each)} is none of {', '.join(map(printable, self.stream.listed))}"
             elif (alike := self._look_alike(each)) is not None:
                 return f"label {printable(each)} is new, and looks like {printable(alike)}"
@@ -222,6 +227,22 @@ class Input:
 
         known = label in self.labels_met or label in self._known
         return None if known else look_alike(label, [*self._known, *self.labels_met])
+
+    def is_misspelt(self) -> bool:
+        """Whether a listed label never came, but one that differs in a letter or its case; if so, this is told."""
+        from stream_pegasos.learners.label_meaning import truth_of
+
+        listed = self.stream.listed or ()
+        for label in [each for each in listed if each not in self.labels_met and truth_of(each) is None]:
+            others = {printable(each).casefold(): each for each in self._refused if printable(each) != printable(label)}
+            for near in get_close_matches(printable(label).casefold(), others, 1):
+                other = others[near]
+                meant = ",".join(printable(other if each == label else each) for each in listed)
+                n = self._refused[other]
+                came = f"{n:,} skipped message{'s have' if n > 1 else ' has'} {printable(other)}"
+                note(f"no message has the label {printable(label)} of --labels, and {came}; see --labels {meant}")
+                return True
+        return False
 
     # Reports
 
@@ -267,7 +288,24 @@ class Input:
         options = "--format, --read, --text-field and --label-field"
         options = "--label-field, --spam and --ham" if self.stream.is_mail else options
         hint = f"; see {options}" if self.n_bad and not self.n_good else ""
+        if not (self.n_bad or self.n_good):
+            is_csv = self.stream.format in ("csv", "tsv") and "columns" not in self.stream.written
+            hint = "; it is empty" + ", or a header alone: where there is no header, see --read columns=…" * is_csv
+        if not self.n_good and self.stream.is_mail and (other := self._other_file()) is not None:
+            hint = f"; a folder is read as mail: name a file, as {other}"
         return Failure(f"no message of {self.name} was {done}{hint}")
+
+    def _other_file(self) -> str | None:
+        """A file of another format in a folder that is read as mail."""
+        from stream_pegasos.streams import format_of
+
+        paths = [path for some in self.stream.mails.values() for path in some] or [str(self.stream.address)]
+        for folder in filter(os.path.isdir, paths):
+            for name in sorted(os.listdir(folder)):
+                with suppress(ValueError):
+                    if format_of(path := os.path.join(folder, name)) != "mail":
+                        return path
+        return None
 
     def _report_line(self, line: int, reason: str) -> None:
         self.report(f"{self.record} {line}", reason)

@@ -98,4 +98,6 @@ def stopping(live: Any) -> Iterator[list[int]]:
 def exit_with_code(source: Input, interrupt: Interrupt | None = None) -> NoReturn:
     if interrupt and interrupt.signal is not None:
         raise click.exceptions.Exit(128 + interrupt.signal)
-    raise click.exceptions.Exit(1 if source.broken_off or (source.strict and source.n_bad) else 0)
+    raise click.exceptions.Exit(
+        1 if source.is_misspelt() or source.broken_off or (source.strict and source.n_bad) else 0
+    )

@@ -23,7 +23,10 @@ _MAGIC = {
     **{b"%c\x2a\x4d\x18" % n: "Zstandard" for n in range(0x50, 0x60)},
 }
 _MAGICS = tuple(_MAGIC)
+# The first bytes of what holds several files: zip (of which spreadsheets are made, too), 7z, rar, and old spreadsheets.
+_ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 _SIZE = 1 << 16  # bytes decompressed at a time
+ARCHIVES = (".zip", ".7z", ".rar", ".xlsx", ".xlsm", ".xls", ".ods")
 EXTENSIONS = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 
 
@@ -32,9 +35,18 @@ def compression_of(head: bytes) -> str | None:
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
+def not_unpacked(name: str) -> StreamError:
+    return StreamError(
+        f"{name} is an archive or a spreadsheet, which may hold several files: unpack it, as by unzip -p FILE.zip | "
+        "stream-pegasos …, or save the sheet as CSV"
+    )
+
+
 def decompressed(chunks: Chunks, name: str) -> tuple[bool, Chunks]:
     """Whether the stream is compressed, and its decompressed chunks."""
-    head = chunks.look(partial(may_begin, marks=_MAGICS))
+    head = chunks.look(partial(may_begin, marks=(*_MAGICS, *_ARCHIVES)))
+    if head.startswith(_ARCHIVES):
+        raise not_unpacked(name)
     kind = compression_of(head)
     if kind is None:
         return False, chunks

@@ -6,7 +6,8 @@ import codecs
 import csv
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
@@ -57,6 +58,7 @@ class CSVReader:
         delimiter, escape = options.delimiter or ("," if options.format == "csv" else "\t"), options.escape
         csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
         # Strict: a stray quote is reported, not guessed at.
+        self._delimiter = delimiter
         self._records = partial(csv.reader, delimiter=delimiter, escapechar=escape, strict=True)
         between, other = re.escape(delimiter), rf"|{re.escape(escape)}." if escape else ""
         plain = re.escape(escape) if escape else ""
@@ -139,6 +141,8 @@ class CSVReader:
         """Report the first line of a record that cannot be read, and go on at the next one."""
         first, *rest = self._open
         self._open, self._size = [], 0
+        if self.columns is None and (way_out := self._way_out(first.text, self._options.message_fields)):
+            raise StreamError(f"the header cannot be read; {way_out}")
         yield self._example(first.number, error), first.size
         waiting = deque(rest)
         while waiting:
@@ -192,7 +196,19 @@ class CSVReader:
         under = "under a header of" if options.columns is None else "where there are columns for"
         lacking = next((name for name in self._needed if name not in record), None)
         fault = f"{n} fields {under} {width}" if n > width else f"no field {lacking!r}"
+        if n == 1 and (way_out := self._way_out(row[0], width)):
+            fault += f"; {way_out}"
         raise RecordError(fault, record.get(options.id_field))
+
+    def _way_out(self, text: str, wanted: Sequence[str] | int) -> str | None:
+        """The delimiter between which a line has one of the fields that are wanted, or so many fields."""
+        for other in ";\t|,".replace(self._delimiter, ""):
+            with suppress(csv.Error, StopIteration):
+                names = [name.strip() for name in next(csv.reader((text,), delimiter=other, strict=True))]
+                if len(names) == wanted if isinstance(wanted, int) else {*names} & {*wanted}:
+                    written = "\\t" if other == "\t" else other
+                    return f"it looks separated by {written!r}: --read 'delimiter={written}'".replace("\\\\", "\\")
+        return None
 
     def _column(self, field: str, header: list[str]) -> int:
         """The number of the column of a field; a StreamError unless there is one."""
@@ -200,5 +216,7 @@ class CSVReader:
             return header.index(field)
         of = "header" if self._options.columns is None else "list of columns"
         there = f"the {of} {'has twice the' if field in header else 'has no'} field {field!r}"
+        if way_out := self._way_out(self._delimiter.join(header), [field]):
+            raise StreamError(f"{there}; its fields: {', '.join(map(one_line, header))}; {way_out}")
         see = "--text-field, --label-field, --read delimiter=…; --read columns=… where there is no header"
         raise StreamError(f"{there}; its fields: {', '.join(map(one_line, header))} (see {see})")

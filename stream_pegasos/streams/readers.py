@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, may_begin, opened
+from stream_pegasos.streams.compression import ARCHIVES, decompressed, not_unpacked
 from stream_pegasos.streams.compression import EXTENSIONS as COMPRESSIONS
-from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.csv_tsv import read_csv
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Example, Parsed, StreamError
@@ -280,6 +280,8 @@ def format_of(name: str, is_open: bool = False) -> str:
         return EXTENSIONS[extension]
     if name == "-" or _is_pipe(name):
         return "jsonl"
+    if extension in ARCHIVES and (is_open or os.path.exists(name)):
+        raise not_unpacked(name)
     missing = "" if is_open or os.path.exists(name) else "no such file or folder, and "
     raise StreamError(
         f"{name}: {missing}no known format has the extension {extension!r}: name the format, one of "

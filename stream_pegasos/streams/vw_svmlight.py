@@ -10,7 +10,7 @@ from typing import Any
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
-from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, label_of
+from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, LabelsMeant, label_of
 from stream_pegasos.streams.example import Parsed, Truth, together
 from stream_pegasos.streams.lines import Parser
 from stream_pegasos.streams.options import ReadOptions
@@ -172,8 +172,8 @@ def _label_parser(options: ReadOptions) -> Callable[[str], Truth | None]:
 
     def labels_of(text: str) -> Truth | None:
         if separator not in text:
-            return labels.of_label(_number_label(text))
-        several = [labels.of_one(_number_label(part)) for part in text.split(separator)]
+            return labels.of_label(_number_label(text, labels.meant))
+        several = [labels.of_one(_number_label(part, labels.meant)) for part in text.split(separator)]
         if None in several:
             raise ValueError(f"labels must be names or integers with {separator!r} between them, got {text!r}")
         return together(each for each in several if each is not None)
@@ -187,7 +187,7 @@ def _no_label(options: ReadOptions) -> Truth | None:
     return () if is_several and not options.unlabelled and options.label_field is not None else None
 
 
-def _number_label(text: str) -> Label | None:
+def _number_label(text: str, meant: LabelsMeant) -> Label | None:
     """The number of a label, or the text that it is; `null` is no label, as in JSON."""
     try:
         number = float(text)
@@ -195,11 +195,11 @@ def _number_label(text: str) -> Label | None:
         return None if text in ("", "null") else text
     if not math.isfinite(number):
         raise ValueError(f"label is {text!r}, not a finite number")
-    if not number.is_integer():
+    if not (number.is_integer() or meant.knows(text) or text in (meant.listed or ())):
         raise ValueError(
             f"label must be a class, as an integer or a name, got {text!r}; no numbers are predicted: name classes, as "
-            "low and high"
+            "low and high, or list the labels"
         )
-    if abs(number) <= MOST_EXACT and label_of(text) == text:  # such as 1e3
+    if number.is_integer() and abs(number) <= MOST_EXACT and label_of(text) == text:  # such as 1e3
         return int(number)
     return text

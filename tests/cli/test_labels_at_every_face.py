@@ -85,7 +85,7 @@ def lines_of(given):
         files["m.csv"] = f"text,label\na b,{written}\n"
         files["m.txt"] = f"{written}\ta b\n"
         files["m.eml"] = f"Subject: a b\nX-Label: {written.strip()}\n\nx\n"
-        if written == written.strip() and written != "007":  # there 007 is a number
+        if written == written.strip() and written not in ("007", "1.5"):  # there 007 is a number, and 1.5 no class
             files |= {"m.ft": f"__label__{written} a b\n", "m.vw": f"{written} |text a b\n"}
             files["m.svmlight"] = f"{written} 1:1\n"
     return files

@@ -40,6 +40,8 @@ def test_numbers_to_be_predicted_are_refused_where_the_format_has_them(main, fai
         assert fails(command.format(name)).startswith(f"stream-pegasos: line 1 skipped: {reason}")
     code, out, err = main(f"run {name} --no-follow --save m --strict")
     assert (code, out.count("\n")) == (1, 9) and f"line 1 skipped: {reason}" in err and not load("m").n_learned
+    code, _, err = main(f"train {name} --labels 0.01,0.38 --save m")
+    assert code == 0 and load("m").classes == ("0.01", "0.38") and "line 3 skipped" in err
 
 
 def test_the_service_tells_once():
