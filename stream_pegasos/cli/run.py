@@ -72,7 +72,8 @@ def run(given: RunOptions) -> None:
     the answers since that checkpoint, then appends, so each message is answered
     there exactly once. Topics, streams and standard output get the answers
     since the checkpoint again.
-    Only standard input may be csv, tsv, parquet, utf-16 or compressed.
+    Only standard input may be parquet, utf-16 or compressed. A record of csv or
+    tsv is read when it is complete.
 
     --checkpoint keeps the model and the position in the source in one file.
     However and whenever the run ended, the same command goes on from there: no
@@ -86,7 +87,7 @@ def run(given: RunOptions) -> None:
     \b
     Examples:
       tail -f mail.jsonl | stream-pegasos run --load mail.safetensors
-      stream-pegasos run mail.jsonl --checkpoint mail.safetensors
+      stream-pegasos run mail.csv --checkpoint mail.safetensors
       stream-pegasos run 'kafka://localhost/mail?group=spam' --checkpoint m.st
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
     """

@@ -25,12 +25,16 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
     for line in lines_of(file):
         if len(line) > LONGEST_LINE:
             pass_over(line, file)
-        for example, _ in reader.add(line):
+        for example, _, _ in reader.add(line):
             if example is not None:
                 yield example
-    for example, _ in reader.end():
+    for example, _, _ in reader.end():
         if example is not None:
             yield example
+
+
+# An example, the size of its record in bytes, and the number of its last line.
+Taken = tuple[Example | None, int, int]
 
 
 class _Line(NamedTuple):
@@ -41,9 +45,9 @@ class _Line(NamedTuple):
 
 
 class CSVReader:
-    """Makes examples of lines that are added one by one. Each example comes with the bytes up to its end since the one
-    before; a record without an example is `None`, as a header is. `columns` are the names in a header that was read
-    before.
+    """Makes examples of lines that are added one by one. Each comes with the size of its record in bytes and the number
+    of its last line; a record without an example, as a header is, is `None`. `columns` are those of a header that was
+    read before, `n_lines` how many lines were.
     """
 
     def __init__(
@@ -52,7 +56,6 @@ class CSVReader:
         self.columns = [*options.columns] if options.columns is not None else columns
         self.n_lines = n_lines
         self._options, self._encoding = options, encoding
-        self._may_be_header = n_lines == 0 and options.columns is None
         self._open: list[_Line] = []  # of a record that has not ended yet
         self._size = 0  # of these
         delimiter, escape = options.delimiter or ("," if options.format == "csv" else "\t"), options.escape
@@ -72,19 +75,20 @@ class CSVReader:
         self._null = re.compile(null) if escape else None
         if self.columns is not None:
             self._set_columns(self.columns)
+        self._may_be_header = options.columns is None and (n_lines == 0 or columns is None)
 
     @property
     def n_open(self) -> int:
         """The bytes of the record that has not ended yet."""
         return self._size
 
-    def add(self, line: bytes, size: int | None = None) -> Iterable[tuple[Example | None, int]]:
+    def add(self, line: bytes | ValueError, size: int = 0) -> Iterable[Taken]:
         """The examples whose records the line ends, as a rule one. A line that is too long counts as bad."""
         self.n_lines += 1
-        size = len(line) if size is None else size
-        if len(line) > LONGEST_LINE:
+        if isinstance(line, ValueError) or len(line) > LONGEST_LINE:
             too_long = ValueError(f"the record is {TOO_LONG}")
-            return [*self.end(str(too_long)), (self._example(self.n_lines, too_long), size)]
+            return [*self.end(str(too_long)), (self._example(self.n_lines, too_long), size, self.n_lines)]
+        size = len(line)
         fault = None
         if not self._open and self._encoding.is_utf8:  # as where files that have a mark were put together
             line = line.removeprefix(codecs.BOM_UTF8)
@@ -98,15 +102,15 @@ class CSVReader:
             except csv.Error:
                 pass
             else:
-                return self._read(self.n_lines, record, text, size)
+                return self._read(self.n_lines, record, text, size, self.n_lines)
         return self._add(_Line(self.n_lines, text, size, fault))
 
-    def end(self, reason: str = "") -> Iterator[tuple[Example | None, int]]:
+    def end(self, reason: str = "") -> Iterator[Taken]:
         """The lines of a record that never ends, of which the first is bad."""
         while self._open:
             yield from self._resume(ValueError(reason or self._fault("the quote is never closed")))
 
-    def _add(self, line: _Line) -> Iterable[tuple[Example | None, int]]:
+    def _add(self, line: _Line) -> Iterable[Taken]:
         was_open = bool(self._open)
         self._open.append(line)
         self._size += line.size
@@ -124,26 +128,26 @@ class CSVReader:
         fault = next((each.fault for each in self._open if each.fault is not None), None) if was_open else line.fault
         self._open, self._size = [], 0
         if fault is not None:
-            return [(self._example(number, ValueError(fault)), size)]
-        return self._read(number, record, text, size)
+            return ((self._example(number, ValueError(fault)), size, line.number),)
+        return self._read(number, record, text, size, line.number)
 
-    def _read(self, line: int, record: list[str], text: str, size: int) -> Iterable[tuple[Example | None, int]]:
+    def _read(self, line: int, record: list[str], text: str, size: int, last: int) -> Iterable[Taken]:
         if len(record) > 1 or text.strip(" \t\r\n"):  # as in pandas; a quoted field is not blank
-            return ((self._example(line, record), size),)
+            return ((self._example(line, record), size, last),)
         if self._options.on_blank_line is not None:
             self._options.on_blank_line()
-        return ((None, size),)
+        return ((None, size, last),)
 
     def _follows_escape(self) -> bool:
         return self._escaped_end is not None and self._open[-2].text.endswith(self._escaped_end)
 
-    def _resume(self, error: ValueError) -> Iterator[tuple[Example | None, int]]:
+    def _resume(self, error: ValueError) -> Iterator[Taken]:
         """Report the first line of a record that cannot be read, and go on at the next one."""
         first, *rest = self._open
         self._open, self._size = [], 0
         if self.columns is None and (way_out := self._way_out(first.text, self._options.message_fields)):
             raise StreamError(f"the header cannot be read; {way_out}")
-        yield self._example(first.number, error), first.size
+        yield self._example(first.number, error), first.size, first.number
         waiting = deque(rest)
         while waiting:
             yield from self._add(waiting.popleft())

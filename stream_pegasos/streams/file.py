@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stream_pegasos.streams.compression import EXTENSIONS, compression_of
+from stream_pegasos.streams.csv_tsv import CSVReader, Taken
 from stream_pegasos.streams.encoding import marked_encoding
 from stream_pegasos.streams.example import Example, StreamError
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, ends_in_returns
@@ -21,6 +22,8 @@ from stream_pegasos.streams.sources import Asked, LiveSource, check_position
 
 _CHUNK = 1 << 20
 _HEAD = 1024  # first bytes, which tell a file from another one with the same inode
+_CSV = ("csv", "tsv")
+_LONG_RECORD = 1 << 20  # bytes of a record that has not ended, of which an operator should know
 _INTERVAL = 0.1  # seconds between two looks at a file without news
 _GRACE = 1.0  # seconds without a write after which a rotated file is taken to be complete
 _COMPRESSED = (*EXTENSIONS, ".lz4", ".zip")
@@ -30,7 +33,8 @@ _rotations = re.compile(r"[._-]([0-9]{1,5})").fullmatch  # how often it was rota
 
 
 class FollowedFile(LiveSource):
-    """A file with a record a line that others append to and rotate, by renaming it or by copying and emptying it.
+    """A file that others append to and rotate, by renaming it or by copying and emptying it. It has a record a line, or
+    is CSV or TSV, whose records are taken when they are complete; a rotated file may have a header of its own.
 
     A position identifies its file by the inode and by the checksum of the first bytes. The source finds this file under
     the path or among the rotated files, whose names end in a number or a date. It goes on with the files modified
@@ -40,7 +44,9 @@ class FollowedFile(LiveSource):
     def __init__(self, path: str, asked: Asked) -> None:
         super().__init__(os.path.abspath(path), asked)  # whichever folder a resumed run starts in
         _check_can_be_followed(path, asked.options)
-        self._parse = self.line_parser("a growing file")
+        self._csv: CSVReader | None = None
+        self._is_csv = asked.options.format in _CSV
+        self._parse = None if self._is_csv and not asked.options.are_labels else self.line_parser("a growing file")
         if asked.position is not None:
             check_position(asked.position, "file", _is_position)
         self._resume: dict[str, Any] | None = asked.position
@@ -73,15 +79,20 @@ class FollowedFile(LiveSource):
         if successor is not None:
             return self._rest_before(successor)
         # The last line of a file counts even without a line end, unless that may still come.
-        if self._n_rest and not self._whole_lines:
-            return self._examples(self._lines(chunk, True))
-        if self._n_rest:
+        if self._n_open and not self._whole_lines:
+            return self._last_examples()
+        if self._n_open:
             self.event(f"the last line of {self.name} has no end yet: it is read when it has one")
         return None
 
+    @property
+    def _n_open(self) -> int:
+        """The bytes that were read of a line or record without its end."""
+        return self._n_rest + (0 if self._csv is None else self._csv.n_open)
+
     def _rest_before(self, successor: tuple[str, os.stat_result]) -> Iterator[Example | None]:
         """The last line of the open file, if it has no end; then go on at the beginning of the next one."""
-        yield from self._examples(self._lines(b"", True))
+        yield from self._last_examples()
         if self._move_to(successor) and self._head:
             yield None  # whose position is in the next file
         else:
@@ -115,9 +126,30 @@ class FollowedFile(LiveSource):
 
     def _examples(self, lines: Iterator[tuple[int, bytes | ValueError]]) -> Iterator[Example | None]:
         for size, line in lines:
+            if self._csv is not None:
+                yield from self._taken(self._csv.add(line, size))
+                self._tell_of_open_record(self._csv.n_open)
+            elif self._parse is not None:
+                self._offset += size
+                self._line += 1
+                yield self.example(line, self._parse, f"line {self._line}", self._line)
+
+    def _last_examples(self) -> Iterator[Example | None]:
+        yield from self._examples(self._lines(b"", True))
+        if self._csv is not None:
+            yield from self._taken(self._csv.end())
+
+    def _taken(self, records: Iterable[Taken]) -> Iterator[Example | None]:
+        for example, size, self._line in records:
             self._offset += size
-            self._line += 1
-            yield self.example(line, self._parse, f"line {self._line}", self._line)
+            yield None if example is None else self.checked(example, f"line {example.line}", example.line)
+
+    def _tell_of_open_record(self, n_bytes: int) -> None:
+        if n_bytes > _LONG_RECORD:
+            place = f"the record that begins on line {self._line + 1} of {self.name}"
+            self.down("record", f"{place} has not ended after 1 MB, which waits: is a quote never closed?")
+        elif not n_bytes:
+            self.up("record", f"the record of {self.name} has ended")
 
     # Files
 
@@ -128,11 +160,12 @@ class FollowedFile(LiveSource):
             "offset": self._offset,
             "line": self._line,
             "fingerprint": [len(self._head), zlib.crc32(self._head)],
+            **({} if self._csv is None else {"columns": self._csv.columns}),
         }
 
     def _read(self, file: io.FileIO) -> bytes:
         """Read on. If the file was emptied meanwhile, go on in the file that now holds what was read so far."""
-        read_to = self._offset + self._n_rest
+        read_to = self._offset + self._n_open
         file.seek(read_to)
         chunk = file.read(_CHUNK)
         self._head = self._head or chunk[:_HEAD]
@@ -186,6 +219,10 @@ class FollowedFile(LiveSource):
         self._file, self._status, self._head, self._resume = file, status, head, None
         self._offset, self._line = (position["offset"], position["line"]) if position else (0, 0)
         self._rest, self._n_rest = [], 0
+        if self._parse is None:
+            columns = None if self._csv is None else self._csv.columns
+            columns = position.get("columns", columns) if position else columns
+            self._csv = CSVReader(self._options, self._options.decoder, columns, self._line)
         return True
 
     def _siblings(self) -> list[tuple[str, os.stat_result]]:
@@ -233,7 +270,7 @@ class FollowedFile(LiveSource):
         state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if state != self._seen:
             self._seen, self._seen_at = state, now
-        return now - self._seen_at >= _GRACE and status.st_size == self._offset + self._n_rest
+        return now - self._seen_at >= _GRACE and status.st_size == self._offset + self._n_open
 
     def _move_to(self, successor: tuple[str, os.stat_result]) -> bool:
         path, status = successor
@@ -262,7 +299,7 @@ def _check_can_be_followed(path: str, options: ReadOptions) -> None:
     format = str(options.format)
     if format == "mail":
         raise StreamError(f"{path} is mail, which predict and train read to its end; to go on, {_hint(path, format)}")
-    if not TABLE[format].has_lines and not options.are_labels:
+    if not (TABLE[format].has_lines or format in _CSV or options.are_labels):
         raise _not_followed(path, f"{format}, whose records are no single lines,", format)
     if not options.decoder.has_lines:
         raise _not_followed(path, f"{options.encoding}, whose lines are found only after decoding,", format)
@@ -282,5 +319,7 @@ def _hint(path: str, format: str) -> str:
 
 def _is_position(position: Any) -> bool:
     n, checksum = position["fingerprint"]
+    columns = position.get("columns")
+    is_named = columns is None or (isinstance(columns, list) and all(isinstance(name, str) for name in columns))
     numbers = [n, checksum, *(position[key] for key in ("inode", "device", "offset", "line"))]
-    return all(type(number) is int and number >= 0 for number in numbers) and n <= _HEAD
+    return all(type(number) is int and number >= 0 for number in numbers) and n <= _HEAD and is_named

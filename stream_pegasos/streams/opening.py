@@ -35,7 +35,7 @@ def open_source(
     | address | what is followed |
     |---|---|
     | `-` | standard input, in any format that `read` knows |
-    | a path | a growing file with a record a line, through its rotation |
+    | a path | a growing file with a record a line, or of csv or tsv, through its rotation |
     | `kafka://host:port,.../topic?group=NAME` | all partitions of a Kafka topic |
     | `redis://user:password@host:port/stream?group=NAME&db=0` | a Redis stream; `rediss://` over TLS |
 

@@ -128,8 +128,11 @@ class LiveSource(Source, ABC):
         return line_parser(self._options, self._options.decoder)
 
     def example(self, record: Any, parse: Parser, where: str, line: int = 0, id: Any = None) -> Example | None:
-        """The example that a record holds. A bad one is reported, and is an example only where the options say so."""
-        example = example_of(record, parse, line, id)
+        """The example that a record holds; see `checked`."""
+        return self.checked(example_of(record, parse, line, id), where, line)
+
+    def checked(self, example: Example | None, where: str, line: int = 0) -> Example | None:
+        """The example. A bad one is reported, and is an example only where the options say so."""
         if example is not None and example.fault is None and self._options.are_labels and example.id is None:
             example = unreadable(ValueError(f"no id in the field {self._options.id_field!r}"), line)
         if example is None or example.fault is None:

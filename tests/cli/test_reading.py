@@ -143,7 +143,6 @@ ROWS = {
             *[(13, "not CSV (',' expected after '\"')"), (15, "not CSV (the quote is never closed)")],
         ],
         blank=1,
-        has_lines=False,
     ),
     "columns without a header": Row(
         "csv",
@@ -151,7 +150,6 @@ ROWS = {
         [("win", "spam", 1, "1"), ("c", None, 4, "4")],
         [(2, "no field 'text'"), (3, "4 fields where there are columns for 3")],
         {"delimiter": ";", "columns": ["label", "id", "text"]},
-        has_lines=False,
     ),
     "tsv of fields": Row(
         "tsv",
@@ -160,7 +158,6 @@ ROWS = {
         [(4, r"""not TSV ('\t' expected after '"')""")],
         {"fields": ["subject", "sender", "body"]},
         blank=2,
-        has_lines=False,
     ),
     "labelled text": Row(
         "labelled-text",

@@ -70,7 +70,7 @@ def test_examples(mail):
     assert json.loads(json.dumps(batch.position)) == batch.position
 
 
-@pytest.mark.parametrize("name", ["mail.csv", "mail.tsv", "mail.jsonl.gz"])
+@pytest.mark.parametrize("name", ["mail.parquet", "mail.jsonl.gz", "mail.csv.gz"])
 def test_formats_that_cannot_be_followed(tmp_path, name):
     with pytest.raises(StreamError, match="stream-pegasos run --format"):
         open_source(tmp_path / name)
