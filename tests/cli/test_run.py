@@ -1,6 +1,7 @@
 """The command `run`: on what comes in, and from its checkpoints."""
 
 import csv
+import io
 import json
 import os
 import signal
@@ -86,6 +87,18 @@ def test_half_a_line_is_learned_once_it_is_whole(here, main):
     code, out, _ = main("run half.jsonl --checkpoint m --no-follow")
     assert (code, out.count("\n")) == (0, 1)
     assert load("m").weights == reference_of(stream[:20]).weights
+
+
+def test_csv_that_grows_is_learned_as_one_file(here, ok):
+    """Whose records have several lines, and end wherever the writer is."""
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows([("text", "label"), *((text.replace(" ", "\n"), label) for text, label in stream[:60])])
+    data, answers = file.getvalue().encode(), ""
+    for end in (100, 1_000, 1_001, len(data)):
+        (here / "grows.csv").write_bytes(data[:end])
+        answers += ok("run grows.csv --no-follow --checkpoint m")
+    ok("train grows.csv --save whole")
+    assert load("m").weights == load("whole").weights and answers == ok("run --format csv", input=data)
 
 
 @pytest.mark.parametrize("more", ["", "--multi-label"])

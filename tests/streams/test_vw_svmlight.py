@@ -63,6 +63,25 @@ def test_label_weight_and_tag_are_those_of_vowpal_wabbit(line):
     assert (example.y, example.w, example.id or "") == pytest.approx(expected)
 
 
+@pytest.mark.skipif(importlib.util.find_spec("vowpalwabbit") is None, reason="Vowpal Wabbit is not installed")
+@pytest.mark.parametrize("line", ["1,2 | a", " 3 | a", " | a", "| a", "0,4,2 't | a", "\t4,1 | a"])
+def test_several_labels_are_those_of_vowpal_wabbit(line):
+    from vowpalwabbit import pyvw
+
+    with pyvw.Workspace("--multilabel_oaa 5", quiet=True) as workspace:
+        parsed = workspace.parse(line)
+        expected = [int(each) for each in str(parsed.get_label()).split(",") if each]
+        workspace.finish_example(parsed)
+    [(_, y)] = pairs(line.encode(), "vw", labels=LabelFormat(several=True))
+    assert sorted(y) == sorted(expected)
+
+
+@pytest.mark.parametrize("line", ["shared| x", "1 2 shared| x", "'0:1:.5 | x", "1 '12:30| x", "7 1:30| x"])
+def test_a_tag_may_look_like_what_is_no_label(line):
+    [example], bad = examples(line.encode(), "vw", unlabelled=True)
+    assert bad == [] and example.id == line.partition("|")[0].split()[-1].strip("'")
+
+
 # svmlight
 
 
