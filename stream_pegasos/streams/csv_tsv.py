@@ -161,6 +161,8 @@ class CSVReader:
         if isinstance(record, list):
             if self._may_be_header:
                 names = [field.strip() for field in record]
+                if line == 1 and re.fullmatch("sep=.", self._delimiter.join(record)):
+                    return None  # which some spreadsheets want before the header
                 if self.columns is None or {*self._needed} <= {*names}:
                     self._set_columns(names)
                     return None

@@ -23,6 +23,26 @@ def test_csv_and_tsv_read_what_the_csv_module_writes(rows):
         assert pairs(file.getvalue().encode(), format) == expected
 
 
+@given(
+    st.lists(st.sampled_from(['"', '""', ",", "\n", "a", " c", '"x"', ',"', '","', "\\", '\\"', "\\\n"])), st.booleans()
+)
+def test_what_the_csv_module_reads_is_read_line_by_line(parts, has_escapes):
+    """Whatever it takes; records without any character but blanks are none."""
+    data, escape = "".join(parts), "\\" if has_escapes else None
+    try:
+        expected = [*csv.reader(io.StringIO(data, newline=""), strict=True, escapechar=escape)]
+    except csv.Error:
+        return
+    found = []
+    options = ReadOptions(format="csv", columns=["text"], unlabelled=True, escape=escape)
+    reader = csv_tsv.CSVReader(options, Encoding())
+    reader._parse = found.append
+    for line in io.BytesIO(data.encode()):
+        assert [*reader.add(line)] or reader.n_open
+    assert [row for row in found if "".join(row).strip()] == [row for row in expected if "".join(row).strip()]
+    assert not reader.n_open
+
+
 def test_csv_unknown_field():
     see = r" \(see --text-field, --label-field, --read delimiter=…; --read columns=… where there is no header\)$"
     with pytest.raises(StreamError, match=f"^the header has no field 'text'; its fields: a, label{see}"):
@@ -43,7 +63,8 @@ def test_another_delimiter_is_named(format, delimiter, quoting):
         StreamError, match=re.escape(f"it looks separated by '{written}': --read 'delimiter={written}'")
     ):
         examples(data, format)
-    assert pairs(data, format, delimiter=delimiter) == [("a", "b")]
+    for begin in (b"", f"sep={delimiter}\r\n".encode()):  # as some spreadsheets want it
+        assert pairs(begin + data, format, delimiter=delimiter) == [("a", "b")]
     if quoting == csv.QUOTE_MINIMAL:
         assert "it looks separated by" in examples(data, format, columns=["id", "text", "label"])[1][0][1]
 
