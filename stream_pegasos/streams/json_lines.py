@@ -73,14 +73,33 @@ def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
             if (example := example_of(element, parse, begin)) is not None:
                 fault = None if example.fault is None else f"element {number}: {example.fault}"
                 yield example._replace(fault=fault)
+                if fault is not None and isinstance(element, bytes) and _is_broken(element):
+                    yield from _objects_of_lines(element, begin, parse)
         line = elements.line
         if elements.is_open:
             yield unreadable(ValueError("the array is never closed"), line)
+            yield from _objects_of_lines(*elements.rest, parse)
         rest, end, _ = chunks.look(lambda head: not head.strip() and b"\n" not in head).partition(b"\n")
         if end and not rest.strip():  # the end of its last line, which is no blank line
             chunks.push_back(next(chunks)[len(rest) + 1 :])
             line += 1
     yield from examples_of(numbered_lines(buffered(chunks), line), parse)
+
+
+def _is_broken(element: bytes) -> bool:
+    try:
+        orjson.loads(element)
+    except orjson.JSONDecodeError:
+        return b"\n" in element
+    return False
+
+
+def _objects_of_lines(element: bytes, line: int, parse: Parser) -> Iterator[Example]:
+    """What stands in lines of its own in an element that is broken, as after a quote that is never closed."""
+    for number, text in enumerate(element.split(b"\n")[1:], line + 1):
+        text = text.strip().rstrip(b"],").rstrip()
+        if text.startswith(b"{") and text.endswith(b"}"):
+            yield from examples_of([(number, text)], parse)
 
 
 def _may_still_begin_array(head: bytes) -> bool:
@@ -97,6 +116,7 @@ class _Elements:
         self._parts: list[bytes] = []  # of the element that has not ended yet
         self._size = 0
         self._first_line = line
+        self.rest = b"", line  # of an array that is never closed, what is no element, and the line on which it begins
 
     def __iter__(self) -> Iterator[tuple[int, bytes | ValueError]]:
         depth = n = skip = 0
@@ -137,7 +157,9 @@ class _Elements:
             if depth:
                 self._add(chunk[begin:])
         self.is_open = True
+        self.rest = b"".join(self._parts), self._first_line
         if depth == 1 and self._size:
+            self.rest = b"", self.line
             yield self._element()
 
     def _add(self, part: bytes) -> None:

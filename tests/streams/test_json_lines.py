@@ -114,6 +114,17 @@ def test_an_array_that_is_never_closed(end):
     assert bad == [(2, "the array is never closed")]
 
 
+@pytest.mark.parametrize("broken", ['{"text": "b, "label": 1}', '{"text": "b", "label": "1}', '{"text": "b", "x": {}'])
+@pytest.mark.parametrize("at", [0, 3, 6])
+def test_an_element_that_is_broken_costs_its_line_alone(broken, at):
+    """Where each stands in a line of its own."""
+    rows = [f'{{"text": "a{i}", "label": 1}}' for i in range(6)]
+    data = "[" + ",\n".join([*rows[:at], broken, *rows[at:]]) + "]\n"
+    found, bad = examples(data.encode(), "jsonl")
+    assert [(example.x, example.line) for example in found] == [(f"a{i}", i + 1 + (i >= at)) for i in range(6)]
+    assert bad and len(bad) <= 3
+
+
 def test_what_comes_after_an_array():
     """Arrays that were put together, or lines."""
     array = b'[{"text": "a", "label": 1},\n {"text": "b", "label": 1}]\n'
