@@ -308,6 +308,8 @@ class Input:
         return None
 
     def _report_line(self, line: int, reason: str) -> None:
+        if self.several and self.stream.has_features and reason == "no label":  # it was read before that was known
+            reason += "; --multi-label takes it as a line that has none of them"
         self.report(f"{self.record} {line}", reason)
 
     def _count_blank(self) -> None:

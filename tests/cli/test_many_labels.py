@@ -101,6 +101,10 @@ def test_labels_of_vw_and_svmlight_are_those_of_lists(main, ok, name, sign):
     examples = [({x(ids[word]): 1.0 for word in text.split()}, (*labels,)) for text, labels in topics]
     examples = [(x, tuple(7 if label == "7" else label for label in y)) for x, y in examples]
     assert same(ok(f"evaluate {name} {given} --save m"), prequential(examples, MultiLabelClassifier()))
+    if sign == ",":  # the first line shows that there are several
+        code, out, err = main(f"evaluate {name}")
+        assert code == 0 and "no label; --multi-label takes it as a line that has none of them" in err
+        assert f"{sum(not labels for _, labels in topics)} bad lines" in out
     code, out, err = main(f"run {name} --no-follow --load m --save n {given.removeprefix('--multi-label')}")
     assert (code, err) == (0, "") and any(sign in label for label in labels_of(out))
     assert load("n").n_learned == load("m").n_learned + sum(bool(labels) for _, labels in topics)
