@@ -57,7 +57,7 @@ class RiverModel:
     def predict_learn_many(
         self, X: Sequence[Any], y: Sequence[Any], w: float | Sequence[float] = 1.0, threads: int = 1
     ) -> Predictions:
-        said: list[tuple[Any, dict[Any, float]]] = []
+        said: list[tuple[Label | None, dict[Label, float]]] = []
         self.check_labels(y)
         for x, label, weight in zip(X, y, w if isinstance(w, Sequence) else [w] * len(X), strict=True):
             try:
@@ -70,22 +70,29 @@ class RiverModel:
             said.append(found)
         return self._settled(said)
 
-    def _said(self, x: Any) -> tuple[Any, dict[Any, float]]:
-        """The label that is predicted, and the probabilities."""
+    def _said(self, x: Any) -> tuple[Label | None, dict[Label, float]]:
+        """The label that is predicted, and the probabilities. Labels that a model answers are known from then on: it
+        may have learned them before.
+        """
         probabilities: dict[Any, float] = {}
         with user_code("the model"):
             with contextlib.suppress(NotImplementedError):
                 probabilities = self._model.predict_proba_one(x)
-            return self._model.predict_one(x), probabilities
+            label = self._model.predict_one(x)
+        label = None if label is None else check_label(label)
+        probabilities = {check_label(of): p for of, p in probabilities.items() if of is not None}
+        if new := [of for of in (*probabilities, label) if of is not None and of not in self._labels.targets]:
+            self._labels = self._labels.with_labels(new)
+        return label, probabilities
 
-    def _settled(self, said: list[tuple[Any, dict[Any, float]]]) -> Predictions:
+    def _settled(self, said: list[tuple[Label | None, dict[Label, float]]]) -> Predictions:
         known, pair = self.classes, self.pair
         found = np.full((len(said), len(known)), np.nan)
         for row, (_, probabilities) in enumerate(said):
             if probabilities:
                 found[row] = [probabilities.get(label, 0.0) for label in known]
         labels = np.empty(len(said), object)
-        labels[:] = [label if label in self._labels.targets else None for label, _ in said]
+        labels[:] = [label for label, _ in said]
         return settled(self._scores(labels, found), labels, (known, found), pair=pair)
 
     def _scores(self, labels: Any, probabilities: Floats) -> Floats:
