@@ -6,7 +6,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from stream_pegasos.common.together import together_or_alone
@@ -22,16 +22,21 @@ __all__ = [
     "ExampleError",
     "OnRefused",
     "chunks",
+    "columns_of",
     "encode_ahead",
     "encode_early",
     "encoded_ahead",
+    "goes_in_turn",
     "learn",
     "learn_one",
+    "n_together",
     "pass_over",
     "predict_block",
     "predict_labelled",
     "predict_learn",
     "predict_one",
+    "refused",
+    "weight_of",
 ]
 
 OnRefused = Callable[[Labelled, str], None]  # called with an example that the model refuses, and the reason
@@ -171,13 +176,16 @@ def predict_learn(
         return PredictedBlock(model.predict_learn_many(X, y, w, threads=threads), model.classes, y, examples)
 
     def alone(examples: list[Labelled]) -> PredictedBlock:
+        if goes_in_turn(model):
+            with refused(examples[0]):
+                return together(examples)
         predicted = predict_one(model, examples[0])
         learn_one(model, examples[0])
         return predicted
 
     rest = chunk
     while rest:
-        n = _n_together(model, rest)
+        n = n_together(model, [example[1] for example in rest])
         some, rest = rest[: n or 1], rest[n or 1 :]
         try:
             for _, found in together_or_alone(some, together if n else alone, REFUSALS, alone if n else None):
@@ -195,22 +203,33 @@ def predict_learn(
             rest = [*some[n + 1 :], *rest]
 
 
-def _n_together(model: Any, chunk: list[Labelled]) -> int:
-    """How many of the first examples are predicted and learned together; 0 if the first one goes alone.
+def goes_in_turn(model: Any) -> bool:
+    """Whether a model takes one example after the other in any case, as River's do."""
+    return hasattr(model, "predict_or_learn_many")
+
+
+def n_together(model: Any, labels: list[Any]) -> int:
+    """How many of the first examples, given their labels, are predicted and learned together; 0 if the first one goes
+    alone. `None` is the label of a question, which is only predicted.
 
     While one class alone is known, each example counts for its probability, and a shared margin tells nothing, either.
     From the third class on there is no score of two.
     """
     begins = None in model.pair or (kind_of(model) != LABELS and len(model.classes) < 2)
-    if not begins and (not model.pair or len(chunk) == 1):
-        return len(chunk)
-    known = [*map(_typed, model.classes)]
-    n = sum(1 for _ in itertools.takewhile(lambda example: _typed(example[1]) in known, chunk))
-    return n if begins else n or len(chunk)
+    if not begins and (not model.pair or len(labels) == 1):
+        return len(labels)
+    known = {*map(_typed, [*model.classes, None])}
+    with suppress(TypeError):  # of lists, which are no labels
+        if known.issuperset(zip(map(type, labels), labels, strict=True)):
+            return len(labels)
+    n = sum(1 for _ in itertools.takewhile(lambda label: _typed(label) in known, labels))
+    return n if begins else n or len(labels)
 
 
 def _typed(y: Any) -> tuple[type, Any] | None:
     """A label with its type, which tells 1 from True, whether it is NumPy's or a whole float; `None` if it is none."""
+    if y is None:
+        return type(None), None
     try:
         label = check_label(y)
     except REFUSALS:
@@ -225,11 +244,18 @@ def pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
     on_refused(error.example, str(error))
 
 
-def predict_one(model: Any, example: Labelled) -> PredictedBlock:
+@contextmanager
+def refused(example: Labelled) -> Iterator[None]:
+    """Have a model that refuses an example raise an ExampleError."""
     try:
-        return predict_block(model, [example[0]], [example[1]], [example])
+        yield
     except REFUSALS as error:
         raise ExampleError(str(error), example) from error
+
+
+def predict_one(model: Any, example: Labelled) -> PredictedBlock:
+    with refused(example):
+        return predict_block(model, [example[0]], [example[1]], [example])
 
 
 def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1) -> int:
@@ -262,15 +288,16 @@ def n_teaching(examples: Iterable[Labelled]) -> int:
 
 
 def learn_one(model: Any, example: Labelled) -> None:
-    x, y, *rest = example
-    try:
-        model.learn_one(x, y, rest[0] if rest else 1.0)
-    except REFUSALS as error:
-        raise ExampleError(str(error), example) from error
+    with refused(example):
+        model.learn_one(example[0], example[1], weight_of(example))
 
 
 def columns_of(chunk: list[Labelled]) -> tuple[list[Any], list[Any], Any]:
     """The x, y and w of a chunk; w is the number 1 if all weights are 1, which is faster."""
-    weights = [example[2] if len(example) > 2 else 1.0 for example in chunk]
+    weights = [weight_of(example) for example in chunk]
     w = weights if any(weight != 1 for weight in weights) else 1.0
     return [example[0] for example in chunk], [example[1] for example in chunk], w
+
+
+def weight_of(example: Labelled) -> Any:
+    return example[2] if len(example) > 2 else 1.0

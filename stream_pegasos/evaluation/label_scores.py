@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.metrics import LABELS
-from stream_pegasos.evaluation.tallies import Bools, Floats, PredictedExamples, Score, newest, ratio
+from stream_pegasos.evaluation.tallies import Bools, Floats, PredictedExamples, Score, added, newest, ratio
 
 __all__ = ["LabelOutcomes", "LabelScore", "labels_that_hold"]
 
@@ -84,11 +84,15 @@ class LabelScore(Score):
         self.tally.add(numbers(chain(*truths)), numbers(chain(*predicted)), numbers(right))
         self.tally.add_pairs(*(numbers(column) for column in zip(*confused, strict=True)) if confused else ((), ()))
         self._newest = newest(self._newest, np.array(rows, float).reshape(-1, 3), self.window)
-        known, n_unknown = outcomes.probabilities > 0.0, int(outcomes.n_unknown.sum())
-        p, h = outcomes.probabilities[known], outcomes.holds[known]
+        probabilities, n_unknown = outcomes.probabilities, int(outcomes.n_unknown.sum())
+        known = probabilities > 0.0
+        p, h = probabilities[known], outcomes.holds[known]
         self._reliability.update(p, h)
-        self._log_loss -= float(np.log(np.clip(np.where(h, p, 1.0 - p), 1e-15, 1.0)).sum())
-        self._log_loss += math.log(2.0) * n_unknown
+        losses = np.where(
+            known, -np.log(np.clip(np.where(outcomes.holds, probabilities, 1.0 - probabilities), 1e-15, 1.0)), 0.0
+        )
+        unknown = math.log(2.0) * outcomes.n_unknown[:, np.newaxis]
+        self._log_loss = added(self._log_loss, np.hstack([losses, unknown]).ravel())
         self.n += outcomes.n
         self._sums += sum(is_exact for is_exact, _, _ in rows), len(p) + n_unknown
 

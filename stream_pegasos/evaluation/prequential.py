@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
 from typing import Any, TypedDict, Unpack, overload
@@ -14,15 +13,12 @@ from stream_pegasos.evaluation.chunks import (
     ExampleError,
     OnRefused,
     chunks,
-    encode_ahead,
     encoded_ahead,
-    learn_one,
-    pass_over,
     predict_labelled,
     predict_learn,
-    predict_one,
 )
 from stream_pegasos.evaluation.curve import Curve
+from stream_pegasos.evaluation.late import Events, LateLearner, events_after, events_at
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled, PredictedBlock
 from stream_pegasos.evaluation.results import Comparison, Evaluation
 from stream_pegasos.evaluation.scores import new_score
@@ -69,8 +65,9 @@ def prequential(stream: Iterable[Any], model: Any, **options: Unpack[Options]) -
         several by name: each message is given to all of them.
     delay
         The label of an example arrives, is learned and scored only when that many more examples have been predicted, 0
-        by default. Or, with a `moment`, after a time, as in River's `evaluate.progressive_val_score`: a `timedelta`, a
-        number, the name of a field or a function of x and y. At the end of the stream all labels arrive.
+        by default; River's `delay` counts one more. Or, with a `moment`, after a time, as in River's
+        `evaluate.progressive_val_score`: a `timedelta`, a number, the name of a field or a function of x and y. At the
+        end of the stream all labels arrive.
     moment
         The time of an example: the name of a field of x, or a function of x.
     learn
@@ -242,7 +239,7 @@ class _Follower:
         self._curve, self._start = Curve(_FIRST_STEP), perf_counter()
         self.evaluation = Evaluation(new_score(self.model), self._curve.rows, name=name)
         self.right: list[Any] = []  # of each example, in arrays: whether it was predicted right, −1 if not counted
-        self._waiting: deque[tuple[Labelled, PredictedBlock] | None] = deque()
+        self._late = LateLearner(self.model, on_refused, threads)
 
     def take(self, chunk: list[Labelled]) -> None:
         """Predict a chunk, and learn it."""
@@ -250,6 +247,14 @@ class _Follower:
             blocks = predict_learn(self.model, chunk, self._on_refused, self._threads)
         else:
             blocks = predict_labelled(self.model, chunk, self._on_refused, self._threads)
+        self._count(chunk, blocks)
+
+    def take_late(self, events: Events) -> None:
+        """Predict the questions, and learn the answers."""
+        self._count(events.answers, self._late.take(events))
+
+    def _count(self, chunk: list[Labelled], blocks: Iterable[PredictedBlock]) -> None:
+        """Score the predictions of a chunk, of which some examples may have been refused."""
         right, place = np.full(len(chunk), -1, np.int8), 0
         for block in blocks:
             if self._on_predicted is not None:
@@ -263,39 +268,6 @@ class _Follower:
                 right[place] = said
                 place += 1
         self.right.append(right)
-
-    def ask(self, example: Labelled) -> None:
-        """Predict an example whose label comes later."""
-        try:
-            self._waiting.append((example, predict_one(self.model, example)))
-        except ExampleError as error:
-            self._waiting.append(None)
-            pass_over(error, self._on_refused)
-
-    def answer(self, place: int = 0) -> None:
-        """Learn the example that waits at a place."""
-        waiting, said = self._waiting[place], -1
-        del self._waiting[place]
-        if waiting is not None:
-            example, predicted = waiting
-            known = None not in self.model.pair
-            try:
-                learn_one(self.model, example)
-            except ExampleError as error:
-                pass_over(error, self._on_refused)
-            else:
-                predicted.y = [example[1]]
-                if self._on_predicted is not None:
-                    self._on_predicted(predicted)
-                outcomes = predicted.outcomes(self.model)
-                said = next(iter(_rights(outcomes)), -1)
-                self._curve.wait(outcomes)
-            if not known:
-                self.count_late()
-        self.right.append(np.array([said], np.int8))
-
-    def count_late(self) -> None:
-        self._curve.count_waiting(self.evaluation.score, self._row)
 
     def _row(self) -> Any:
         made = self.evaluation.score.row(perf_counter() - self._start)
@@ -339,49 +311,9 @@ def _late(
     examples: Iterable[Labelled], followers: list[_Follower], delay: Any, moment: Any, batch: int
 ) -> Iterator[int]:
     """Give the followers a stream whose labels come later."""
-    if moment is not None or not isinstance(delay, int):
-        yield from _at_moments(examples, followers, delay, moment)
-        return
-    n_waiting = 0
-    for chunk in encoded_ahead([each.model for each in followers], chunks(examples, batch)):
+    is_count = moment is None and isinstance(delay, int)
+    events = events_after(examples, delay, batch) if is_count else events_at(examples, delay, moment, batch)
+    for some in events:
         for each in followers:
-            encode_ahead(each.model, [example[0] for example in chunk])
-        for example in chunk:
-            n_waiting += 1
-            for each in followers:
-                each.ask(example)
-                if n_waiting > delay:
-                    each.answer()
-            n_waiting = min(n_waiting, delay)
-        for each in followers:
-            each.count_late()
-        yield len(chunk)
-    for _ in range(n_waiting):
-        for each in followers:
-            each.answer()
-            each.count_late()
-
-
-def _at_moments(examples: Iterable[Labelled], followers: list[_Follower], delay: Any, moment: Any) -> Iterator[int]:
-    waiting: list[int] = []
-    asked: dict[int, Labelled] = {}
-
-    def pairs() -> Iterator[tuple[Any, Any]]:
-        for i, example in enumerate(examples):
-            asked[i] = example
-            yield example[0], example[1]
-
-    from river.stream import simulate_qa
-
-    for i, _, y, *_ in simulate_qa(pairs(), moment, delay, copy=False):
-        if y is None:
-            waiting.append(i)
-            for each in followers:
-                each.ask(asked[i])
-            yield 1
-            continue
-        place = waiting.index(i)
-        del waiting[place], asked[i]
-        for each in followers:
-            each.answer(place)
-            each.count_late()
+            each.take_late(some)
+        yield some.are_answers.count(False)

@@ -113,8 +113,8 @@ class Ranking:
             + _half_pairs(positive, self._negative)
             + _half_pairs(positive, negative)
         )
-        self._positive = np.insert(self._positive, np.searchsorted(self._positive, positive), positive)
-        self._negative = np.insert(self._negative, np.searchsorted(self._negative, negative), negative)
+        self._positive = np.sort(np.concatenate([self._positive, positive]), kind="stable")  # which merges two runs
+        self._negative = np.sort(np.concatenate([self._negative, negative]), kind="stable")
         self._new.clear()
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from river import base
+from river.compose.pipeline import Pipeline
 
 from stream_pegasos.common.checks import user_code
 from stream_pegasos.common.locks import Lock
@@ -19,6 +20,8 @@ from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions,
 __all__ = ["RiverModel"]
 
 MOST_LOG_ODDS = 34.0
+Answer = tuple[Label | None, dict[Label, float]]  # the label that is predicted, and the probabilities
+NO_ANSWER: Answer = (None, {})
 
 
 class RiverModel:
@@ -33,6 +36,7 @@ class RiverModel:
             raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package or of River's")
         self._model: Any = model
         self.lock, self._labels = Lock(), Labels()
+        self._decides_itself = type(last_step(model)).predict_one is not base.Classifier.predict_one
 
     @property
     def classes(self) -> tuple[Label, ...]:
@@ -52,57 +56,88 @@ class RiverModel:
         self._labels = labels
 
     def predictions(self, X: Sequence[Any], threads: int = 1) -> Predictions:
-        return self._settled([self._said(x) for x in X])
+        return self._settled([self._said(x) for x in X], self._labels)
 
     def predict_learn_many(
         self, X: Sequence[Any], y: Sequence[Any], w: float | Sequence[float] = 1.0, threads: int = 1
     ) -> Predictions:
-        said: list[tuple[Label | None, dict[Label, float]]] = []
         self.check_labels(y)
-        for x, label, weight in zip(X, y, w if isinstance(w, Sequence) else [w] * len(X), strict=True):
-            try:
-                found = self._said(x)
+        weights = w if isinstance(w, Sequence) else [w] * len(X)
+        answers = list[Answer]()
+        for x, label, weight in zip(X, y, weights, strict=True):
+            with self._partly(answers):
+                answer, known = self._said(x), self._labels
                 self.learn_one(x, label, weight)
-            except (ValueError, TypeError) as error:
-                if not said:
-                    raise
-                raise PartlyLearnedError(len(said), None, error, self._settled(said)) from error
-            said.append(found)
-        return self._settled(said)
+            answers.append(answer)
+        return self._settled(answers, known if answers else self._labels)
 
-    def _said(self, x: Any) -> tuple[Label | None, dict[Label, float]]:
-        """The label that is predicted, and the probabilities. Labels that a model answers are known from then on: it
-        may have learned them before.
-        """
-        probabilities: dict[Any, float] = {}
+    def predict_or_learn_many(self, examples: Sequence[Any], are_answers: Sequence[bool]) -> Predictions:
+        """Predict some examples and learn others, in their order; a row for each of them, an empty one if learned."""
+        answers = list[Answer]()
+        for example, is_answer in zip(examples, are_answers, strict=True):
+            with self._partly(answers):
+                answer = NO_ANSWER
+                if is_answer:
+                    self.learn_one(*example[:3])
+                else:
+                    answer = self._said(example[0])
+            answers.append(answer)
+        return self._settled(answers, self._labels)
+
+    @contextlib.contextmanager
+    def _partly(self, answers: Sequence[Answer]) -> Iterator[None]:
+        """Have what a model refuses say that what came before it is done, if there is anything."""
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            if not answers:
+                raise
+            raise PartlyLearnedError(len(answers), None, error, self._settled(answers, self._labels)) from error
+
+    def _said(self, x: Any) -> Answer:
+        """What the model answers. Its labels are known from then on: it may have learned them before."""
         with user_code("the model"):
-            with contextlib.suppress(NotImplementedError):
-                probabilities = self._model.predict_proba_one(x)
-            label = self._model.predict_one(x)
+            label, probabilities = self._asked(x)
         label = None if label is None else check_label(label)
         probabilities = {check_label(of): p for of, p in probabilities.items() if of is not None}
         if new := [of for of in (*probabilities, label) if of is not None and of not in self._labels.targets]:
             self._labels = self._labels.with_labels(new)
         return label, probabilities
 
-    def _settled(self, said: list[tuple[Label | None, dict[Label, float]]]) -> Predictions:
-        known, pair = self.classes, self.pair
-        found = np.full((len(said), len(known)), np.nan)
-        for row, (_, probabilities) in enumerate(said):
-            if probabilities:
-                found[row] = [probabilities.get(label, 0.0) for label in known]
-        labels = np.empty(len(said), object)
-        labels[:] = [label for label, _ in said]
-        return settled(self._scores(labels, found), labels, (known, found), pair=pair)
+    def _asked(self, x: Any) -> tuple[Any, dict[Any, float]]:
+        probabilities: dict[Any, float] = {}
+        with contextlib.suppress(NotImplementedError):
+            probabilities = self._model.predict_proba_one(x)
+        if self._decides_itself:
+            return self._model.predict_one(x), probabilities
+        # Asked once, which is faster, and changes a model that learns as it is asked once.
+        return max(probabilities, key=probabilities.__getitem__, default=None), probabilities
 
-    def _scores(self, labels: Any, probabilities: Floats) -> Floats:
-        if not self.pair:
-            return probabilities
-        positive = self._labels.positive
-        if positive >= probabilities.shape[1]:
-            return np.zeros(len(labels))
-        p = probabilities[:, positive]
-        with np.errstate(divide="ignore"):
-            log_odds = np.log(p / (1.0 - p))
-        by_label = np.where(labels == self.pair[1], 1.0, -1.0)
-        return np.clip(np.where(np.isnan(p), by_label, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)
+    def _settled(self, answers: Sequence[Answer], known: Labels) -> Predictions:
+        """The answers as predictions, of a model that knew these labels."""
+        found = np.full((len(answers), len(known.classes)), np.nan)
+        for row, (_, probabilities) in enumerate(answers):
+            if probabilities:
+                found[row] = [probabilities.get(label, 0.0) for label in known.classes]
+        labels = np.empty(len(answers), object)
+        labels[:] = [label for label, _ in answers]
+        return settled(scores_of(known, labels, found), labels, (known.classes, found), pair=known.pair)
+
+
+def last_step(model: Any) -> Any:
+    """The last step of a pipeline, which may be a pipeline, too; any other model itself."""
+    return last_step([*model.steps.values()][-1]) if isinstance(model, Pipeline) else model
+
+
+def scores_of(known: Labels, labels: Any, probabilities: Floats) -> Floats:
+    """The margins of two classes, as log-odds; of more the probabilities."""
+    if not known.pair:
+        return probabilities
+    positive = known.positive
+    if positive >= probabilities.shape[1]:
+        return np.zeros(len(labels))
+    p = probabilities[:, positive]
+    with np.errstate(divide="ignore"):
+        log_odds = np.log(p / (1.0 - p))
+    by_label = np.where(labels == known.pair[1], 1.0, -1.0)
+    return np.clip(np.where(np.isnan(p), by_label, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)

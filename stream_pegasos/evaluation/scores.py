@@ -13,7 +13,16 @@ import numpy as np
 from stream_pegasos.evaluation.label_scores import LabelScore
 from stream_pegasos.evaluation.metrics import CLASSES, LABELS, ORDERED
 from stream_pegasos.evaluation.ranking import Pair, PositiveScore
-from stream_pegasos.evaluation.tallies import Floats, Integers, PredictedExamples, Reliability, Score, newest, ratio
+from stream_pegasos.evaluation.tallies import (
+    Floats,
+    Integers,
+    PredictedExamples,
+    Reliability,
+    Score,
+    added,
+    newest,
+    ratio,
+)
 from stream_pegasos.learners.label_meaning import Label
 
 __all__ = [
@@ -101,7 +110,7 @@ class PrequentialScore(Score):
         self.tally.add(truths, predicted, truths[right])
         self.tally.add_pairs(truths[~right], predicted[~right])
         of_truth = np.asarray(outcomes.of_truth, float)[made]
-        self._log_loss -= float(np.log(np.clip(of_truth, 1e-15, 1.0)).sum())
+        self._log_loss = added(self._log_loss, -np.log(np.clip(of_truth, 1e-15, 1.0)))
         self._reliability.update(np.asarray(outcomes.of_predicted, float)[made], right)
         self._newest = newest(self._newest, right[:, np.newaxis], self.window)
         if self._positive is not None and self._positive.takes(outcomes.classes):

@@ -27,6 +27,7 @@ __all__ = [
     "Reliability",
     "Score",
     "Tally",
+    "added",
     "newest",
     "ratio",
 ]
@@ -345,8 +346,9 @@ class Reliability:
 
     def update(self, probabilities: Floats, came_true: Bools) -> None:
         tenth = np.minimum((TENTHS * probabilities).astype(np.intp), TENTHS - 1)
-        for column, weights in enumerate((None, probabilities, came_true)):
-            self.sums[:, column] += np.bincount(tenth, weights, minlength=TENTHS)
+        columns: tuple[Any, ...] = (1.0, probabilities, came_true)
+        for column, weights in enumerate(columns):
+            np.add.at(self.sums[:, column], tenth, weights)  # in order, so that blocks of any size give the same bits
 
     @property
     def rows(self) -> Floats:
@@ -365,6 +367,11 @@ class Reliability:
 def ratio(part: float, whole: float) -> float:
     """The quotient, `nan` if it is undefined."""
     return float(part / whole) if whole else math.nan
+
+
+def added(total: float, numbers: Floats) -> float:
+    """A total and numbers, added in order, so that blocks of any size give the same bits."""
+    return float(np.add.accumulate(np.append(total, numbers))[-1])
 
 
 def newest(before: Floats, rows: Sequence[Any] | Floats, window: int) -> Floats:

@@ -68,10 +68,13 @@ class ClassWeights:
         if isinstance(w, (int, float)) and w == 1.0 and self._of_label is None:
             return None, self.counts
         each = each_weight(w, len(targets))
+        if self._of_label is None:
+            weights = plain_weights(each)
+            return np.where(weights > 0.0, np.maximum(weights, SMALLEST_WEIGHT), 0.0), self.counts
         labels = [of_target(target) for target in targets.tolist()]
         if self._power is None:
-            weights = [self.weight(label, weight) for label, weight in zip(labels, each, strict=True)]
-            return np.array(weights, np.float64), self.counts
+            weighted = [self.weight(label, weight) for label, weight in zip(labels, each, strict=True)]
+            return np.array(weighted, np.float64), self.counts
         of_labels, counts = balanced_weights(labels, self.counts, [weight != 0.0 for weight in each], self._power)
         pairs = zip(of_labels, each, strict=True)
         return np.array([product(of_label, plain_weight(weight)) for of_label, weight in pairs], np.float64), counts
@@ -125,8 +128,16 @@ def each_weight(w: Any, n: int) -> list[Any]:
 def without_idle(known: Iterable[Label], y: list[Any], w: Any, teaches: list[bool]) -> tuple[list[Any], list[float]]:
     """Labels and weights where what does not teach has the weight 0 and a label that brings nothing new."""
     stand_in = next(iter([*known, *itertools.compress(y, teaches)]), None)
-    weights = [plain_weight(weight) * of for weight, of in zip(each_weight(w, len(y)), teaches, strict=True)]
-    return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights
+    weights = plain_weights(each_weight(w, len(y))) * np.array(teaches)
+    return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights.tolist()
+
+
+def plain_weights(w: list[Any]) -> NDArray[np.float64]:
+    if {*map(type, w)} == {float}:  # which nearly all are; they are checked together
+        found = np.array(w)
+        if found.min() >= 0.0 and found.max() <= LARGEST_WEIGHT:
+            return found
+    return np.array([plain_weight(each) for each in w], np.float64)
 
 
 def plain_weight(w: Any) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,15 @@ from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import largest
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["PartlyLearnedError", "Predictions", "RawScores", "WeightedTargets", "scores_of", "uncertainty"]
+__all__ = [
+    "PartlyLearnedError",
+    "Predictions",
+    "RawScores",
+    "WeightedTargets",
+    "joined_predictions",
+    "scores_of",
+    "uncertainty",
+]
 
 ClassProbabilities = tuple[tuple[Label | None, ...], Floats]
 
@@ -104,6 +112,17 @@ def settled(
 ) -> Predictions:
     """Predictions whose labels and probabilities are computed already."""
     return Predictions(scores, lambda: labels, lambda: said, limited, pair)
+
+
+def joined_predictions(parts: Sequence[Predictions]) -> Predictions:
+    """The predictions of all parts, one after the other, if these know the same labels."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    scores, labels, probabilities = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("scores", "labels", "probabilities")
+    )
+    return settled(scores, labels, (first.classes, probabilities), first.limited, first.pair)
 
 
 def uncertainty(predictions: Predictions) -> Floats:

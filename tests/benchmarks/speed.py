@@ -51,6 +51,7 @@ from stream_pegasos import (
     TextClassifier,
     TextFeatures,
     engine,
+    prequential,
 )
 
 TIMES = {"sms_spam": 40, "enron_1to3": 2}  # how often each is read in one timing, so that none is too short
@@ -315,6 +316,7 @@ def river(race: Race) -> None:
             title = f"{corpus.name}: {title}"
             race.compare(title, progressive(stream, make), progressive(stream, peer), len(stream))
     for corpus in of_two_classes("sms_spam"):
+        late(race, corpus)
         bags = [HashedBagOfWords().transform_one(text) for text in corpus.texts]
         dicts = [(x, y) for x, y in zip(bags, corpus.labels, strict=True) if 20 <= len(x) <= 30]
 
@@ -327,6 +329,26 @@ def river(race: Race) -> None:
         title = "dicts of 20 to 30 features: predict_one, learn_one beside River"
         of_river = partial(alternate, linear_model.LogisticRegression)
         race.compare(title, partial(alternate, PegasosClassifier), of_river, len(dicts), "dicts/s")
+
+
+def late(race: Race, corpus: Corpus) -> None:
+    """Labels that come late, of the same model, beside River's loop: with the accuracy alone, which `prequential` finds
+    beside nine more metrics and their curves; and with those of these that River has.
+    """
+    stream = list(zip(corpus.texts, corpus.labels, strict=True))[:3_000]
+    several = [metrics.BalancedAccuracy, metrics.MacroF1, metrics.MicroF1, metrics.ROCAUC, metrics.LogLoss]
+    for name, more in (("the accuracy", []), ("six metrics", several)):
+        for delay in (1, 100):
+
+            def peer(more: list[Any] = more, delay: int = delay) -> None:
+                accuracy = metrics.Accuracy()
+                metric = metrics.base.Metrics([accuracy, *(each() for each in more)]) if more else accuracy
+                evaluate.progressive_val_score(stream, TextClassifier(), metric, delay=delay + 1)
+
+            def ours(delay: int = delay) -> None:
+                prequential(stream, TextClassifier(), delay=delay)
+
+            race.compare(f"{corpus.name}: prequential, delay {delay}, beside {name} in River", ours, peer, len(stream))
 
 
 def topics(race: Race) -> None:

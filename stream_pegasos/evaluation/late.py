@@ -1,0 +1,218 @@
+"""A model over a stream whose labels come late: it predicts a message, and learns it once its label is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import compress, groupby
+from typing import Any
+
+from stream_pegasos.common.together import together_or_alone
+from stream_pegasos.evaluation.chunks import (
+    REFUSALS,
+    ExampleError,
+    OnRefused,
+    chunks,
+    columns_of,
+    encode_ahead,
+    goes_in_turn,
+    learn_one,
+    n_together,
+    pass_over,
+    predict_one,
+    refused,
+    weight_of,
+)
+from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
+from stream_pegasos.learners.model import Model
+from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, joined_predictions
+
+__all__ = ["Events", "LateLearner", "events_after", "events_at"]
+
+
+@dataclass(slots=True)
+class Events:
+    """Questions, which are messages to be predicted, and answers, which are their labels to be learned, in order."""
+
+    examples: list[Labelled]
+    numbers: list[int]  # of the messages
+    are_answers: list[bool]
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __getitem__(self, some: slice) -> Events:
+        return Events(self.examples[some], self.numbers[some], self.are_answers[some])
+
+    def __add__(self, other: Events) -> Events:
+        return Events(
+            self.examples + other.examples, self.numbers + other.numbers, self.are_answers + other.are_answers
+        )
+
+    @property
+    def answers(self) -> list[Labelled]:
+        return [*compress(self.examples, self.are_answers)]
+
+
+def events_after(examples: Iterable[Labelled], delay: int, batch: int) -> Iterator[Events]:
+    """Each answer comes after `delay` more questions; they are made of as many messages as stand together."""
+    waiting: list[Labelled] = []
+    n_asked = n_answered = 0
+    for chunk in chunks(examples, batch):
+        waiting += chunk
+        n = max(0, len(waiting) - delay)  # answers, each behind one of the last questions
+        lone = len(chunk) - n
+        asked, answered = range(n_asked, n_asked + len(chunk)), range(n_answered, n_answered + n)
+        yield Events(
+            [*chunk[:lone], *alternating(chunk[lone:], waiting[:n])],
+            [*asked[:lone], *alternating(asked[lone:], answered)],
+            [False] * lone + [False, True] * n,
+        )
+        n_asked, n_answered, waiting = n_asked + len(chunk), n_answered + n, waiting[n:]
+    for chunk in chunks(waiting, batch):
+        yield Events(chunk, [*range(n_answered, n_answered + len(chunk))], [True] * len(chunk))
+        n_answered += len(chunk)
+
+
+def alternating(first: Any, second: Any) -> list[Any]:
+    return [each for pair in zip(first, second, strict=True) for each in pair]
+
+
+def events_at(examples: Iterable[Labelled], delay: Any, moment: Any, batch: int) -> Iterator[Events]:
+    """Each answer comes after a time, as River simulates it."""
+    from river.stream import simulate_qa
+
+    waiting: dict[int, Labelled] = {}
+    newest: Labelled = ()
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        nonlocal newest
+        for newest in examples:
+            yield newest[0], newest[1]
+
+    def events() -> Iterator[tuple[Any, Labelled, int, bool]]:
+        for number, x, *_ in simulate_qa(pairs(), moment, delay, copy=False):
+            is_answer = number in waiting
+            if not is_answer:
+                waiting[number] = newest
+            yield x, waiting.pop(number) if is_answer else newest, number, is_answer
+
+    asked: list[Any]
+    for asked in chunks(events(), batch):
+        yield Events([each[1] for each in asked], [each[2] for each in asked], [each[3] for each in asked])
+
+
+class LateLearner:
+    """Gives a model questions and answers. Those in a row that go together are one call of it, in which a question is
+    an example of weight 0: that is predicted where it stands, and changes nothing.
+    """
+
+    def __init__(self, model: Any, on_refused: OnRefused | None, threads: int) -> None:
+        self.model, self._on_refused, self._threads = model, on_refused, threads
+        self._predicted: dict[int, tuple[PredictedBlock, int]] = {}  # by the number of a message that waits
+        self._refused: set[int] = set()  # the numbers of messages that could not be predicted
+
+    def take(self, events: Events) -> Iterator[PredictedBlock]:
+        """Predict and learn; yield the predictions of what was learned, which were made when it was asked."""
+        encode_ahead(self.model, [example[0] for example in events.examples], self._threads)
+        while len(events := self._without_refused(events)):
+            n = self._n_together(events)
+            some, events = events[: n or 1], events[n or 1 :]
+            try:
+                for done, error in together_or_alone(
+                    some, self._together if n else self._alone, REFUSALS, self._alone if n else None
+                ):
+                    if error is None:
+                        yield from self._learned(done)
+                    else:
+                        self._pass_over(done, error)
+            except PartlyLearnedError as error:
+                n, reason = error.n_learned, error.__cause__
+                done, failed, events = some[:n], some[n : n + 1], some[n + 1 :] + events
+                if error.predictions is not None:
+                    self._note(done, error.predictions)
+                yield from self._learned(done)
+                if not isinstance(reason, REFUSALS):
+                    raise
+                self._pass_over(failed, ExampleError(str(reason), failed.examples[0]))
+
+    def _without_refused(self, events: Events) -> Events:
+        """The events without answers to questions that the model refused."""
+        if self._refused.isdisjoint(events.numbers):
+            return events
+        kept = [number not in self._refused for number in events.numbers]
+        columns: Any = [[*compress(of, kept)] for of in (events.examples, events.numbers, events.are_answers)]
+        return Events(*columns)
+
+    def _n_together(self, events: Events) -> int:
+        """How many of the first events go together; 0 if the first one goes alone."""
+        if not isinstance(self.model, Model) and not goes_in_turn(self.model):
+            return 0
+        labels = [example[1] if of else None for example, of in zip(events.examples, events.are_answers, strict=True)]
+        return n_together(self.model, labels)
+
+    def _together(self, events: Events) -> None:
+        model, answers, threads = self.model, events.answers, self._threads
+        if goes_in_turn(model):
+            self._note(events, model.predict_or_learn_many(events.examples, events.are_answers))
+        elif len(answers) == len(events):
+            model.learn_many(*columns_of(answers), threads=threads)
+        else:
+            X = [example[0] for example in events.examples]
+            if not answers:
+                self._note(events, model.predictions(X, threads=threads))
+                return
+            both, label = [*zip(events.examples, events.are_answers, strict=True)], answers[0][1]
+            y = [example[1] if of else label for example, of in both]
+            w = [weight_of(example) if of else 0.0 for example, of in both]
+            self._note(events, model.predict_learn_many(X, y, w, threads=threads))
+
+    def _alone(self, events: Events) -> None:
+        (example,) = events.examples
+        if events.numbers[0] in self._refused:
+            return
+        if goes_in_turn(self.model):
+            with refused(example):
+                self._together(events)
+        elif events.are_answers[0]:
+            learn_one(self.model, example)
+        else:
+            self._note(events, predict_one(self.model, example).predictions)
+
+    def _note(self, events: Events, predictions: Predictions) -> None:
+        """Keep the predictions of questions, of which there is a row for each event."""
+        block = PredictedBlock(predictions, self.model.classes, [])
+        for row, (number, is_answer) in enumerate(zip(events.numbers, events.are_answers, strict=True)):
+            if not is_answer:
+                self._predicted[number] = block, row
+
+    def _learned(self, events: Events) -> Iterator[PredictedBlock]:
+        """The predictions of answers, those together that knew the same labels."""
+        answers: list[Labelled] = []
+        runs = list[tuple[PredictedBlock, list[int]]]()
+        for example, number in compress(zip(events.examples, events.numbers, strict=True), events.are_answers):
+            if number in self._predicted:
+                answers.append(example)
+                block, row = self._predicted.pop(number)
+                if not runs or runs[-1][0] is not block:
+                    runs.append((block, []))
+                runs[-1][1].append(row)
+        begin = 0
+        for (classes, *_), some in groupby(runs, lambda run: known_labels(run[0])):
+            predictions = joined_predictions([block.predictions.rows(rows) for block, rows in some])
+            examples = answers[begin : begin + len(predictions)]
+            begin += len(examples)
+            yield PredictedBlock(predictions, classes, [example[1] for example in examples], examples)
+
+    def _pass_over(self, events: Events, error: ExampleError) -> None:
+        (number,), (is_answer,) = events.numbers, events.are_answers
+        if not is_answer:
+            self._refused.add(number)
+        self._predicted.pop(number, None)
+        pass_over(error, self._on_refused)
+
+
+def known_labels(block: PredictedBlock) -> tuple[Any, ...]:
+    """What has to be the same of predictions that are joined; the labels that the model knew come first."""
+    said = block.predictions
+    return block.classes, said.classes, said.pair, said.scores.shape[1:]
