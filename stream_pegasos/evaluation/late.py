@@ -154,7 +154,7 @@ class LateLearner:
     def _together(self, events: Events) -> None:
         model, answers, threads = self.model, events.answers, self._threads
         if goes_in_turn(model):
-            self._note(events, model.predict_or_learn_many(events.examples, events.are_answers))
+            self._note(events, model.predict_or_learn_many(events.examples, events.numbers, events.are_answers))
         elif len(answers) == len(events):
             model.learn_many(*columns_of(answers), threads=threads)
         else:

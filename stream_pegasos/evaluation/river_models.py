@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from river import base
+from river.active.base import ActiveLearningClassifier
 from river.compose.pipeline import Pipeline
 
-from stream_pegasos.common.checks import user_code
+from stream_pegasos.common.checks import LARGEST_WEIGHT, check_number, user_code
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.tallies import Floats
 from stream_pegasos.learners.label_meaning import Label
@@ -20,13 +22,22 @@ from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions,
 __all__ = ["RiverModel"]
 
 MOST_LOG_ODDS = 34.0
-Answer = tuple[Label | None, dict[Label, float]]  # the label that is predicted, and the probabilities
-NO_ANSWER: Answer = (None, {})
+
+
+class Answer(NamedTuple):
+    """What a model says of a message; and whether its label is asked for, as an active learner does not always do."""
+
+    label: Label | None
+    probabilities: dict[Label, float]
+    is_asked: bool = True
+
+
+NO_ANSWER = Answer(None, {})
 
 
 class RiverModel:
     """A classifier of River's behind the interface that evaluation asks for; a TypeError if it is none. Where it has no
-    probabilities, these are NaN, and what rests on them is undefined.
+    probabilities, these are NaN, and what rests on them is undefined. An active learner learns what it asks for.
     """
 
     capabilities: frozenset[str] = frozenset()
@@ -36,7 +47,10 @@ class RiverModel:
             raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package or of River's")
         self._model: Any = model
         self.lock, self._labels = Lock(), Labels()
-        self._decides_itself = type(last_step(model)).predict_one is not base.Classifier.predict_one
+        last = last_step(model)
+        self._is_active = isinstance(last, ActiveLearningClassifier)
+        self._decides_itself = type(last).predict_one is not base.Classifier.predict_one and not self._is_active
+        self._unasked: set[int] = set()  # the numbers of messages that wait, but whose label no active learner wants
 
     @property
     def classes(self) -> tuple[Label, ...]:
@@ -51,9 +65,20 @@ class RiverModel:
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
         labels = self._labels.with_labels([y])
+        check_number("w", w, 0.0, LARGEST_WEIGHT)
+        if w == 0.0:
+            return
+        if w != 1.0 and not self._takes_weights():
+            name = type(last_step(self._model)).__name__
+            raise TypeError(f"w must be 1 or 0, got {w!r}: {name} takes no weights; leave them out of the stream")
         with user_code("the model"):
             self._model.learn_one(x, check_label(y), **({} if w == 1.0 else {"w": w}))
         self._labels = labels
+
+    def _takes_weights(self) -> bool:
+        parameters = inspect.signature(last_step(self._model).learn_one).parameters
+        has_others = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        return ("w" in parameters or has_others) and not self._is_active  # which drops the weight
 
     def predictions(self, X: Sequence[Any], threads: int = 1) -> Predictions:
         return self._settled([self._said(x) for x in X], self._labels)
@@ -67,20 +92,27 @@ class RiverModel:
         for x, label, weight in zip(X, y, weights, strict=True):
             with self._partly(answers):
                 answer, known = self._said(x), self._labels
-                self.learn_one(x, label, weight)
+                if answer.is_asked:
+                    self.learn_one(x, label, weight)
             answers.append(answer)
         return self._settled(answers, known if answers else self._labels)
 
-    def predict_or_learn_many(self, examples: Sequence[Any], are_answers: Sequence[bool]) -> Predictions:
+    def predict_or_learn_many(
+        self, examples: Sequence[Any], numbers: Sequence[int], are_answers: Sequence[bool]
+    ) -> Predictions:
         """Predict some examples and learn others, in their order; a row for each of them, an empty one if learned."""
         answers = list[Answer]()
-        for example, is_answer in zip(examples, are_answers, strict=True):
+        for example, number, is_answer in zip(examples, numbers, are_answers, strict=True):
             with self._partly(answers):
                 answer = NO_ANSWER
-                if is_answer:
-                    self.learn_one(*example[:3])
-                else:
+                if not is_answer:
                     answer = self._said(example[0])
+                    if not answer.is_asked:
+                        self._unasked.add(number)
+                elif number in self._unasked:
+                    self._unasked.discard(number)
+                else:
+                    self.learn_one(*example[:3])
             answers.append(answer)
         return self._settled(answers, self._labels)
 
@@ -97,30 +129,32 @@ class RiverModel:
     def _said(self, x: Any) -> Answer:
         """What the model answers. Its labels are known from then on: it may have learned them before."""
         with user_code("the model"):
-            label, probabilities = self._asked(x)
+            label, probabilities, is_asked = self._asked(x)
         label = None if label is None else check_label(label)
         probabilities = {check_label(of): p for of, p in probabilities.items() if of is not None}
         if new := [of for of in (*probabilities, label) if of is not None and of not in self._labels.targets]:
             self._labels = self._labels.with_labels(new)
-        return label, probabilities
+        return Answer(label, probabilities, is_asked)
 
-    def _asked(self, x: Any) -> tuple[Any, dict[Any, float]]:
-        probabilities: dict[Any, float] = {}
-        with contextlib.suppress(NotImplementedError):
-            probabilities = self._model.predict_proba_one(x)
+    def _asked(self, x: Any) -> tuple[Any, dict[Any, float], bool]:
+        """What the model itself says. It is asked once, if that tells all: an active learner draws each time."""
         if self._decides_itself:
-            return self._model.predict_one(x), probabilities
-        # Asked once, which is faster, and changes a model that learns as it is asked once.
-        return max(probabilities, key=probabilities.__getitem__, default=None), probabilities
+            probabilities = {}
+            with contextlib.suppress(NotImplementedError):
+                probabilities = self._model.predict_proba_one(x)
+            return self._model.predict_one(x), probabilities, True
+        said = self._model.predict_proba_one(x)
+        probabilities, is_asked = said if self._is_active else (said, True)
+        return max(probabilities, key=probabilities.__getitem__, default=None), probabilities, bool(is_asked)
 
     def _settled(self, answers: Sequence[Answer], known: Labels) -> Predictions:
         """The answers as predictions, of a model that knew these labels."""
         found = np.full((len(answers), len(known.classes)), np.nan)
-        for row, (_, probabilities) in enumerate(answers):
-            if probabilities:
-                found[row] = [probabilities.get(label, 0.0) for label in known.classes]
+        for row, answer in enumerate(answers):
+            if answer.probabilities:
+                found[row] = [answer.probabilities.get(label, 0.0) for label in known.classes]
         labels = np.empty(len(answers), object)
-        labels[:] = [label for label, _ in answers]
+        labels[:] = [answer.label for answer in answers]
         return settled(scores_of(known, labels, found), labels, (known.classes, found), pair=known.pair)
 
 

@@ -73,7 +73,8 @@ class Outcomes(PredictedExamples):
         if len(unknown):
             there = np.array([*(label is not None for label in labels), False])
             n_known = ((padded[unknown] > 0.0) & there).sum(axis=1)
-            of_truth[unknown] = 1.0 / (np.maximum(n_known, 1) + 1)
+            is_silent = np.isnan(padded[unknown]).any(axis=1)  # a model without probabilities
+            of_truth[unknown] = np.where(is_silent, np.nan, 1.0 / (np.maximum(n_known, 1) + 1))
         return cls(truths, predicted, of_truth, of_predicted)
 
 

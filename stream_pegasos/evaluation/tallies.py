@@ -345,6 +345,8 @@ class Reliability:
         self.sums: Floats = np.zeros((TENTHS, 3))  # number, sum of probabilities, number of those that came true
 
     def update(self, probabilities: Floats, came_true: Bools) -> None:
+        there = ~np.isnan(probabilities)  # a model may have none
+        probabilities, came_true = probabilities[there], came_true[there]
         tenth = np.minimum((TENTHS * probabilities).astype(np.intp), TENTHS - 1)
         columns: tuple[Any, ...] = (1.0, probabilities, came_true)
         for column, weights in enumerate(columns):
