@@ -18,7 +18,15 @@ from stream_pegasos.engine import probabilities_many, probabilities_one, targets
 from stream_pegasos.engine.pure.driver import PLAIN, are_plain
 from stream_pegasos.features.frames import check_column
 from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, shape_of, truth_of, written_like
-from stream_pegasos.learners.probabilities import Floats, bounded_by_laplace, for_each, know_two, of_only, with_only
+from stream_pegasos.learners.probabilities import (
+    Floats,
+    bounded_by_laplace,
+    for_each,
+    know_two,
+    of_labels,
+    of_only,
+    with_only,
+)
 
 Margins = Any  # of one example by class: a list, or an array where each class has a column
 
@@ -133,7 +141,7 @@ class Labels:
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         if len(self.known) < 2:
-            return self._of_few(n_learned)
+            return of_labels(self._of_few(n_learned))
         found = probabilities_one(margins, calibrated)
         if self.n_alone == math.inf and len(self.known) == 2:
             found = bounded_by_laplace(np.array([found]), n_learned)[0].tolist()
@@ -154,10 +162,12 @@ class Labels:
         return self.known[: margins.shape[1]], found
 
     def _of_few(self, n_learned: Any) -> dict[Any, Any]:
-        """The probabilities while fewer than two are known. Of a model for two alone River expects both."""
+        """The probabilities while fewer than two are known. Of a model for two alone River expects that of `True`."""
         if not self.known:
             return {} if self.choices[-1] is None else {False: 0.5, True: 0.5}
         (only,) = self.known
+        if self.most == 2 and self.pos_label is None and only == 0:
+            return of_only(only, n_learned, 1)
         is_named = self.pos_label is not None and self.positive
         return of_only(only, n_learned, written_like(self.pos_label, only) if is_named else None)  # type: ignore[arg-type]
 

@@ -92,10 +92,9 @@ class Model(OneByOne, base.Estimator):
     # One example at a time.
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """The probability of each label. `predict_one` gives the label with the largest one, unless a threshold or a
-        limit of false positives decides otherwise. While only one label is known, `None` stands for those to come:
-        after n examples with the same label, the next one has it with probability (n + 1) / (n + 2), by Laplace's rule
-        of succession.
+        """The probability of each label that is known, none before the first; their sum is 1. `predict_one` gives the
+        label with the largest one, unless a threshold or a limit of false positives decides otherwise. While one label
+        alone is known it has 1, as River's own have it; `predictions` leaves room for labels to come.
 
         Parameters
         ----------
@@ -217,9 +216,12 @@ class Model(OneByOne, base.Estimator):
             As for `predictions`.
         """
         said = self.predictions(X, threads)
+        classes, probabilities = said.classes, said.probabilities
+        if None in classes:  # behind the only label that is known
+            classes, probabilities = classes[:1], np.ones((len(said), 1))
         if is_frame(X) or is_series(X):
-            return frame_like(X, dict(zip(said.classes, said.probabilities.T, strict=True)))
-        return said.probabilities
+            return frame_like(X, dict(zip(classes, probabilities.T, strict=True)))
+        return probabilities
 
     def decision_function_many(self, X: Any, threads: int = 1) -> Any:
         """What the decision on each example rests on, as an array with a row an example.

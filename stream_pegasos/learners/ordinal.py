@@ -21,7 +21,7 @@ from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, check_label, label_list
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.predictions import Decided, Predictions, RawScores, WeightedTargets
-from stream_pegasos.learners.probabilities import Floats, with_only
+from stream_pegasos.learners.probabilities import Floats, of_labels, with_only
 from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["OrdinalClassifier"]
@@ -71,7 +71,7 @@ class OrderedLabels(Labels):
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         classes, found = self.probabilities_many(margins[np.newaxis], np.array([calibrated]), n_learned)
-        return dict(zip(classes, found[0].tolist(), strict=True))
+        return of_labels(dict(zip(classes, found[0].tolist(), strict=True)))
 
     def order_of(self, margins: Floats) -> NDArray[np.int64]:
         found: NDArray[np.int64] = self.order[self.order < margins.shape[1]]

@@ -45,6 +45,8 @@ class Predictions:
         The labels of the columns of `probabilities`; `None` is a label yet to come.
     probabilities
         A row for each example, with a column for each class. Rows sum to 1, unless an example may have several labels.
+        While one label alone is known, it has (n + 1) / (n + 2) after n examples, by Laplace's rule of succession, and
+        those to come have the rest.
     withheld
         For each example the labels whose probability is above their threshold, but which a limit of false positives
         kept from being predicted.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS
 
-__all__ = ["blocks", "bounded_by_laplace", "for_each", "know_two", "of_each", "of_only", "with_only"]
+__all__ = ["blocks", "bounded_by_laplace", "for_each", "know_two", "of_each", "of_labels", "of_only", "with_only"]
 
 Floats = NDArray[np.float64]
 MOST_NUMBERS = 1 << 18  # that are worked on at a time, or what is found on the way takes many times what is returned
@@ -37,6 +37,13 @@ def of_only(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
     """
     probability = (n_learned + 1) / (n_learned + 2)
     return {label: probability, other: 1.0 - probability}
+
+
+def of_labels(probabilities: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The probabilities among the labels that are known, as River has them; an only one has all. `None`, which stands
+    beside it, is no label.
+    """
+    return {label: 1.0 if None in probabilities else p for label, p in probabilities.items() if label is not None}
 
 
 def bounded_by_laplace(found: Floats, n_learned: Any) -> Floats:

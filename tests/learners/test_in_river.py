@@ -14,14 +14,18 @@ from river import (
     bandit,
     base,
     checks,
+    compat,
     compose,
     datasets,
     drift,
     evaluate,
     feature_extraction,
+    imblearn,
+    linear_model,
     metrics,
     model_selection,
     multiclass,
+    multioutput,
     preprocessing,
     stream,
     utils,
@@ -32,6 +36,7 @@ from tables import rows_and_labels
 from stream_pegasos import (
     AdaptiveClassifier,
     HashedBagOfWords,
+    KernelPegasosClassifier,
     MultiLabelClassifier,
     OrdinalClassifier,
     PegasosClassifier,
@@ -41,14 +46,65 @@ from stream_pegasos import (
 )
 
 
-def test_rivers_checks_of_a_pipeline():
-    model = preprocessing.StandardScaler() | PegasosClassifier(l2=1e-2, fit_intercept=True)
-    # River's scaler learns a whole batch before it scales the first row of it; and its report cannot put in order the
-    # probabilities of a text and of None, which stands for the labels to come.
-    left_out = ("check_learn_many_matches_learn_one", "check_debug_one")
-    for check in checks.yield_checks(model):
-        if check.__name__ not in left_out:
-            check(model.clone())
+@pytest.mark.parametrize("kind", [AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier])
+def test_rivers_checks_of_a_pipeline(kind):
+    names = []
+    for first in (partial(compose.Discard, "nothing"), preprocessing.StandardScaler):
+        for check in checks.yield_checks(first() | kind()):
+            names.append(check.__name__)
+            if first is not preprocessing.StandardScaler or names[-1] != "check_learn_many_matches_learn_one":
+                check(first() | kind())
+    # River's scaler learns a whole batch before it scales the first row of it, for any model.
+    for model in (kind(), linear_model.LogisticRegression()):
+        with pytest.raises(AssertionError):
+            checks.common.check_learn_many_matches_learn_one(
+                preprocessing.StandardScaler() | model, datasets.Phishing()
+            )
+    assert "check_debug_one" in names
+
+
+KEYS = {"bools": [False, True], "numbers": [0, 1], "the other way": [1, 0], "texts": ["ham", "spam"]}
+
+
+@pytest.mark.parametrize("labels", KEYS)
+@pytest.mark.parametrize("kind", [AdaptiveClassifier, KernelPegasosClassifier, OrdinalClassifier, PegasosClassifier])
+def test_labels_alone_are_keys_of_probabilities(kind, labels):
+    """So that wrappers of River's, which sort them, look for `True` or make columns of them, never meet another."""
+    if labels == "texts" and kind in (KernelPegasosClassifier, OrdinalClassifier):
+        return  # River's wrappers ask models of two classes for `True`; ordered ones are numbers
+    rows = [({"a": float(i % 3), "b": 1.0}, KEYS[labels][i // 6 % 2]) for i in range(24)]
+    alone = kind()
+    pipeline = preprocessing.StandardScaler() | kind()
+    sampler = imblearn.HardSamplingClassifier(kind(), size=5, p=0.5, seed=1)
+    chains = (
+        []
+        if labels == "texts"
+        else [  # which make features of what was predicted
+            multioutput.ClassifierChain(kind()),
+            multioutput.ProbabilisticClassifierChain(kind()),
+            multioutput.MonteCarloClassifierChain(kind(), m=3, seed=1),
+        ]
+    )
+    for n, (x, y) in enumerate(rows):
+        known = set(alone.classes)
+        assert set(alone.predict_proba_one(x)) <= {
+            *known,
+            *([] if kind is not KernelPegasosClassifier else KEYS[labels]),
+        }
+        assert None not in alone.predict_proba_many([x, x]).tolist()
+        assert sum(alone.predict_proba_one(x).values()) == pytest.approx(1.0) or not n
+        assert pipeline.debug_one(x)
+        alone.learn_one(x, y)
+        pipeline.learn_one(x, y)
+        sampler.learn_one(x, y)
+        for chain in chains:
+            chain.learn_one(x, {"first": y, "second": not y})
+            chain.predict_one(x)
+            chain.predict_proba_one(x)
+    X, y = np.array([[*x.values()] for x, _ in rows]), [y for _, y in rows]
+    for n in (3, 24):
+        made = compat.convert_river_to_sklearn(kind()).partial_fit(X[:n], y[:n], classes=sorted(KEYS[labels]))
+        assert made.predict_proba(X).sum(axis=1) == pytest.approx(np.ones(24))
 
 
 def accuracy(model, rows, **options):

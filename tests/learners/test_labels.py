@@ -225,13 +225,13 @@ def test_labels_in_arrays_are_the_labels_in_lists(ys):
         ("spam", (), None, {}),
         (1, (), None, {}),
         (True, (), None, {}),
-        (None, ("ham",), "ham", {"ham": 2 / 3, None: 1 / 3}),
-        (None, (1,) * 8, 1, {1: 9 / 10, None: 1 / 10}),
-        (None, (0,), 0, {0: 2 / 3, None: 1 / 3}),
+        (None, ("ham",), "ham", {"ham": 1.0}),
+        (None, (1,) * 8, 1, {1: 1.0}),
+        (None, (0,), 0, {0: 1.0}),
         (None, (True,), True, {True: 0.5, False: 0.5}),  # which names the other one
         (None, (False,), False, {False: 0.5, True: 0.5}),
         ("spam", ("ham",), "ham", {"ham": 2 / 3, "spam": 1 / 3}),
-        ("spam", ("spam",), "spam", {"spam": 2 / 3, None: 1 / 3}),
+        ("spam", ("spam",), "spam", {"spam": 1.0}),
     ],
 )
 def test_what_is_predicted_with_labels_missing(pos_label, met, label, probabilities, unchanged):

@@ -157,7 +157,8 @@ def one_by_one_and_at_once(make, X, y, w):
     one, many = make(), make()
     before = []
     for x, label, weight in zip(X, y, w, strict=True):
-        before.append(one.predict_proba_one(x))
+        found = one.predictions([x])
+        before.append(dict(zip(found.classes, found.probabilities[0].tolist(), strict=True)))
         one.learn_one(x, label, weight)
     return one, many, before, many.predict_learn_many(X, y, w)
 
