@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
+from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.chunks import (
     ExampleError,
     OnRefused,
@@ -92,7 +93,7 @@ def prequential(stream: Iterable[Any], model: Any, **options: Unpack[Options]) -
     Raises
     ------
     TypeError
-        If a model is no classifier.
+        If a model is no classifier, or the stream gives no tuples.
     ExampleError
         If a model refuses an example and there is no `on_refused`, or if a decision needs `pos_label` and there is
         none. All examples before it are learned.
@@ -175,6 +176,7 @@ def iter_prequential(
         raise ValueError(f"batch is {batch}: it must be at least 1")
     if is_late and not learn:
         raise ValueError(f"delay is {delay}: without learning it must be 0")
+    check_stream(stream)
     models = model if isinstance(model, Mapping) else {"": model}
     if not models:
         raise ValueError("there is no model to evaluate")
@@ -209,14 +211,31 @@ def iter_prequential(
 
 def _as_labelled(example: Any) -> Any:
     """An example with its weight, if it comes with River's keywords."""
-    x, y, *rest = example
-    if not rest or not isinstance(rest[0], Mapping):
+    if not is_labelled(example):
+        raise TypeError(
+            f"an example must be a tuple (x, y), got {shortened(repr(example), 50)}; a stream of one is a list of it"
+        )
+    if len(example) < 3 or not isinstance(example[2], Mapping):
         return example
-    keywords = dict(rest[0])
+    keywords = dict(example[2])
     weight = keywords.pop("w", 1.0)
     if keywords:
         raise ValueError(f"an example has the keyword {next(iter(keywords))!r}; of River's keywords w alone is known")
-    return (x, y, weight)
+    return (example[0], example[1], weight)
+
+
+def is_labelled(example: Any) -> bool:
+    """Whether it may be x, y and more; a text or a dict is an x alone."""
+    return isinstance(example, (tuple, list, np.ndarray)) and len(example) > 1
+
+
+def check_stream(stream: Any) -> None:
+    """Raise a TypeError for what gives no examples: columns, a text, a single thing."""
+    if hasattr(stream, "columns") or isinstance(stream, (str, bytes, Mapping)) or not isinstance(stream, Iterable):
+        raise TypeError(
+            f"stream must give tuples (x, y), got a {type(stream).__name__}; of columns make zip(X, y), of a file "
+            "stream_pegasos.streams.read(path)"
+        )
 
 
 class _Follower:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import check_sequence
-from stream_pegasos.common.packing import parameters_of
+from stream_pegasos.common.packing import described, parameters_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.engine.pure.tokens import BEGIN, END
 from stream_pegasos.features.encoders import TextEncoder
-from stream_pegasos.features.frames import column_names, is_frame, rows_of
+from stream_pegasos.features.frames import column_names, is_frame, listed, rows_of
 from stream_pegasos.features.message import ABSENT, Fields, Message, fields_of, outer_name, shown_message, value_of
 from stream_pegasos.features.vectors import VectorSource, packed
 
@@ -161,7 +161,7 @@ class Features(base.MiniBatchTransformer):
                     f"the frame has none of the columns {self.fields}; it has {', '.join(map(str, columns))}"
                 )
             return rows_of(X, names)
-        return X
+        return listed(X)
 
     def refusals(self, X: Sequence[Any], threads: int = 1) -> list[str | None]:
         """Why each message cannot be read; `None` for one that can. Those that can are encoded together."""

@@ -28,6 +28,11 @@ def is_series(X: Any) -> bool:
     return hasattr(X, "to_frame") and not hasattr(X, "columns")
 
 
+def listed(given: Any) -> Any:
+    """The values of an array of PyArrow as a list; anything else as it is."""
+    return given.to_pylist() if hasattr(given, "to_pylist") and not hasattr(given, "columns") else given
+
+
 def check_column(name: str, given: Any, of: str) -> None:
     """Raise a TypeError for what is no sequence: a data frame, too, which goes through the names of its columns."""
     if is_frame(given):
@@ -40,6 +45,7 @@ def list_of_examples(X: Any) -> list[Any]:
     if is_frame(X):
         return frame_to_dicts(X)
     check_sequence("X", X, "examples")
+    X = listed(X)
     if isinstance(X, np.ndarray) and X.dtype != object:
         raise TypeError("X is a dense array; pass scipy.sparse.csr_array(X), a sparse matrix")
     return X if isinstance(X, list) else list(X)

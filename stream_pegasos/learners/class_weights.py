@@ -19,7 +19,7 @@ from stream_pegasos.common.checks import (
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
-from stream_pegasos.features.frames import check_column
+from stream_pegasos.features.frames import check_column, listed
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
 
@@ -109,7 +109,7 @@ class ClassWeights:
 
 def weights_given(w: Any) -> float | list[float]:
     """The weights as a list; one for all, also an array without axes, as a number, which is checked."""
-    given = w.tolist() if isinstance(w, np.ndarray) else w.item() if isinstance(w, np.generic) else w
+    given = w.tolist() if isinstance(w, np.ndarray) else w.item() if isinstance(w, np.generic) else listed(w)
     if not isinstance(given, Iterable):
         plain_weight(given)
         return given  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, targets_of
 from stream_pegasos.engine.pure.driver import PLAIN, are_plain
-from stream_pegasos.features.frames import check_column
+from stream_pegasos.features.frames import check_column, listed
 from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, shape_of, truth_of, written_like
 from stream_pegasos.learners.probabilities import (
     Floats,
@@ -331,7 +331,7 @@ def distinct(y: Sequence[Any]) -> Iterable[Any]:
 
 
 def label_list(y: Any) -> list[Any]:
-    given = y.tolist() if hasattr(y, "tolist") and not is_time(y) else y
+    given = y.tolist() if hasattr(y, "tolist") and not is_time(y) else listed(y)
     check_column("y", given, "labels")
     if not isinstance(given, Iterable):
         raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}")

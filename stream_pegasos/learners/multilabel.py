@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Number
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from stream_pegasos.common.checks import check_lengths, check_sequence
 from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
-from stream_pegasos.features.frames import column_names, frame_like, is_frame, is_series, n_rows, rows_of
+from stream_pegasos.features.frames import column_names, frame_like, is_frame, is_series, listed, n_rows, rows_of
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import each_weight, weights_given
 from stream_pegasos.learners.decisions import (
@@ -103,7 +104,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     begin with its first example.
 
     The labels of an example are a set, list or tuple of those that hold, which may be empty; or River's dict from label
-    to bool.
+    to a truth value, which may be 1 or 0. Those of many may be a data frame with such a column for each label.
 
     Parameters
     ----------
@@ -370,15 +371,13 @@ def sets_of(y: Any) -> Iterable[Any]:
     check_sequence("y", y, "labels")
     if not isinstance(y, Iterable):
         raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}; a set or list an example")
-    return y
+    found: Iterable[Any] = listed(y)
+    return found
 
 
 def whether_each_holds(y: Any) -> dict[Label, bool]:
     if isinstance(y, Mapping):
-        for label, holds in y.items():
-            if not isinstance(holds, (bool, np.bool_)):
-                raise TypeError(f"label {label!r} is {holds!r} of the example; it must be True or False")
-        return {check_label(label): bool(holds) for label, holds in y.items()}
+        return {check_label(label): is_held(label, holds) for label, holds in y.items()}
     if isinstance(y, np.ndarray):
         y = y.tolist()
     if not isinstance(y, (set, frozenset, list, tuple)):
@@ -389,3 +388,10 @@ def whether_each_holds(y: Any) -> dict[Label, bool]:
     if isinstance(y, (set, frozenset)):  # which have no order of their own
         labels.sort(key=lambda label: (type(label).__name__, label))
     return dict.fromkeys(labels, True)
+
+
+def is_held(label: Any, holds: Any) -> bool:
+    """Whether a label holds, from a truth value or a number that is 0 or 1."""
+    if isinstance(holds, (np.bool_, Number)) and bool(holds) == holds:
+        return bool(holds)
+    raise TypeError(f"label {label!r} is {holds!r} of the example; it must be True or False, or 1 or 0")

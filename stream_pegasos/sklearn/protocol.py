@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from stream_pegasos.common.checks import check_bool, check_integer, check_lengths
 from stream_pegasos.common.packing import parameters_of
+from stream_pegasos.features.frames import is_frame, listed
 from stream_pegasos.features.message import is_nothing
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
@@ -131,7 +132,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         X
             The examples.
         y
-            As many labels: strings, integers or booleans.
+            As many labels: strings, integers or booleans; also a data frame with one column.
         sample_weight
             As many weights, of at least 0; `None` for 1 each. A row with a weight of 0 is left out.
 
@@ -200,6 +201,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         examples = self._examples(X, is_new)
+        y = column_of("y", y)
         check_none_missing(y)
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
@@ -208,6 +210,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         check_classification_targets(labels)
         n = n_examples(examples)
         check_lengths("labels", len(labels), n)
+        sample_weight = column_of("sample_weight", sample_weight)
         weights = np.ones(n) if sample_weight is None else column_or_1d(np.asarray(sample_weight, np.float64))
         check_lengths("weights", len(weights), n)
         if not weights.any():
@@ -351,6 +354,17 @@ def learn(model: Classifier, examples: Any, labels: Labels, weights: Floats, row
 
 def n_examples(examples: Any) -> int:
     return len(examples) if isinstance(examples, list) else int(examples.shape[0])
+
+
+def column_of(name: str, given: Any) -> Any:
+    """Labels or weights, of a data frame its only column."""
+    if np.ma.is_masked(given):
+        raise ValueError(f"{name} must have no masked values; leave out such examples")
+    if not is_frame(given):
+        return listed(given)
+    if given.shape[1] != 1:
+        raise ValueError(f"{name} must be one column, got a data frame of {given.shape[1]}; choose one of them")
+    return given[given.columns[0]]
 
 
 def check_none_missing(labels: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.common.checks import check_sequence
-from stream_pegasos.features.frames import is_frame
+from stream_pegasos.features.frames import is_frame, listed
 
 __all__ = ["texts_of"]
 
@@ -26,7 +26,7 @@ def texts_of(X: Any) -> list[Any]:
         if X.ndim != 1:
             check_one_column(X.shape)
         return X.ravel().tolist()
-    return list(X)
+    return list(listed(X))
 
 
 def check_one_column(shape: tuple[int, ...]) -> None:

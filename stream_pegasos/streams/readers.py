@@ -6,7 +6,7 @@ import codecs
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO
@@ -272,6 +272,11 @@ def format_of(name: str, is_open: bool = False) -> str:
     if "://" in name:
         return "jsonl"
     if os.path.isdir(name):
+        parts: list[str] = []
+        with suppress(OSError):  # Spark writes notes beside its parts
+            parts = [each for each in os.listdir(name) if not each.startswith(("_", "."))]
+        if parts and all(each.endswith(".parquet") for each in parts):
+            raise StreamError(f"{name}: a stream must be a file, got a folder of Parquet parts; name each file of it")
         return "mail"
     stem, extension = os.path.splitext(name.lower())
     if extension in COMPRESSIONS:
