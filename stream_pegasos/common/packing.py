@@ -85,6 +85,28 @@ def parameter_names(kind: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(kind).parameters)
 
 
+def described(value: Any, depth: int = 0) -> str:
+    """An estimator with the parameters that are not the defaults, one a line as River has it, and so those within it;
+    of any other value its `repr`.
+    """
+    end = f"\n{'  ' * depth}"
+    if isinstance(value, (list, tuple)) and any(isinstance(part, base.Base) for part in value):
+        return f"[{','.join(f'{end}  {described(part, depth + 1)}' for part in value)}{end}]"
+    if not isinstance(value, base.Base):
+        return f'"{value}"' if isinstance(value, str) else getattr(value, "__name__", repr(value))
+    if not type(value).__module__.startswith("stream_pegasos."):
+        return repr(value).replace("\n", end)
+    kind: Any = type(value)
+    defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
+    given = {name: part for name, part in parameters_of(value).items() if is_given(part, defaults[name])}
+    lines = [f"{end}  {name}={described(part, depth + 1)}" for name, part in given.items()]
+    return f"{kind.__name__} ({''.join(lines)}{end if lines else ''})"
+
+
+def is_given(value: Any, default: Any) -> bool:
+    return value is not default and (type(value) is not type(default) or bool(value != default))
+
+
 def parameters_in_json(kind: Any) -> list[str]:
     """The parameters of features that JSON may give: no functions, and nothing that has an option of the command."""
     others = ("on", "namespace", "vectors", "preprocessor", "tokenizer")

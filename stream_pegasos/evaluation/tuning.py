@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.evaluation.chunks import OnRefused, predict_learn
-from stream_pegasos.evaluation.metrics import smaller_is_better
+from stream_pegasos.evaluation.metrics import smaller_is_better, spelled
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled
 from stream_pegasos.evaluation.scores import new_score
 
@@ -36,10 +36,10 @@ class Candidate:
     figure: float = math.nan
     gain: float = 0.0
     error: float = math.inf
-    blocks: list[list[AnyOutcomes]] = field(default_factory=list)  # of its predictions
+    blocks: list[list[AnyOutcomes]] = field(default_factory=list, repr=False)  # of its predictions
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Tuning:
     """What `tune` returns: the candidates, of which the first is what the others are compared with, the metric, the
     number of messages, and whether Ctrl-C ended it.
@@ -49,6 +49,10 @@ class Tuning:
     metric: str
     n: int = 0
     interrupted: bool = False
+
+    def __repr__(self) -> str:
+        figures = ", ".join(f"{each.name} {each.figure:.4f}" for each in self.ranking)
+        return f"<Tuning on {self.n:,} messages, {spelled(self.metric)} of {figures}; best: {self.best.name}>"
 
     @property
     def ranking(self) -> list[Candidate]:

@@ -41,6 +41,9 @@ class Features(base.MiniBatchTransformer):
     vector_source: VectorSource | None = None  # what gives a message its vector, if anything
     encoder: TextEncoder | None = None  # the same, if it reads the whole text
 
+    def __repr__(self) -> str:
+        return described(self)
+
     def __init_subclass__(cls, is_kind: bool = True, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if is_kind:  # that a file may name

@@ -16,6 +16,7 @@ from river import base
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.file_lock import locked
 from stream_pegasos.common.locks import Lock as PureLock
+from stream_pegasos.common.packing import described
 from stream_pegasos.engine import Encoder, Lock, OneByOne
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, series_like
 from stream_pegasos.features.vectors import VectorSource, WordVectors
@@ -62,6 +63,9 @@ class Model(OneByOne, base.Estimator):
         model = super().__new__(cls)
         model.lock = Lock()
         return model
+
+    def __repr__(self) -> str:
+        return described(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle or a copy is made of: all of it between the same two steps."""

@@ -66,6 +66,9 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def __repr__(self) -> str:
+        return f"<Predictions of {len(self):,} messages: labels {self.labels}, of {self.classes}>"
+
     def rows(self, places: Any) -> Predictions:
         """The predictions for some of the examples."""
         classes, probabilities = self._said
