@@ -256,9 +256,9 @@ def test_before_anything_is_learned(case):
     assert model.n_iterations == 0 and not flat(seen(model)[-1])
     assert model.classes == ()
     if case.of != "features" and "explain" in model.capabilities:
-        assert math.fsum(model.explain_one(x).values()) == 0.0
+        assert math.fsum(model.explain_ngrams_one(x).values()) == 0.0
         model.learn_one(x, case.labels[0])
-        assert all(map(math.isfinite, model.explain_one(x).values()))
+        assert all(map(math.isfinite, model.explain_ngrams_one(x).values()))
 
 
 @for_each([case for case in CASES if case.classes == TWO and not case.pos_label])

@@ -133,7 +133,7 @@ def looks_of(case, model):
         looks["weights"] = lambda: model.weights
         looks["weights of columns"] = lambda: model.weights_of(np.arange(40)).tolist()
         if case.of != "features" and case.classes == TWO:
-            looks["explanation"] = lambda: model.explain_one(probes[0])
+            looks["explanation"] = lambda: model.explain_ngrams_one(probes[0])
     else:
         looks["support vectors"] = lambda: getattr(model, "classifier", model).support_vectors
     return looks

@@ -316,7 +316,7 @@ class FeatureUnion(Features, is_kind=False):
     >>> model.predict_one({"subject": "free lunch", "size": 9_100})
     'spam'
     >>> sorted(model.explain_one({"subject": "free"}))[-1]
-    'subject: free </s>'
+    'subject: free'
 
     Words of fields that share a namespace are the same. To have both, a word by itself and in its field, is the most
     accurate for a short field beside a long one:

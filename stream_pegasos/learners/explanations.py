@@ -13,6 +13,7 @@ from stream_pegasos.engine import Encoder, Learner
 from stream_pegasos.engine.pure.characters import composed
 from stream_pegasos.engine.pure.scanner import masked_digits
 from stream_pegasos.engine.pure.tokens import BEGIN, END, LENGTH_PREFIX, LETTERS_PREFIX, tokens_of, units_of
+from stream_pegasos.features.base import SENTENCE
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "phrases",
     "pieces",
     "shown_ngram",
+    "words",
 ]
 
 INTERCEPT = "(intercept)"  # beside the names of features
@@ -127,6 +129,22 @@ def phrases(
         name = f"{units.field}: {shown}" if units.field else shown
         found.append(Phrase(name, value, [(at.shown([word]), share) for (_, word), share in words]))
     return sorted(found, key=lambda phrase: -abs(phrase.value)), [value for value, _ in left.values()]
+
+
+def words(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) -> dict[str, float]:
+    """What each word adds, as the text has it at its first place, behind the name of its field; largest size first."""
+    located = {field: Located(text) for field, text in texts.items()}
+    by_words = letters_to_words(contributions, located)
+    found: dict[str, float] = {}
+    for (field, word), value in shares_of(
+        [(each, _units(name, texts)) for name, each in by_words.items()], located
+    ).items():
+        name = located[field].shown([word]) if field in located else shown_ngram(word)
+        name = f"{field}: {name}" if field in located and field else name
+        found[name] = found.get(name, 0.0) + value
+    return dict(
+        sorted(((word, value) for word, value in found.items() if value), key=lambda item: (-abs(item[1]), item[0]))
+    )
 
 
 def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:
@@ -260,7 +278,7 @@ def _field_of(name: str, texts: Collection[str]) -> tuple[str, str]:
 
 
 def _units(name: str, texts: Mapping[str, str]) -> _Units:
-    if name == INTERCEPT:
+    if name in (INTERCEPT, SENTENCE):
         return _Units(name, [name], False)
     field, ngram = _field_of(name, texts)
     if field not in texts or ngram.startswith(LENGTH_PREFIX):  # of no text that is read as words, or of no words

@@ -21,7 +21,7 @@ from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.descriptions import Descriptions, Lessons, lessons_of
-from stream_pegasos.learners.explanations import INTERCEPT
+from stream_pegasos.learners.explanations import INTERCEPT, words
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import Arrays, kind_of, packed_features, unpacked_features
 from stream_pegasos.learners.model import Model
@@ -84,11 +84,10 @@ class TextClassifier(ModelOfAnyKind):
     'spam'
     >>> model.predict_proba_one("pills, cheap pills")["spam"] > 0.6
     True
-    >>> for ngram, contribution in list(model.explain_one("cheap lunch?").items())[:3]:
-    ...     print(f"{contribution:+.2f} {ngram}")
-    -0.26  lunc
-    -0.26 lunch
-    +0.22  chea
+    >>> for word, contribution in model.explain_one("cheap lunch?", limit=2).items():
+    ...     print(f"{contribution:+.2f} {word}")
+    +0.86 cheap
+    -0.78 lunch
 
     Pegasos as published, on pairs of words:
 
@@ -275,13 +274,13 @@ class TextClassifier(ModelOfAnyKind):
             self.names.learned(self, itertools.islice(taught, n_learned))
 
     def explain_one(self, x: Any, label: Any = None, limit: int | None = None) -> dict[str, float]:
-        """Explain a prediction: what each n-gram of the text adds to the margin, largest size first.
+        """Explain a prediction: what each word of the text adds to the margin, largest size first.
 
         With two classes this is the margin of the positive class. With more, it is how far the margin of the predicted
         class is above the next best; with ordered classes, how high the text is in their order. The values add up to
-        the margin. The intercept, if any, is named `"(intercept)"`; an n-gram of the same name is added to it. An
-        n-gram that begins or ends with a space is the beginning or the end of a word or run. N-grams that share a
-        column share what it adds. Those that add nothing are left out.
+        the margin. What an n-gram adds is shared out to its words in equal parts, as the command and the page have it;
+        `explain_ngrams_one` has the n-grams. The intercept, if any, is named `"(intercept)"`. In a message of several
+        fields the name of the field stands before a word. Words that add nothing are left out.
 
         Parameters
         ----------
@@ -291,9 +290,7 @@ class TextClassifier(ModelOfAnyKind):
             A class whose own margin is explained instead. `None`: as above; where a text may have several labels, the
             most probable label.
         limit
-            How many columns to name, at least 1: the heaviest, and those that add as much as the last of these; `None`
-            for all. Of n-grams that share a column one is named then, with all that it adds. A few take a fraction of
-            the time.
+            How many words to name, at least 1: the heaviest; `None` for all.
 
         Raises
         ------
@@ -302,6 +299,27 @@ class TextClassifier(ModelOfAnyKind):
         ValueError
             If the label is not in `classes`, or if classes are ordered: these are not explained one by one; or if
             `limit` is below 1.
+        """
+        if limit is not None:
+            check_integer("limit", limit, 1, 1 << 53)
+        ngrams = self.explain_ngrams_one(x, label).items()
+        return dict([*words(ngrams, self.features.texts(x)).items()][:limit])
+
+    def explain_ngrams_one(self, x: Any, label: Any = None, limit: int | None = None) -> dict[str, float]:
+        """What each n-gram of the text adds to the margin that `explain_one` explains, largest size first.
+
+        An n-gram of the name `"(intercept)"` is added to the intercept. One that begins or ends with a space is the
+        beginning or the end of a word or run. N-grams that share a column share what it adds. Those that add nothing
+        are left out.
+
+        Parameters
+        ----------
+        x, label
+            As for `explain_one`, which raises the same.
+        limit
+            How many columns to name, at least 1: the heaviest, and those that add as much as the last of these; `None`
+            for all. Of n-grams that share a column one is named then, with all that it adds. A few take a fraction of
+            the time.
         """
         if "explain" not in self.capabilities:
             raise TypeError(f"explain_one needs a linear classifier, not {type(self.classifier).__name__}")

@@ -86,7 +86,7 @@ class Verdicts:
         """
         if "explain" not in model.capabilities or SPAM not in model.classes:
             return []
-        contributions = model.explain_one(x, label=SPAM, limit=N_NAMED)
+        contributions = model.explain_ngrams_one(x, label=SPAM, limit=N_NAMED)
         words = [item for item in contributions.items() if item[0] != INTERCEPT and not item[0].startswith(OF_SOURCE)]
         return [(phrase.name, phrase.value) for phrase in phrases(words, N_WORDS, model.features.texts(x))[0]]
 

@@ -60,11 +60,11 @@ def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Any, Any]:
 def _contributions(model: Any, kind: str, x: Message, named: Any, against: Any) -> list[tuple[str, float]]:
     """What each word adds, the largest size first."""
     if kind == ORDERED:
-        return [*model.explain_one(x).items()]
+        return [*model.explain_ngrams_one(x).items()]
     if named is None:
         return []
-    total = model.explain_one(x, label=named)
+    total = model.explain_ngrams_one(x, label=named)
     if against is not None and not model.pair:  # which is that of one class against the other
-        less = model.explain_one(x, label=against)
+        less = model.explain_ngrams_one(x, label=against)
         total = {word: total.get(word, 0.0) - less.get(word, 0.0) for word in {**total, **less}}
     return sorted(((word, value) for word, value in total.items() if value), key=lambda item: (-abs(item[1]), item[0]))

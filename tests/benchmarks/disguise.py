@@ -110,7 +110,7 @@ def shown(mail: str) -> str:
 
 def heaviest_words(model: TextClassifier, text: str) -> set[str]:
     """The words of a text that say most for spam."""
-    by_weight = sorted(model.explain_one(text).items(), key=lambda item: -item[1])
+    by_weight = sorted(model.explain_ngrams_one(text).items(), key=lambda item: -item[1])
     return {*[token for token, weight in by_weight if weight > 0.0 and WORD.fullmatch(token)][:N_WORDS]}
 
 

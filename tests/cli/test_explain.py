@@ -39,7 +39,7 @@ def test_explain_says_why_a_text_is_what_it_is(ok, place):
     p, margin = model.predict_proba_one(text), model.decision_function_one(text)
     label, other = sorted(p, key=p.__getitem__, reverse=True)
     sign = 1.0 if label == "spam" else -1.0
-    margin, contributions = sign * margin, {name: sign * size for name, size in model.explain_one(text).items()}
+    margin, contributions = sign * margin, {name: sign * size for name, size in model.explain_ngrams_one(text).items()}
     out = ok("explain m --top 4 --text", text)
     assert out.splitlines()[0] == f"{label}, probability {p[label]:.4f}; then {other}, {p[other]:.4f}"
     assert all(
@@ -113,7 +113,7 @@ def test_explain_labels_that_hold_together_and_ordered_ones(ok, examples, option
     write_jsonl("t.jsonl", examples)
     ok(f"train t.jsonl {options} --save m")
     out = ok(f"explain m --text '{text}' --top 3", *(["--label", label] if label else []))
-    total = sum(load("m").explain_one(text, **({"label": label} if label else {})).values())
+    total = sum(load("m").explain_ngrams_one(text, **({"label": label} if label else {})).values())
     assert all(said.startswith(sides[size < 0]) for size, said in shown(out))
     assert sum(size for size, _ in shown(out)) == pytest.approx(total, abs=1e-4)
     ok("explain m t.jsonl")

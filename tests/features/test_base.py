@@ -45,7 +45,7 @@ def test_a_model_of_fields(classifier, tmp_path):
     model = TextClassifier(SUBJECT_AND_BODY, classifier)
     model.keep_names()
     model.learn_many(MESSAGES * 3, LABELS * 3)
-    explanation = model.explain_one(MESSAGES[0])
+    explanation = model.explain_ngrams_one(MESSAGES[0])
     margin = model.decision_function_one(MESSAGES[0])
     assert sum(explanation.values()) == pytest.approx(margin) and "subject: free" in explanation
     assert {name.partition(": ")[0] for name in explanation} <= {"subject", "body", "(intercept)"}
@@ -82,7 +82,7 @@ def test_two_fields_that_make_one_name():
     model = TextClassifier(TextFeatures(on="a", norm=None) + TextFeatures(on="a: b", norm=None))
     X = [{"a": "b: c", "a: b": "c"}, {"a": "x", "a: b": "y"}]
     model.learn_many(X * 3, [1, 0] * 3)
-    assert sum(model.explain_one(X[0]).values()) == pytest.approx(model.decision_function_one(X[0]))
+    assert sum(model.explain_ngrams_one(X[0]).values()) == pytest.approx(model.decision_function_one(X[0]))
 
 
 def test_no_pattern_is_needed_where_none_is_used():

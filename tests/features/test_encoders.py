@@ -79,7 +79,7 @@ def test_fields_that_ask_are_read_as_one_text(is_last):
     assert encoder.calls == [["aa\ne!"], ["e!"]]
     found = TextClassifier(features)
     found.learn_many([message, {"note": "x"}], ["a", "b"])
-    explanation = found.explain_one(message)
+    explanation = found.explain_ngrams_one(message)
     assert sum(explanation.values()) == pytest.approx(found.decision_function_many([message])[0])
     assert {"(sentence)", "subject: aa", "sender=!"} < explanation.keys()
 
@@ -172,7 +172,7 @@ def test_an_encoder_that_fails_costs_nothing_learned(fail, match):
     for call in (
         lambda: model.learn_one("wrong", 1),
         lambda: model.predict_one("wrong"),
-        lambda: model.explain_one("wrong"),
+        lambda: model.explain_ngrams_one("wrong"),
         lambda: model.learn_many(["wrong"], [1]),
     ):
         with pytest.raises(EncoderError, match=match):
@@ -205,7 +205,7 @@ def test_what_is_no_encoder(encode, match):
         lambda model: model.learn_one("slow", 1),
         lambda model: model.learn_many(["slow"], [1]),
         lambda model: predict_block(model, ["slow"], []),
-        lambda model: model.explain_one("slow"),
+        lambda model: model.explain_ngrams_one("slow"),
     ],
     ids=["learn_one", "learn_many", "predict_block", "explain_one"],
 )

@@ -162,7 +162,7 @@ def test_a_time_is_the_same_as_a_number_and_as_a_text(number):
 def test_a_model_of_all_kinds(unchanged):
     model = TextClassifier(ALL)
     model.learn_many(MESSAGES * 5, LABELS * 5)
-    explanation = model.explain_one(MESSAGES[0])
+    explanation = model.explain_ngrams_one(MESSAGES[0])
     assert {"sender=a@b.c", "size: 8192 to 16384", "date: hour=3", "date: Monday", "subject: free"} <= {*explanation}
     assert sum(explanation.values()) == pytest.approx(model.decision_function_one(MESSAGES[0]))
     for wrong in ({"subject": "a", "size": "big"}, {"subject": "a", "date": "noon"}, {"sender": b""}, {"other": 7}):

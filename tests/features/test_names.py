@@ -50,7 +50,7 @@ def test_the_heaviest_words_are_those_of_the_whole_explanation():
     model = TextClassifier()
     model.learn_many(*map(list, zip(*synthetic(n=300, seed=6), strict=True)))
     for text, _ in synthetic(n=50, seed=7):
-        whole, few = model.explain_one(text), model.explain_one(text, limit=3)
+        whole, few = model.explain_ngrams_one(text), model.explain_ngrams_one(text, limit=3)
         whole.pop("(intercept)", None)
         few.pop("(intercept)", None)
         assert [*few][:3] == [*whole][:3]

@@ -76,7 +76,7 @@ def test_what_characters_add_can_be_explained():
     model = TextClassifier()
     for text, y in [("味道很好", 1), ("太难吃了", 0), ("送餐很快很好吃", 1), ("难吃", 0)] * 5:
         model.learn_one(text, y)
-    explanation = model.explain_one("很难吃")
+    explanation = model.explain_ngrams_one("很难吃")
     assert set(explanation) - {"(intercept)"} <= set(TextFeatures().tokens("很难吃"))
     assert explanation["难吃"] < 0.0 < explanation["很"]
     assert sum(explanation.values()) == pytest.approx(model.predict_learn_many(["很难吃"], [0]).scores[0])
@@ -128,7 +128,7 @@ def test_letters_are_explained_as_those_of_their_words(tmp_path):
     model.keep_names()
     for text, y in [("jumping cat", 1), ("sleepy dog", 0), ("running cat", 1), ("lazy dog", 0)] * 4:
         model.learn_one(text, y)
-    explanation = model.explain_one("singing")
+    explanation = model.explain_ngrams_one("singing")
     assert explanation["  ing"] > 0.0 and set(explanation) - {"(intercept)"} <= set(TextFeatures().tokens("singing"))
     assert sum(explanation.values()) == pytest.approx(model.decision_function_one("singing"))
     found, _ = phrases(explanation.items(), 9, {"": "singing"})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos import AdaptiveClassifier, Category, MailFeatures, TextClassifier, TextFeatures
+from stream_pegasos import AdaptiveClassifier, Category, MailFeatures, OrdinalClassifier, TextClassifier, TextFeatures
 from stream_pegasos.learners.explanations import phrases, pieces
 from stream_pegasos.operation.explaining import explained
 
@@ -35,7 +35,7 @@ def test_ngrams_that_overlap_are_one_phrase(names, expected):
 def test_phrases_and_the_others_add_up(words, limit):
     model = TextClassifier(TextFeatures())
     model.learn_many([" ".join(words), "lunch at noon", " ".join(words[::2])], ["spam", "ham", "ham"])
-    explained = model.explain_one(" ".join(words))
+    explained = model.explain_ngrams_one(" ".join(words))
     text = " ".join(words).upper()
     found, others = phrases(explained.items(), limit, {"": text})
     assert sum(phrase.value for phrase in found) + sum(others) == pytest.approx(sum(explained.values()))
@@ -75,7 +75,7 @@ def test_whatever_is_read_is_explained_with_colons_in_it(features):
     for asked in (message("win : now", ": : b"), message(": ", "lunch: a:")):
         for limit in (3, 1_000):
             found = explained(model, asked, limit=limit)
-            total = math.fsum(model.explain_one(asked, found["explained"]).values())
+            total = math.fsum(model.explain_ngrams_one(asked, found["explained"]).values())
             assert sum(value for _, value in found["contributions"]) + found["others"] == pytest.approx(total)
             assert len(found["contributions"]) <= limit and (found["n_others"] == 0 or limit == 3)
 
@@ -121,4 +121,47 @@ def test_what_explains_a_decision_adds_up_to_it_also_where_a_class_was_forgotten
     if forgotten in model.classes:
         model.forget_class(forgotten)
     for text in ("win a prize", "lunch", ""):
-        assert math.fsum(model.explain_one(text).values()) == pytest.approx(model.decision_function_one(text))
+        assert math.fsum(model.explain_ngrams_one(text).values()) == pytest.approx(model.decision_function_one(text))
+
+
+@pytest.mark.parametrize("labels", [["ham", "spam"], ["a", "b", "c"], [1, 2, 3]])
+@given(data=st.data())
+def test_an_explanation_names_the_words_that_the_page_colours(labels, data):
+    """Each word once, as the text has it, with what the page and the command say that it adds."""
+    known = ["Free", "prize", "now", "!", "lunch", "800", "ein", "Käse", "好", "don't", "cats", "cat"]
+    texts = data.draw(st.lists(st.lists(st.sampled_from(known), min_size=1, unique=True).map(" ".join), min_size=3))
+    model = TextClassifier(classifier=OrdinalClassifier() if labels[0] == 1 else None)
+    model.learn_many(texts, [labels[i % len(labels)] for i in range(len(texts))])
+    text = texts[0]
+    found = explained(model, text)
+    label = found["explained"] if len(labels) == 2 else None  # of two the page explains the predicted one
+    words = model.explain_one(text, label)
+    ((_, parts),) = found["pieces"]
+    of_page = {piece: value for piece, value in parts if value}
+    own = {word: value for word, value in words.items() if word != "(intercept)" and not word[0].isdigit()}
+    assert own == pytest.approx({piece: value for piece, value in of_page.items() if not piece[0].isdigit()})
+    assert set(own) <= {*text.split(), *text.replace("'", " ").split(), *text}
+    assert [*map(abs, words.values())] == sorted(map(abs, words.values()), reverse=True)
+    assert math.fsum(words.values()) == pytest.approx(found["margin"])
+    assert [*model.explain_one(text, label, limit=2)] == [*words][:2]
+
+
+def test_an_explanation_of_fields_names_the_field_before_each_word():
+    model = TextClassifier(TextFeatures(on="subject") + TextFeatures(on="body") + Category(on="sender"))
+    for i in range(9):
+        model.learn_one({"subject": "free", "body": "See (sentence)", "sender": "shop"}, ["spam", "ham"][i % 3 == 0])
+        model.learn_one({"subject": "lunch", "body": "see you", "sender": "ann"}, ["ham", "spam"][i % 3 == 0])
+    words = model.explain_one({"subject": "Free", "body": "See you", "sender": "shop"})
+    assert {"subject: Free", "body: See", "body: you", "sender=shop"} <= set(words)
+    assert not any("<s>" in word or "…" in word or word.endswith(" ") for word in words)
+    for wrong in (0, -1, "two"):
+        with pytest.raises((TypeError, ValueError), match="limit is"):
+            model.explain_one({"subject": "free"}, limit=wrong)
+
+
+def test_the_vector_of_a_sentence_is_no_word():
+    model = TextClassifier(TextFeatures(vectors=lambda texts: [[text.count("?"), len(text) / 9] for text in texts]))
+    model.learn_many(["when?", "now!", "where?"] * 3, ["question", "order", "question"] * 3)
+    names = {"(sentence)", "?"}
+    assert names <= set(model.explain_one("why?")) and "sentence" not in model.explain_one("why?")
+    assert "(sentence)" in {name for name, _ in explained(model, "why?")["contributions"]}

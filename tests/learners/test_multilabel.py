@@ -109,10 +109,10 @@ def test_an_explanation_adds_up_to_the_margin_of_a_label():
         model.learn_one(text, labels)
     margins = model.decision_function_one("a ship of corn")
     for label in ("grain", "ship"):
-        assert sum(model.explain_one("a ship of corn", label).values()) == pytest.approx(margins[label])
-    assert sum(model.explain_one("a ship of corn").values()) == pytest.approx(max(margins.values()))
+        assert sum(model.explain_ngrams_one("a ship of corn", label).values()) == pytest.approx(margins[label])
+    assert sum(model.explain_ngrams_one("a ship of corn").values()) == pytest.approx(max(margins.values()))
     with pytest.raises(ValueError, match="none of the classes"):
-        model.explain_one("corn", "oil")
+        model.explain_ngrams_one("corn", "oil")
 
 
 @pytest.mark.parametrize("holds", ["yes", 2, None, 0.5])

@@ -118,7 +118,7 @@ def test_an_explanation_says_how_high_a_text_stands():
     model = TextClassifier(classifier=OrdinalClassifier())
     for text, star in [("awful", 1), ("dull", 2), ("fine", 4), ("superb", 5)] * 20:
         model.learn_one(text, star)
-    explanation = model.explain_one("awful superb")
+    explanation = model.explain_ngrams_one("awful superb")
     assert explanation["awful"] < 0.0 < explanation["superb"]
     with pytest.raises(ValueError, match="the place among them"):
-        model.explain_one("awful", 1)
+        model.explain_ngrams_one("awful", 1)

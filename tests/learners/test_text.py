@@ -114,7 +114,7 @@ def test_a_line_of_many_megabytes(n, unchanged):
 def test_contributions_of_ngrams_add_up_to_the_margin(features, classifier):
     bag = None if features is None else HashedBagOfWords(**FEATURES[features])
     model = TextClassifier(bag, classifier.clone())
-    assert model.explain_one("cheap") == {}
+    assert model.explain_ngrams_one("cheap") == {}
     model.learn_many(*zip(*messages(100), strict=True))
     for text in (
         "",
@@ -122,7 +122,7 @@ def test_contributions_of_ngrams_add_up_to_the_margin(features, classifier):
         "a!b é 漢字 한국어 İstanbul never-seen",
         *(x for x, _ in messages(20, seed=3)),
     ):
-        explanation = model.explain_one(text)
+        explanation = model.explain_ngrams_one(text)
         assert sum(explanation.values()) == pytest.approx(model.decision_function_one(text), rel=1e-9, abs=1e-9)
         assert explanation.get("(intercept)", 0.0) == model.intercept
         assert explanation.keys() - {"(intercept)"} <= set(model.features.tokens(text))
@@ -135,14 +135,14 @@ def test_what_an_ngram_adds_is_what_the_margin_loses_without_it():
     model = TextClassifier(HashedBagOfWords(norm=None), PegasosClassifier(l2=0.1))
     model.learn_many(*zip(*messages(100), strict=True))
     without = model.decision_function_one("pills at lunch")
-    assert model.explain_one("cheap pills at lunch")["cheap"] == pytest.approx(
+    assert model.explain_ngrams_one("cheap pills at lunch")["cheap"] == pytest.approx(
         model.decision_function_one("cheap pills at lunch") - without
     )
 
 
 def test_only_linear_models_explain():
     with pytest.raises(TypeError, match="KernelPegasosClassifier"):
-        TextClassifier(classifier=KernelPegasosClassifier()).explain_one("text")
+        TextClassifier(classifier=KernelPegasosClassifier()).explain_ngrams_one("text")
 
 
 @pytest.mark.heavy
@@ -153,7 +153,7 @@ def test_a_text_of_very_many_distinct_words():
         assert math.isfinite(model.decision_function_one(text))
         model.learn_one(text, y)
     assert model.predict_one(long) == "spam"
-    assert sum(model.explain_one(long).values()) == pytest.approx(model.decision_function_one(long))
+    assert sum(model.explain_ngrams_one(long).values()) == pytest.approx(model.decision_function_one(long))
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

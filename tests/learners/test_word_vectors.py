@@ -24,10 +24,12 @@ def taught():
 def test_a_word_that_was_never_met_is_told_by_its_neighbours():
     model = taught()
     assert [model.predict_one(x) for x in ("superb", "dire", "a superb one")] == ["good", "bad", "good"]
-    assert model.explain_one("superb")["superb"] < -0.2 < 0.2 < model.explain_one("dire film")["dire"]  # of "bad"
+    assert (
+        model.explain_ngrams_one("superb")["superb"] < -0.2 < 0.2 < model.explain_ngrams_one("dire film")["dire"]
+    )  # of "bad"
     plain = TextClassifier()
     plain.learn_many(["great film", "awful film", "great", "awful"] * 10, ["good", "bad"] * 20)
-    assert "superb" not in plain.explain_one("superb")
+    assert "superb" not in plain.explain_ngrams_one("superb")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def test_explanations_add_up_to_what_predicts(case):
     for x, _ in case.stream(8, seed=5):
         scores = model.decision_function_one(x)
         for label, score in {None: scores}.items() if case.classes == TWO else scores.items():
-            assert sum(model.explain_one(x, label=label).values()) == pytest.approx(score, rel=1e-5, abs=1e-6)
+            assert sum(model.explain_ngrams_one(x, label=label).values()) == pytest.approx(score, rel=1e-5, abs=1e-6)
 
 
 def test_fields_share_one_vector():
@@ -46,7 +48,7 @@ def test_fields_share_one_vector():
     model = TextClassifier(features)
     model.learn_many([{"a": "great", "b": "film"}, {"a": "awful", "c": "great"}] * 20, ["good", "bad"] * 20)
     x = {"a": "dire", "b": "superb superb", "c": "awful"}
-    explained = model.explain_one(x)
+    explained = model.explain_ngrams_one(x)
     assert {"a: dire", "b: superb"} <= explained.keys()
     assert sum(explained.values()) == pytest.approx(model.decision_function_one(x), rel=1e-5)
     with pytest.raises(ValueError, match="different word vectors"):

@@ -29,7 +29,7 @@ def test_thresholds_and_scores(mail_model, probability):
 
 def test_words_that_decided(mail_model):
     verdict = Verdicts().on(mail_model, SPAM_MAIL)
-    explained = mail_model.explain_one(SPAM_MAIL, label="spam")
+    explained = mail_model.explain_ngrams_one(SPAM_MAIL, label="spam")
     words = [(word, value) for word, value in explained.items() if not word.startswith(("(intercept)", "source: "))]
     expected = [phrase[:2] for phrase in phrases(words, 5, mail_model.features.texts(SPAM_MAIL))[0]]
     assert verdict.is_spam and [word for word, _ in verdict.words] == [word for word, _ in expected]

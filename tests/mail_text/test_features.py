@@ -78,7 +78,7 @@ def test_a_model_of_mails(tmp_path):
     many.learn_many([mail.decode("latin-1") for mail in MAILS], LABELS)
     threads.learn_many(MAILS, LABELS, threads=2)
     assert model.weights == many.weights == threads.weights
-    explanation = model.explain_one(SPAM)
+    explanation = model.explain_ngrams_one(SPAM)
     assert sum(explanation.values()) == pytest.approx(model.decision_function_one(SPAM))
     assert {"subject: free", "text: free", "from:x.example"} <= explanation.keys()
     model.save(tmp_path / "model")
@@ -92,7 +92,7 @@ def test_a_mail_in_a_field_beside_others(tmp_path):
     X = [{"raw": SPAM.decode("latin-1"), "queue": 7}, {"raw": HAM.decode("latin-1"), "subject": "Free"}, {"queue": 8}]
     model.learn_many(X, ["spam", "ham", "ham"])
     assert model.features.fields == ("subject", "raw", "queue") and model.features.mail_field == "raw"
-    assert sum(model.explain_one(X[0]).values()) == pytest.approx(model.decision_function_one(X[0]))
+    assert sum(model.explain_ngrams_one(X[0]).values()) == pytest.approx(model.decision_function_one(X[0]))
     # The words of a field and those of a mail's subject are not the same.
     alone = features.transform_one({"subject": "Free"})
     assert not alone.keys() & features.transform_one({"raw": b"Subject: Free\n\n"}).keys()

@@ -25,7 +25,7 @@ def test_fields_come_by_their_names():
         answer = predict(client, question)
         assert answer["margin"] == alone.decision_function_one({"subject": "free prize"}) and answer["id"] == 7
         explanation = dict(ok(send(client, "/explain", question))["contributions"])
-        expected = alone.explain_one({"subject": "free prize"}, label=answer["label"])
+        expected = alone.explain_ngrams_one({"subject": "free prize"}, label=answer["label"])
         # What letters add is that of their words.
         assert explanation.keys() <= {*map(shown_ngram, expected), "subject: free", "subject: prize"}
         assert sum(explanation.values()) == pytest.approx(sum(expected.values()))
