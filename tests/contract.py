@@ -25,7 +25,7 @@ BAD_LABELS = [None, math.nan, 0.5, b"spam", [1], {}, (1,), np.datetime64("now")]
 
 def bad_labels(case):
     if case.classes == SETS:
-        return [None, math.nan, 0.5, b"spam", "spam", 7, [None], {1.5}, [[1]], ((1,),), {"spam": 1}, {None: True}]
+        return [None, math.nan, 0.5, b"spam", "spam", 7, [None], {1.5}, [[1]], ((1,),), {"spam": 2}, {None: True}]
     return BAD_LABELS
 
 

@@ -92,6 +92,8 @@ def described(value: Any, depth: int = 0) -> str:
     end = f"\n{'  ' * depth}"
     if isinstance(value, (list, tuple)) and any(isinstance(part, base.Base) for part in value):
         return f"[{','.join(f'{end}  {described(part, depth + 1)}' for part in value)}{end}]"
+    if isinstance(value, (set, frozenset)):  # in whose order nothing is the same twice
+        return f"{{{', '.join(sorted(map(repr, value)))}}}"
     if not isinstance(value, base.Base):
         return f'"{value}"' if isinstance(value, str) else getattr(value, "__name__", repr(value))
     if not type(value).__module__.startswith("stream_pegasos."):

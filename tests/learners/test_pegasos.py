@@ -228,7 +228,8 @@ def test_parameters_at_the_ends_of_their_ranges():
         assert all(map(math.isfinite, model.weights.values())), parameters
         assert math.isfinite(model.intercept)
         assert math.isfinite(model.decision_function_one({"x": 1e45}))
-        assert 0.0 < model.predict_proba_one({"x": 1e45})["a"] < 1.0
+        said = model.predictions([{"x": 1e45}])
+        assert 0.0 < said.probabilities[0, said.classes.index("a")] < 1.0
 
 
 # --- probabilities ----------------------------------------------------------------------------------------------------
