@@ -101,6 +101,8 @@ def described(value: Any, depth: int = 0) -> str:
     kind: Any = type(value)
     defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
     given = {name: part for name, part in parameters_of(value).items() if is_given(part, defaults[name])}
+    if "vectors" in given:  # named by a path, read, or found by a file: the same table in any case
+        given["vectors"] = getattr(value, "vector_source", given["vectors"])
     lines = [f"{end}  {name}={described(part, depth + 1)}" for name, part in given.items()]
     return f"{kind.__name__} ({''.join(lines)}{end if lines else ''})"
 
