@@ -434,7 +434,7 @@ cdef class ReductionLearner(Learner):
                 rank += 1
             for i in range(rank, number):
                 self._known_order[i] = self._known_order[i + 1]
-            for i in range(max(min(rank, self._n_problems) - 1, 0), self._n_problems):  # of two that are the same
+            for i in range(max(rank - 1, 0), self._n_problems if rank < number else 0):  # the last one is left behind
                 self._problems[i] = self._problems[i + 1]
 
     @cython.final
