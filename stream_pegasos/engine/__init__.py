@@ -9,6 +9,7 @@ The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
 | hash to record | a dict | `table`; what stands in memory, as NumPy sees it: `records.py`, beside this file |
 | Pegasos | `pegasos`, `weights` | `pegasos`, `weights` |
 | the adaptive rule | `adaptive`, `adaptive_state` | `adaptive`, `adaptive_pair`, `adaptive_columns`, `reductions` |
+| numbers of a table at one size | `moments` | `moments` |
 | vectors of messages | `dense` | `dense.h`, `vectors` |
 | models of several machines as one | `merging`, beside this file | |
 """
@@ -35,9 +36,12 @@ __all__ = [
     "Rows",
     "Scanner",
     "Vocabulary",
+    "find_numeric",
     "in_use",
+    "learn_moments",
     "probabilities_many",
     "probabilities_one",
+    "standardize",
     "targets_of",
 ]
 
@@ -75,8 +79,11 @@ if TYPE_CHECKING:
         Rows,
         Scanner,
         Vocabulary,
+        find_numeric,
+        learn_moments,
         probabilities_many,
         probabilities_one,
+        standardize,
         targets_of,
     )
 else:

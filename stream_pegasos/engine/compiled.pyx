@@ -18,7 +18,7 @@ import numpy as np
 
 from stream_pegasos.common.locks import heed_forks
 from stream_pegasos.engine import records
-from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive_state, characters, driver, encoders, half_life, mistakes, pegasos, scanner, weights
+from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive_state, characters, driver, encoders, half_life, mistakes, moments as numeric, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import check_value, plain_name
 
 cdef extern from "Python.h":
@@ -321,6 +321,7 @@ include "cython/vectors.pxi"
 include "cython/scanner.pxi"
 include "cython/driver.pxi"
 include "cython/probabilities.pxi"
+include "cython/moments.pxi"
 include "cython/one_by_one.pxi"
 include "cython/pegasos.pxi"
 include "cython/half_life.pxi"

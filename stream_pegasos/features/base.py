@@ -23,11 +23,15 @@ from stream_pegasos.features.frames import column_names, is_frame, listed, rows_
 from stream_pegasos.features.message import ABSENT, Fields, Message, fields_of, outer_name, shown_message, value_of
 from stream_pegasos.features.vectors import VectorSource, packed
 
-__all__ = ["SENTENCE", "FeatureUnion", "Features"]
+__all__ = ["SENTENCE", "FeatureUnion", "Features", "MessageFeatures"]
 
 # Names of columns are looked for in so many words at a time, and in so many of the next ones, as n-grams go over them.
 WORDS, SHARED_WORDS = 12, 4
 SENTENCE = "(sentence)"  # what an explanation calls the vector of a whole message
+
+
+class MessageFeatures(dict[int, float]):
+    """The features of a message, which are of one size as they are, and no numbers of a table."""
 
 
 class Features(base.MiniBatchTransformer):
@@ -189,7 +193,7 @@ class Features(base.MiniBatchTransformer):
         x
             A text; with `on`, a dict that has the field.
         """
-        return self.scanner.transform_one(self.prepare(x))
+        return MessageFeatures(self.scanner.transform_one(self.prepare(x)))
 
     def transform_many(self, X: Any) -> Any:
         """The messages as the rows of a SciPy CSR matrix.

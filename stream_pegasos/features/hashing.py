@@ -14,7 +14,7 @@ from stream_pegasos.common.checks import check_bool, check_integer, check_one_of
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure.scanner import BOTH, checked_text, masked_digits, ngrams_and_numbers
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
-from stream_pegasos.features.base import Features
+from stream_pegasos.features.base import Features, MessageFeatures
 from stream_pegasos.features.message import ABSENT, check_field, is_nothing, value_of
 
 __all__ = ["HashedBagOfWords"]
@@ -212,7 +212,7 @@ class HashedBagOfWords(Features):
         x
             A text; with `on`, a dict that has one, too.
         """
-        return self.scanner.transform_one(x if self._as_it_is else self.prepare(x))
+        return MessageFeatures(self.scanner.transform_one(x if self._as_it_is else self.prepare(x)))
 
     def tokens(self, x: Any) -> list[str]:
         """The n-grams of a text, each as often as it occurs.

@@ -57,7 +57,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     that are clearly right teach nothing and are skipped. That makes learning fast, and p_j and n_j then count only
     examples that are hard to tell apart. Where the values of an example differ, as those of tf-idf do, they weigh its
     features by themselves: with two labels its steps are up to three times as large at first, and α up to nine times,
-    which fades over some thousand examples.
+    which fades over some thousand examples. Numeric features, as those of a table, are first scaled to mean 0 and
+    deviation 1, as they come: from the eleventh example on those that at least half of the examples have, if they are
+    at least half of all values, and those of them with a root mean square above 4. Their weights are of scaled values.
 
     Labels may be bool, int or str, as many as the stream brings. With two labels, a positive margin stands for `True`,
     for 1 beside 0 or −1, or for "true" beside "false". With other labels the first one met is the negative one, unless
@@ -197,9 +199,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     Examples
     --------
-
     >>> from stream_pegasos import AdaptiveClassifier
-
     >>> model = AdaptiveClassifier(pos_label="spam")
     >>> for x, y in [({"cheap": 1, "pills": 1}, "spam"), ({"see": 1, "you": 1}, "ham")] * 10:
     ...     model.learn_one(x, y)
@@ -241,7 +241,6 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     ...     model.learn_one({"odd" if i % 2 else "even": 1}, (i % 2 == 1) != (i >= 1_000))
     >>> model.n_drifts, model.predict_one({"odd": 1})
     (1, False)
-
     """
 
     capabilities = frozenset(["weights", "explain", "several classes"])

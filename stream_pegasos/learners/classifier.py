@@ -136,7 +136,7 @@ class Classifier(Learning):
     # Of an example.
 
     def margins_of(self, encoder: Encoder, x: Any) -> Margins:
-        found, n_known = self.learner.margins(encoder, x), len(self.labels.known)
+        found, n_known = self.learner.margins(encoder, self.scaled(x)), len(self.labels.known)
         return found if n_known > 1 else found[:n_known]
 
     def label_of(self, margins: Margins) -> Any:
@@ -153,7 +153,7 @@ class Classifier(Learning):
         the predicted class is above the next best.
         """
         with self.lock:
-            return explain(self.learner, encoder, x, self._explained(encoder, x, label))
+            return explain(self.learner, encoder, self.scaled(x), self._explained(encoder, x, label))
 
     def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
         if label is not None and label not in self.classes:

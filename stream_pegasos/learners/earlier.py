@@ -11,6 +11,7 @@ from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine.merging import mirrored
 from stream_pegasos.engine.pure.driver import has_column_each
+from stream_pegasos.learners.feature_scaler import IDLE
 from stream_pegasos.learners.files import RemovedError
 
 __all__ = ["as_now"]
@@ -27,6 +28,8 @@ def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], Sta
         if known == [labels["positive"]]:
             state = mirrored(state)
         made["labels"] = {"known": known, "positive": labels["positive"] if len(known) == 2 else nothing}
+    if "n_drifts" in values:  # before there were numeric features
+        made["watched"] = {"n_drifts": made.pop("n_drifts"), "scaler": IDLE}
     return made, state
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
 from stream_pegasos.common.state import State
-from stream_pegasos.engine import Encoder, Learner, Vocabulary
+from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
+from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
 from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.class_weights import ClassWeights, plain_weight, weights_given, without_idle
+from stream_pegasos.learners.feature_scaler import FeatureScaler
 from stream_pegasos.learners.forgetting import most_important, selected, with_names_forgotten, without_column
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import (
@@ -40,6 +43,15 @@ READ_AGAIN = 128
 MOST_MARGINS = 1 << 21
 
 
+class Batch(NamedTuple):
+    """Examples that are being learned: how many were learned before, and what scales features after all of them."""
+
+    n_before: int
+    rows: Any
+    weights: Floats
+    scaler: FeatureScaler
+
+
 class Learning(Model):
     """Adds learning, of one row or of many, and forgetting, so that memory stays bounded.
 
@@ -54,6 +66,8 @@ class Learning(Model):
     is_direct: bool
     is_direct_with_weight: bool
     by_margin: bool
+    # Of numeric features, where these may come, and what the learner is in the middle of learning.
+    _scaling: tuple[FeatureScaler, Batch | None] | None = None
     _is_watched: bool
     _told_of_labels: bool = False  # whether it was warned that labels look like no classes
 
@@ -66,6 +80,7 @@ class Learning(Model):
             and self.max_features is None
             and not watched
             and self.labels.n_alone < math.inf
+            and self._scaling is None
         )
         self.is_direct_with_weight = self.class_weights.is_fixed and not watched
         self.by_margin = by_margin
@@ -150,6 +165,9 @@ class Learning(Model):
         of_label, n_before = self.class_weights.weight, self.n_learned
         weight = 1.0 if w == 1.0 and self.is_direct else of_label(self.labels.of_target(target), w)
         try:
+            if self._scaling is not None:
+                encoder.check([x])
+                (x,) = self._scaled_to_learn([x], np.array([weight]))
             if self.learner.learn(encoder, x, target, weight):
                 self.forget_names()
             if weight:
@@ -158,6 +176,8 @@ class Learning(Model):
         except BaseException:
             self.forget_least()
             raise
+        finally:
+            self.set_scaler(self.scaler)
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Any, w: float | Iterable[float]) -> RawScores:
         y = self._label_list(y)
@@ -174,7 +194,7 @@ class Learning(Model):
         before, counts_before, n_before = self.labels, self.class_weights.counts, self.n_learned
         taught = targets if weights is None else targets[weights > 0.0]
         try:
-            found = self._learn_targets(encoder, rows, labels, targets, weights)
+            found = self._learn_scaled(encoder, rows, labels, targets, weights)
             self.labels, self.class_weights.counts = labels, counts
             self._count_alone(taught.tolist() if labels.n_alone == math.inf else (), n_before)
         except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
@@ -198,9 +218,62 @@ class Learning(Model):
             self._set_ways(self._is_watched, self.by_margin)
 
     def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
+        if (scaler := self.scaler) is not None:
+            encoder.check(rows)
+            encoder, rows = in_any_column(encoder), scaler.scaled_rows(rows)
         found, known = RawScores(*self.learner.predict_learn_many(encoder, rows)), len(self.labels.known)
         n = len(found.margins)
         return found if known > 1 else found.without_those_to_come((n * (known < 1), n))
+
+    def scaled(self, x: Any) -> Any:
+        """An example with its numeric features scaled."""
+        scaler = self.scaler
+        return x if scaler is None else scaler.scaled(x)
+
+    @property
+    def scaler(self) -> FeatureScaler | None:
+        """What scales numeric features; it knows the examples that the learner has learned."""
+        if self._scaling is None:
+            return None
+        scaler, batch = self._scaling
+        if batch is not None:
+            n = self.n_learned - batch.n_before
+            taught = batch.weights > 0.0
+            if n == taught.sum():
+                scaler = batch.scaler
+            elif n > 0:  # learning ended early
+                scaler = copy.copy(scaler)
+                scaler.learned_rows(batch.rows, np.where(taught.cumsum() <= n, batch.weights, 0.0).tolist())
+            self._scaling = scaler, None
+        return scaler
+
+    def set_scaler(self, scaler: FeatureScaler | None) -> None:
+        if scaler is not None and not scaler.is_idle:
+            self._scaling = scaler, None
+        elif self._scaling is not None:
+            self._scaling = None
+            self._set_ways(self._is_watched, self.by_margin)
+
+    def _scaled_to_learn(self, rows: Any, weights: Floats) -> Any:
+        """The rows to be learned, each with its numeric features scaled as they are known before it."""
+        before: Any = self.scaler
+        scaler = copy.copy(before)
+        scaled = scaler.learned_rows(rows, weights.tolist())
+        self._scaling = before, Batch(self.n_learned, rows, weights, scaler)
+        return scaled
+
+    def _learn_scaled(
+        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+    ) -> RawScores:
+        """Learn rows as `_learn_targets` does, with numeric features scaled."""
+        if self._scaling is None:
+            return self._learn_targets(encoder, rows, labels, targets, weights)
+        encoder.check(rows)
+        scaled = self._scaled_to_learn(rows, np.ones(len(targets)) if weights is None else weights)
+        try:
+            return self._learn_targets(in_any_column(encoder), scaled, labels, targets, weights)
+        finally:
+            self.set_scaler(self.scaler)
 
     def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
         """How many examples are predicted before the first class is learned, and before the second is."""
@@ -292,6 +365,11 @@ class Learning(Model):
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         """The importance of each feature in a state; the least important are forgotten first."""
         raise NotImplementedError
+
+
+def in_any_column(encoder: Encoder) -> Encoder:
+    """The encoder of checked rows to which numeric features may have been added."""
+    return Rows(DIRECT_LIMIT) if isinstance(encoder, Rows) else encoder
 
 
 def _checked_weights(rows: Any, y: Any, w: float | Iterable[float]) -> float | list[float]:

@@ -240,7 +240,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         weights, _ = self.class_weights.weights_many(targets, int, each if isinstance(w, Iterable) else w)
         before, n_before = self.labels, self.n_learned
         try:
-            found = self._learn_targets(encoder, rows, labels, targets, weights)
+            found = self._learn_scaled(encoder, rows, labels, targets, weights)
             self.labels = labels
         except BaseException:  # a detector's or an interruption: the labels of what was learned before stay
             self.labels = before

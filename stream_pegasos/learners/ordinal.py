@@ -201,7 +201,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
             raise ValueError(
                 f"label is {label!r}; ordered classes are not explained one by one, only the place among them"
             )
-        return explain(self.learner, encoder, x, [(0, 1.0)], with_intercept=False)
+        return explain(self.learner, encoder, self.scaled(x), [(0, 1.0)], with_intercept=False)
 
     def predictions_of(self, found: RawScores, n_learned: Any = None) -> Predictions:
         said = super().predictions_of(found, n_learned)

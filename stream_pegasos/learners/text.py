@@ -122,6 +122,7 @@ class TextClassifier(ModelOfAnyKind):
     def _begin(self) -> None:
         """Set what is of this process alone, and no part of the model."""
         self.lock = self.classifier.lock
+        self.classifier.set_scaler(None)  # what features make of messages are no numbers of a table
         # Features of a single field refuse a message without it.
         self.fields_met = FieldsMet(self.features.fields if isinstance(self.features, FeatureUnion) else ())
 

@@ -14,6 +14,7 @@ from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.f1_decisions import F1Decision
+from stream_pegasos.learners.feature_scaler import IDLE, FeatureScaler
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.predictions import (
     Decided,
@@ -38,6 +39,10 @@ class WatchedClassifier(Classifier):
     decisions: Any = None
     f1: F1Decision | None = None  # where it decides for F1
     _linear = False
+
+    def _set_up(self, *args: Any, **kwargs: Any) -> None:
+        self._scaling = FeatureScaler(), None
+        super()._set_up(*args, **kwargs)
 
     @property
     def n_drifts(self) -> int:  # type: ignore[override]
@@ -136,14 +141,19 @@ class WatchedClassifier(Classifier):
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        values["n_drifts"] = self.n_drifts
+        scaler = self.scaler
+        values["watched"] = {"n_drifts": self.n_drifts, "scaler": IDLE if scaler is None else scaler.get_state()}
         if self.f1 is not None:
             values["f1"] = self.f1.get_state()
         return arrays, names, values
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
-        check_integer("n_drifts", values["n_drifts"], 0, self.n_iterations)
-        self._drift.n_drifts = values["n_drifts"]  # its detector begins afresh
+        n_drifts, state_of_scaler = (values["watched"][name] for name in ("n_drifts", "scaler"))
+        check_integer("n_drifts", n_drifts, 0, self.n_iterations)
+        scaler = FeatureScaler()
+        scaler.set_state(state_of_scaler)
+        self.set_scaler(scaler)
+        self._drift.n_drifts = n_drifts  # its detector begins afresh
         if self.f1 is not None:
             self.f1.set_state(values["f1"], self.classes)

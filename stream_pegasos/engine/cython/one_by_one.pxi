@@ -54,7 +54,7 @@ cdef class OneByOne:
         cdef Learner learner
         cdef object choices
         cdef Py_ssize_t before, number, n
-        if part(model, "by_margin") is True and is_between_steps(model):
+        if part(model, "by_margin") is True and part(model, "_scaling") is None and is_between_steps(model):
             choices = part(PyObject_GenericGetDict(part(model, "labels"), NULL), "choices")
             if choices is not None and isinstance(encoder, Encoder) and isinstance(part(model, "learner"), Learner):
                 learner = part(model, "learner")

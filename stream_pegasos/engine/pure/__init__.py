@@ -10,6 +10,7 @@ from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.adaptive import AdaptiveLearner
 from stream_pegasos.engine.pure.driver import Learner, targets_of
 from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
+from stream_pegasos.engine.pure.moments import find_numeric, learn_moments, standardize
 from stream_pegasos.engine.pure.one_by_one import OneByOne
 from stream_pegasos.engine.pure.pegasos import PegasosLearner
 from stream_pegasos.engine.pure.probabilities import probabilities_many, probabilities_one
@@ -26,7 +27,10 @@ __all__ = [
     "Rows",
     "Scanner",
     "Vocabulary",
+    "find_numeric",
+    "learn_moments",
     "probabilities_many",
     "probabilities_one",
+    "standardize",
     "targets_of",
 ]

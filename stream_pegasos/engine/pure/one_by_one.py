@@ -17,6 +17,7 @@ class OneByOne:
     vocabulary: Vocabulary
     labels: Any  # `target_of` has the number of each label, `choices` what is predicted for it, the last for no class
     is_direct: bool  # whether an example may go straight to the learner
+    _scaling: Any  # what scales numeric features, if these may come
     by_margin: bool  # whether the label with the largest margin is predicted
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
@@ -64,7 +65,7 @@ class OneByOne:
 
     def predict_prepared(self, encoder: Any, x: Any) -> Any:
         with self.lock:
-            if self.by_margin:
+            if self.by_margin and self._scaling is None:
                 return self.labels.choices[self.learner.predict(encoder, x)]
             return self.label_of(self.margins_of(encoder, x))
 

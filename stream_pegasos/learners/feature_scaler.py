@@ -1,0 +1,143 @@
+"""Numeric features, as those of a table, brought to one size as they come."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from itertools import chain, compress, pairwise
+from typing import Any
+
+import numpy as np
+
+from stream_pegasos.common.checks import check_number
+from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.common.state import LARGEST_SUM
+from stream_pegasos.engine import find_numeric, learn_moments, standardize
+from stream_pegasos.engine.pure.encoders import plain_name
+from stream_pegasos.engine.pure.moments import DENSE, FIRST_EXAMPLES, Moments
+from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, VALUE_LIMIT
+from stream_pegasos.features.base import MessageFeatures
+from stream_pegasos.features.frames import n_rows
+
+__all__ = ["IDLE", "FeatureScaler", "merge_scalers"]
+
+CHECKED_EVERY, LOOKED_FOR = 100, 1000  # after how many examples features are dropped; after how many none is looked for
+IDLE: dict[str, Any] = {"n": float(LOOKED_FOR), "n_values": 0.0, "features": []}
+
+
+class FeatureScaler:
+    """Scales the features of a table to mean 0 and deviation 1, as the examples that were learned before have them.
+    Words beside them stay as they are, and so do examples that are no table. A feature that is absent is 0.
+    """
+
+    def __init__(self) -> None:
+        self.n = 0.0  # examples, as the sum of their weights
+        self.n_values = 0.0  # other than 0, of all of their features
+        self.names: list[Any] = []  # of those that the first examples have
+        self._set_moments(np.zeros((3, 0)))
+
+    def _set_moments(self, moments: Moments) -> None:
+        self.moments, self._places = moments, find_numeric(moments, self.n, self.n_values)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether examples turned out to be no table, without a feature that stands out."""
+        return not self._places and self.n >= (LOOKED_FOR if self.names else CHECKED_EVERY)
+
+    def scaled(self, x: Any) -> Any:
+        """An example with its numeric features scaled. One that cannot be learned may stay as it is."""
+        if not self._places or not isinstance(x, dict):
+            return x
+        return standardize(x, self.names, self._places, self.moments, self.n)
+
+    def learn(self, x: dict[Any, Any], weight: float) -> None:
+        if isinstance(x, MessageFeatures):
+            self.set_state(IDLE)
+            return
+        moments = self.moments.copy()  # so that a copy of the scaler stays as it is
+        if self.n < FIRST_EXAMPLES:
+            known = {*self.names}
+            self.names = [*self.names, *(plain_name(name) for name in x if name not in known)]
+            moments = np.hstack([moments, np.zeros((3, len(self.names) - moments.shape[1]))])
+        learn_moments(x, self.names, moments, self.n, weight)
+        before, self.n = self.n, self.n + weight
+        self.n_values += weight * sum(map(bool, x.values()))
+        if before // CHECKED_EVERY < self.n // CHECKED_EVERY:
+            kept = moments[0] >= DENSE * self.n
+            self.names, moments = [*compress(self.names, kept)], np.ascontiguousarray(moments[:, kept])
+        self._set_moments(moments)
+
+    def scaled_rows(self, rows: Any) -> Any:
+        """Examples, as a list or the arrays of a CSR matrix, with their numeric features scaled."""
+        return self.learned_rows(rows, [0.0] * n_rows(rows)) if self._places else rows
+
+    def learned_rows(self, rows: Any, weights: Iterable[float]) -> Any:
+        """Learn the examples of a weight above 0; return all scaled, each as it was before it was learned."""
+        if not isinstance(rows, tuple):
+            return [self._learned(*each) for each in zip(rows, weights, strict=True)]
+        indptr, indices, data = rows
+        made: list[dict[Any, float]] = []
+        for (begin, end), weight in zip(pairwise(indptr.tolist()), weights, strict=True):
+            if self.is_idle:
+                break
+            x = dict(zip(indices[begin:end].tolist(), data[begin:end].tolist(), strict=True))
+            made.append({name: value for name, value in self._learned(x, weight).items() if is_column(name)})
+        end, sizes = indptr[len(made)], np.cumsum([0, *map(len, made)])  # behind these all is as it was
+        names, values = [*chain.from_iterable(made)], [*chain.from_iterable(x.values() for x in made)]
+        return (
+            np.concatenate([sizes, indptr[len(made) + 1 :] - end + sizes[-1]]),
+            np.concatenate([np.array(names, np.int64), indices[end:]]),
+            np.concatenate([np.array(values, np.float64), data[end:]]),
+        )
+
+    def _learned(self, x: Any, weight: float) -> Any:
+        scaled = self.scaled(x)
+        if weight and not self.is_idle:
+            self.learn(x, weight)
+        return scaled
+
+    def moments_of(self, names: Sequence[Any]) -> Moments:
+        """The moments of these features; of one that is not known those of zeros."""
+        places = [self.names.index(name) if name in self.names else -1 for name in names]
+        made: Moments = np.hstack([self.moments, np.zeros((3, 1))])[:, places]
+        return made
+
+    def get_state(self) -> dict[str, Any]:
+        features = zip(map(pack, self.names), *self.moments.tolist(), strict=True)
+        return {"n": self.n, "n_values": self.n_values, "features": [[*feature] for feature in features]}
+
+    def set_state(self, state: Any) -> None:
+        check_number("n", state["n"], 0.0, LARGEST_SUM)
+        check_number("n_values", state["n_values"], 0.0, LARGEST_SUM)
+        names = [plain_name(unpack(packed)) for packed, _, _, _ in state["features"]]
+        if len({*names}) < len(names):
+            raise ValueError("a feature has moments twice")
+        for _, count, mean, squares in state["features"]:
+            check_number("the count of a feature", count, 0.0, state["n"])
+            check_number("the size of a mean", abs(mean), 0.0, VALUE_LIMIT)
+            check_number("the squares of a feature", squares, 0.0, LARGEST_SUM)
+        self.n, self.n_values, self.names = state["n"], state["n_values"], names
+        moments = np.array([of_one[1:] for of_one in state["features"]], np.float64)
+        self._set_moments(np.ascontiguousarray(moments.reshape(-1, 3).T))
+
+
+def is_column(name: Any) -> bool:
+    return type(name) is int and 0 <= name < DIRECT_LIMIT
+
+
+def merge_scalers(base: FeatureScaler, parts: Sequence[FeatureScaler]) -> FeatureScaler:
+    """A scaler that knows what the base does, and what each of the parts has learned beyond it."""
+    made, scalers = copy.copy(base), [base, *parts]
+    made.names = [name for name in parts[0].names if all(name in part.names for part in parts)]
+    counts, means, squares = np.array([scaler.moments_of(made.names) for scaler in scalers]).swapaxes(0, 1)
+    n, center = np.array([[scaler.n] for scaler in scalers]), means[1]
+    distances = means - center  # lest the squares vanish beside that of a mean
+    sums = np.array([counts, n * distances, squares + n * distances**2])
+    counts, first, second = sums[:, 0] + (sums[:, 1:] - sums[:, :1]).sum(axis=1)
+    made.n, made.n_values = (
+        getattr(base, name) + sum(getattr(part, name) - getattr(base, name) for part in parts)
+        for name in ("n", "n_values")
+    )
+    distance = first / max(made.n, 1e-300)
+    made._set_moments(np.array([counts, center + distance, np.maximum(second - made.n * distance**2, 0.0)]))
+    return made
