@@ -124,7 +124,7 @@ def evaluate(given: EvaluateOptions) -> None:
             threads=options.n_threads(),
             marks={10_000: "words change"} if is_synthetic else None,
         )
-    tell_of_labels(learner, (), source.labels_met, given.model.pos_label)
+    tell_of_labels(learner, (), source.labels_met)
     exit_with_code(source, interrupt)
 
 

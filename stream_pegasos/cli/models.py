@@ -80,15 +80,12 @@ def tell_what_begins_anew(model: Any) -> None:
         note("its drift detector starts afresh, since its state is not saved")
 
 
-def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"], pos_label: str | None = None) -> None:
-    """Warn at the end of labels that look like a mistake: the positive label never came, or many labels, or all that
-    came, are new to a model that knew others.
+def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"]) -> None:
+    """Warn at the end of labels that look like a mistake: one that an option names never came, or many labels, or all
+    that came, are new to a model that knew others.
     """
-    from stream_pegasos.learners.label_meaning import known_label, label_of
-
-    positive = None if pos_label is None else label_of(pos_label)
-    if positive is not None and met and known_label(positive, [*met, *known]) is None:
-        note(f"no message had the label {printable(positive)} of --pos-label; the labels were {listed(met)}")
+    for what in model.parts["classifier"].faults_of_options() if met else ():
+        note(what)
     new = [label for label in model.classes if label in met and label not in known]
     if new and known and (len(known) == 2 or len(new) > len(known) or not any(label in known for label in met)):
         note(

@@ -76,7 +76,7 @@ def train(given: TrainOptions) -> None:
         save_model(learner, given.save, progress)
         interrupted = ", interrupted" * (interrupt.signal is not None)
         print_lines(f"learned {n:,} messages{rate(n, seconds)}, {source.bad_lines()}{interrupted}; saved {given.save}")
-        tell_of_labels(learner, known, source.labels_met, given.model.pos_label)
+        tell_of_labels(learner, known, source.labels_met)
     exit_with_code(source, interrupt)
 
 

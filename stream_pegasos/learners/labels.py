@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -269,6 +269,19 @@ def tell_of_look_alikes(known: Labels, before: Labels) -> None:
                 "and take the new one back by forget_class",
                 stacklevel=4,
             )
+
+
+def unmet_labels(options: Any, labels: Labels) -> dict[Label, str]:
+    """The labels that options of an estimator name and that have not come, each with the option."""
+    unmet: dict[Label, str] = {}
+    for option in ("class_weight", "threshold", "max_false_positive_rate"):
+        of_labels = getattr(options, option, None)
+        if isinstance(of_labels, Mapping):  # one of weight 0 is never brought
+            unmet |= {label: option for label, number in of_labels.items() if number and label not in labels.targets}
+    pos_label = getattr(options, "pos_label", None)
+    if pos_label is not None and labels.positive >= len(labels.known):
+        unmet[pos_label] = "pos_label"
+    return unmet
 
 
 def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
+from stream_pegasos.common.display import quoted
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
@@ -30,6 +32,7 @@ from stream_pegasos.learners.labels import (
     tell_of_look_alikes,
     told_of_labels,
     unknown_label,
+    unmet_labels,
 )
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, scores_of
@@ -41,6 +44,8 @@ __all__ = ["Learning"]
 READ_AGAIN = 128
 # The margins that learning keeps at a time, where nobody asked for them: a number for each row and class.
 MOST_MARGINS = 1 << 21
+# The number of messages after which it is told of labels that options name and none had; how many labels are listed.
+LABELS_AWAITED, MOST_NAMED = 500, 20
 
 
 class Batch(NamedTuple):
@@ -70,6 +75,7 @@ class Learning(Model):
     _scaling: tuple[FeatureScaler, Batch | None] | None = None
     _is_watched: bool
     _told_of_labels: bool = False  # whether it was warned that labels look like no classes
+    _told_of_options: bool = True  # whether no option names a label that has not come, or it was warned of these
 
     def _set_ways(self, watched: bool, by_margin: bool) -> None:
         """Choose the shortcuts that nothing forbids, as `_set_up` says."""
@@ -81,6 +87,7 @@ class Learning(Model):
             and not watched
             and self.labels.n_alone < math.inf
             and self._scaling is None
+            and self._told_of_options
         )
         self.is_direct_with_weight = self.class_weights.is_fixed and not watched
         self.by_margin = by_margin
@@ -111,6 +118,23 @@ class Learning(Model):
         """
         tell_of_look_alikes(self.labels, before)
         self._told_of_labels = self._told_of_labels or told_of_labels(self.labels, self.n_learned)
+
+    def _tell_of_options(self) -> None:
+        if not self._told_of_options and self.n_learned >= LABELS_AWAITED:
+            for what in self.faults_of_options():
+                warnings.warn(what, stacklevel=4)
+
+    def faults_of_options(self) -> list[str]:
+        """What is to be told, once, of options for labels that have not come: most likely they are misspelt."""
+        if self._told_of_options:
+            return []
+        self._told_of_options = True
+        self._set_ways(self._is_watched, self.by_margin)
+        unmet = unmet_labels(getattr(self, "classifier", self), self.labels)
+        labels = ", ".join(map(quoted, self.classes[:MOST_NAMED]))
+        return [
+            f"no message had the label {quoted(of)} of {name}; the labels were {labels}" for of, name in unmet.items()
+        ]
 
     def _learn_parts(self, encoder: Encoder, rows: Any, y: Any, w: Any, size: int) -> None:
         n = len(y)
@@ -173,6 +197,7 @@ class Learning(Model):
             if weight:
                 self._count_alone([target], n_before)
             self.forget_least()
+            self._tell_of_options()
         except BaseException:
             self.forget_least()
             raise
@@ -207,6 +232,7 @@ class Learning(Model):
             raise
         if self.labels is not before:
             self._tell_of_labels(before)
+        self._tell_of_options()
         return found
 
     def _count_alone(self, targets: Sequence[float], n_before: int) -> None:

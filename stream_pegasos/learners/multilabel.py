@@ -249,6 +249,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             raise
         if labels.known != before.known:
             self._tell_of_labels(before)
+        self._tell_of_options()
         return found
 
     def _label_list(self, y: Any) -> Any:
