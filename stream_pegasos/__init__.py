@@ -68,4 +68,4 @@ else:
         return found
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

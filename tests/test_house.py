@@ -29,7 +29,7 @@ cli
 FLOOR_OF = {layer: floor for floor, layers in enumerate(FLOORS.split("\n")) for layer in layers.split()}
 OF_RIVER = {"_more_tags", "_multiclass", "_unit_test_skips"}  # its protocol, for River to read
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_replace"}  # public, says Python
-LONGEST = {".py": 450, ".css": 450, ".js": 450, ".pyx": 550, ".pxi": 550}  # lines of a file
+LONGEST = {".py": 500, ".css": 450, ".js": 450, ".pyx": 550, ".pxi": 550}  # lines of a file
 LONGER = {"benchmarks/speed.py"}  # one table of many rows
 
 

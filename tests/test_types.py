@@ -1,5 +1,6 @@
 """What a type checker says of code that uses the package."""
 
+import inspect
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import stream_pegasos
+from stream_pegasos.learners.model import Model
 
 RIGHT = """
 from river import multiclass
@@ -24,6 +26,10 @@ any_model: Model = load("model")
 text: str = __version__
 of_each_label = multiclass.OneVsRestClassifier(TextClassifier())
 changed: TextClassifier = model.clone({"classifier": {"l2": 1.0}})
+label = model.predict_one("text")
+said: str = label if isinstance(label, str) else repr(label)
+probability: float = model.predict_proba_one("text")["spam"]
+known: tuple[bool | int | str, ...] = model.classes
 """
 WRONG = [
     "TextClassifier(classifier=42)",
@@ -34,11 +40,26 @@ WRONG = [
     "HashedBagOfWords(analyzer='words')",
     "HashedBagOfWords(norm='l3')",
     "load('model') + 1",
+    "model.predict_one('text') + 1",
+    "model.predict_proba_one('text')['spam'].upper()",
 ]
 
 
 def test_the_version_is_that_of_the_distribution():
     assert stream_pegasos.__version__ == version("stream-pegasos")
+
+
+@pytest.mark.parametrize("name", [name for name in stream_pegasos.__all__ if name.endswith("Classifier")])
+def test_completion_offers_what_is_documented(name):
+    """Of the package its public names; of a model its parameters and what has a docstring, but no inner parts."""
+    assert {of for of in dir(stream_pegasos) if of[0] != "_"} == {of for of in stream_pegasos.__all__ if of[0] != "_"}
+    kind = getattr(stream_pegasos, name)
+    offered = {of for of in dir(kind()) if of[0] != "_"}
+    assert {"learn_one", "predict_one", *inspect.signature(kind).parameters} <= offered
+    assert not offered & {"learner", "labels", "vocabulary", "learn_rows", "encode_one", "from_state", "is_direct"}
+    told = inspect.getdoc(kind) + inspect.getdoc(Model)
+    for of in offered - {"mutate", "clone"}:  # which are River's
+        assert of in told or inspect.getdoc(getattr(kind, of, None)), of
 
 
 @pytest.mark.heavy

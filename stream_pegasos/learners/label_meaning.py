@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 Label = bool | int | str
+# What is predicted: nothing before the first label; of a model of several labels, whether each holds.
+Prediction = Label | dict[Label, bool] | None
 LONGEST_LABEL = 200  # characters of a new one that a stream or the service may bring
 
 # The texts of false and true.

@@ -7,7 +7,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from river import base
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.file_lock import locked
 from stream_pegasos.common.locks import Lock as PureLock
-from stream_pegasos.common.packing import described
+from stream_pegasos.common.packing import described, parameters_of
 from stream_pegasos.engine import Encoder, Lock, OneByOne
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, series_like
 from stream_pegasos.features.vectors import VectorSource, WordVectors
@@ -24,13 +24,21 @@ from stream_pegasos.learners.class_weights import weights_given
 from stream_pegasos.learners.decisions import none_if_empty
 from stream_pegasos.learners.f1_decisions import DecideFor
 from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, check_replaceable, read_model
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_meaning import Label, Prediction
 from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Model"]
 
+# What is public of models, beside their parameters.
+PUBLIC = {
+    *("learn_one", "learn_many", "predict_one", "predict_many", "predict_proba_one", "predict_proba_many"),
+    *("decision_function_one", "decision_function_many", "predictions", "predict_learn_many", "explain_one"),
+    *("explain_ngrams_one", "keep_names", "names", "describe", "set_decision", "forget_class", "check_labels", "flush"),
+    *("classes", "pair", "weights", "intercept", "n_learned", "n_iterations", "n_features", "n_drifts", "capabilities"),
+    *("parts", "save", "load", "clone", "mutate", "lock"),
+}
 MOST_THREADS = 1 << 20  # no machine has more processors
 
 
@@ -84,6 +92,10 @@ class Model(OneByOne, base.Estimator):
             raise ValueError("what was learned keeps its own parameters: leave out new_params or include_attributes")
         return copy.deepcopy(self)
 
+    def __dir__(self) -> list[str]:
+        """What completion offers: what is told of in docstrings and guides, and not what the layers above share."""
+        return [name for name in super().__dir__() if name[0] == "_" or name in PUBLIC or name in parameters_of(self)]
+
     @property
     def _core(self) -> Any:
         return self
@@ -95,7 +107,11 @@ class Model(OneByOne, base.Estimator):
 
     # One example at a time.
 
-    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+    if TYPE_CHECKING:  # it is the engine's, which knows nothing of labels
+
+        def predict_one(self, x: Any) -> Prediction: ...
+
+    def predict_proba_one(self, x: Any) -> dict[Label, float]:
         """The probability of each label that is known, none before the first; their sum is 1. `predict_one` gives the
         label with the largest one, unless a threshold or a limit of false positives decides otherwise. While one label
         alone is known it has 1, as River's own have it; `predictions` leaves room for labels to come.
@@ -109,7 +125,7 @@ class Model(OneByOne, base.Estimator):
         with self.lock:
             return self._core.probabilities_of(self._core.margins_of(encoder, x))  # type: ignore[no-any-return]
 
-    def decision_function_one(self, x: Any) -> Any:
+    def decision_function_one(self, x: Any) -> float | dict[Label, float]:
         """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
         the margins by class. With ordered classes: the logarithms of their probabilities.
 
@@ -120,7 +136,7 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, x = self.encode_one(x)
         with self.lock:
-            return self._core.score_of(self._core.margins_of(encoder, x))
+            return self._core.score_of(self._core.margins_of(encoder, x))  # type: ignore[no-any-return]
 
     # Many examples in one call.
 
@@ -331,6 +347,7 @@ class Model(OneByOne, base.Estimator):
 
     @property
     def n_iterations(self) -> int:
+        """The number of steps taken; with several columns, the largest."""
         return self._core.n_iterations  # type: ignore[no-any-return]
 
     @property

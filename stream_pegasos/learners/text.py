@@ -24,6 +24,7 @@ from stream_pegasos.learners.descriptions import Descriptions, Lessons, lessons_
 from stream_pegasos.learners.explanations import INTERCEPT, words
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import Arrays, kind_of, packed_features, unpacked_features
+from stream_pegasos.learners.label_meaning import Prediction
 from stream_pegasos.learners.model import Model
 
 __all__ = ["TextClassifier"]
@@ -231,7 +232,7 @@ class TextClassifier(ModelOfAnyKind):
         """What `describe` learns: messages and labels as this model takes them."""
         return lessons_of(descriptions, "several labels" in self.capabilities, self.features.message_of)
 
-    def predict_one(self, x: Any) -> Any:  # type: ignore[override]
+    def predict_one(self, x: Any) -> Prediction:  # type: ignore[override]
         """The label of a text, as the classifier gives it.
 
         Parameters
@@ -242,7 +243,7 @@ class TextClassifier(ModelOfAnyKind):
         text = self.features.prepare(x)
         if self.fields_met.lacking:
             self.fields_met.meet([x])
-        return self.classifier.predict_prepared(self.features.scanner, text)
+        return self.classifier.predict_prepared(self.features.scanner, text)  # type: ignore[no-any-return]
 
     def keep_names(self) -> None:
         """From now on keep the words of the up to 20,000 heaviest features, as hashed features have no names of their
