@@ -14,6 +14,8 @@ from pathlib import Path
 import drift
 import labels
 import pytest
+import write_guides
+from write_guides import anchor
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples" / "guides").glob("*.md"))]
@@ -69,11 +71,6 @@ def test_a_page_does_what_it_says(page, tmp_path, monkeypatch, request):
             assert done.returncode == 0, f"{code}\n{done.stderr}"
 
 
-def anchor(heading):
-    """The address of a heading within its page, as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_links_to_what_is_there(page):
     """Files, and the headings of pages."""
@@ -83,6 +80,19 @@ def test_a_page_links_to_what_is_there(page):
             assert path.exists(), target
             headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE) if heading else []
             assert not heading or heading in map(anchor, headings), f"{target}#{heading}"
+
+
+def test_what_the_script_writes_is_as_it_writes_it():
+    """The reference, and the contents of long guides; `python tests/write_guides.py` writes them anew."""
+    for path, text in write_guides.pages().items():
+        assert path.read_text("utf-8") == text, path.name
+
+
+def test_the_index_names_each_guide_once_on_one_screen():
+    index = ROOT / "examples" / "guides" / "README.md"
+    linked = re.findall(r"\]\((\w+\.md)\)", index.read_text("utf-8"))
+    assert sorted(linked) == sorted(path.name for path in index.parent.glob("*.md") if path != index)
+    assert index.read_text("utf-8").count("\n") <= 40
 
 
 # The script of a page, and the models that are measured.
