@@ -20,6 +20,7 @@ from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.predictions import joined
 
 __all__ = [
+    "FEWEST_IN_TENTH",
     "ClassRow",
     "ConfusedRow",
     "OtherRow",
@@ -39,6 +40,7 @@ Integers = NDArray[np.int64]
 # When there are more pairs of confused classes, the rarer half is forgotten.
 MOST_PAIRS = 20_000
 TENTHS = 10
+FEWEST_IN_TENTH = 30  # examples; the share of fewer is mostly chance, and is not drawn
 
 
 class ClassRow(NamedTuple):

@@ -88,8 +88,9 @@ class Spamd:
                     raise RefusalError(EX_TEMPFAIL, "too many ask at a time")
                 response = await self._answer_to(client)
             except Exception as error:
-                response = failure(_refusal(error))
-                self._users.common.monitor.n_failed += 1
+                refusal = _refusal(error)
+                response = failure(refusal)
+                self._users.common.monitor.failed("spamd", str(refusal.code), refusal.reason)
             with self._waiting_for(client):
                 async with client.timer:
                     await client.send(response)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from stream_pegasos.common.display import shortened
@@ -12,7 +13,7 @@ from stream_pegasos.evaluation.predicted import NOTHING
 from stream_pegasos.learners.label_meaning import known_label
 from stream_pegasos.streams import Answer, Example
 
-__all__ = ["answer", "label_named", "shown", "shown_answer"]
+__all__ = ["answer", "label_named", "now", "shown", "shown_answer"]
 
 LONGEST_LABEL = 200  # characters shown of a label
 LARGEST_OF_BROWSERS = (1 << 53) - 1
@@ -46,6 +47,11 @@ def answer(
 
 def _nothing(example: Example, fault: str | None) -> Answer:
     return Answer(example.id, None, None, error=fault)
+
+
+def now() -> str:
+    """This moment, as ISO 8601 writes it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def shown(label: Any) -> Any:

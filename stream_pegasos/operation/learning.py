@@ -98,7 +98,11 @@ class Learning:
         before = self.model.n_learned
         if checkpoints is not None:
             self.journal = Journal(checkpoints.path, self.lock, sync, begun_with, checkpoints.reads_only, allow_gap)
+            if monitor is not None:
+                monitor.learns_again = True
             self._learn_again((progress or {}).get("journal"))
+            if monitor is not None:
+                monitor.learns_again = False
         self.n_learned_again = self.model.n_learned - before
         self.n_learned = self.n_corrected = 0  # from now on
 

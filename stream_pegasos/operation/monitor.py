@@ -17,12 +17,14 @@ from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.metrics import CLASSES, LABELS, ORDERED, on_page, over_time
-from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
+from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock, has_weight
 from stream_pegasos.evaluation.scores import new_score, score_of_state
-from stream_pegasos.evaluation.tallies import ClassRow
+from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, ClassRow
 from stream_pegasos.features.message import Message, shown_message
 from stream_pegasos.learners.feature_names import FeatureNames
-from stream_pegasos.operation.answers import label_named, shown
+from stream_pegasos.operation.answers import label_named, now, shown
+from stream_pegasos.operation.failures import Failures
+from stream_pegasos.operation.wrong_answers import LONGEST_WRONG, MOST_WRONG, WrongAnswers
 from stream_pegasos.streams import Answer
 
 __all__ = ["Monitor"]
@@ -56,6 +58,9 @@ class Monitor:
         self._score: Any = new_score(model, window, exact=False)
         self.n_predictions = 0
         self.n_failed = 0
+        self.failures = Failures()
+        self.wrong = WrongAnswers()
+        self.learns_again = False  # what came at a time that nobody knows any more
         self._curve = Curve(10)  # rows of the number of messages and the metrics over time
         self._drifts: list[int] = []
         self._n_drifts = model.n_drifts
@@ -76,15 +81,23 @@ class Monitor:
         if self.model.n_drifts > self._n_drifts:
             self._n_drifts = self.model.n_drifts
             self._drifts = [*self._drifts, n][-MOST_DRIFTS:]
-        self._show([(example[0], example[1]) for example in examples[-NEWEST:]], block, n)
+        texts = [example[0] for example in examples]
+        self._newest.extend(self._described(texts, block, range(max(0, len(block) - NEWEST), len(block)), n))
+        wrong = [row for row in _wrong_rows(block) if has_weight(examples[row])][-MOST_WRONG:]
+        self.wrong.add(self._described(texts, block, wrong, n, LONGEST_WRONG))
         self._count(len(examples))
         self._find_names(block, examples)
 
     def predicted(self, X: list[Message], block: PredictedBlock) -> None:
         """Count messages that were only predicted."""
         self.n_predictions += len(X)
-        self._show([(x, None) for x in X[-NEWEST:]], block, None)
+        self._newest.extend(self._described(X, block, range(max(0, len(block) - NEWEST), len(block)), None))
         self._count(len(X))
+
+    def failed(self, request: str, status: str, reason: str) -> None:
+        """Count a request that failed, and keep the reason."""
+        self.n_failed += 1
+        self.failures.add(request, status, reason)
 
     @property
     def kind(self) -> str:
@@ -130,6 +143,7 @@ class Monitor:
             "n_unanswered": score.n_unanswered,
             "n_predictions": self.n_predictions,
             "n_failed": self.n_failed,
+            "failures": self.failures.newest(),
             "docs_per_second": self._docs_per_second(),
             "uptime_seconds": monotonic() - self._started,
             "model": {
@@ -143,6 +157,7 @@ class Monitor:
             "window": {"size": score.window, "n": min(score.n_answered, score.window), **window},
             "curve": self._columns([point for point in points if point[0]]),
             "drifts": self._drifts,
+            "fewest_in_tenth": FEWEST_IN_TENTH,
             "reliability": [[int(n), _known(p), _known(share)] for n, p, share in score.reliability.tolist()],
             "classes": [{"label": shown(row.label), **_rates(row, score.n_answered)} for row in shown_rows],
             "others": None if others is None else {"n_classes": others.n_classes, **_rates(others, score.n_answered)},
@@ -171,6 +186,11 @@ class Monitor:
         found = [row for row in rows if part in str(row.label).casefold()]
         rates = [{"label": shown(row.label), **_rates(row, score.n_answered)} for row in found[:limit]]
         return {"n": len(found), "classes": rates}
+
+    def counts(self, labels: Sequence[Any]) -> list[int]:
+        """How many messages of each label were learned here."""
+        tally = self.score.tally
+        return [int(tally.row(label)[0]) for label in labels]
 
     def get_state(self) -> dict[str, Any]:
         """The state to save, which has no message in it."""
@@ -215,22 +235,34 @@ class Monitor:
     def _curve_point(self) -> list[float]:
         return [self._score.n, *(getattr(self._score, name) for name in over_time(self.kind))]
 
-    def _show(self, messages: list[tuple[Message, Any]], block: PredictedBlock, number: int | None) -> None:
-        """Remember the last messages of a block, the last of which has this `number`."""
-        n = len(messages)
-        describe, begin = _shown_labels if self.kind == LABELS else _shown_label, len(block) - n
-        answers = block.answers(probabilities=block.most_probable(2, begin), begin=begin)
+    def _described(
+        self,
+        X: Sequence[Message],
+        block: PredictedBlock,
+        rows: Sequence[int],
+        number: int | None,
+        longest: int = LONGEST_TEXT,
+    ) -> list[dict[str, Any]]:
+        """The messages in some rows of a block, whose last one has this `number`, with their labels and answers."""
+        if not rows:
+            return []
+        describe = _shown_labels if self.kind == LABELS else _shown_label
+        part = block
+        if len(rows) < len(block):
+            part = PredictedBlock(block.predictions.rows([*rows]), block.classes, [])
+        answers = part.answers(probabilities=part.most_probable(2))
         shown = self.model.features.shown if "texts" in self.model.capabilities else shown_message
-        for i, ((x, label), answer) in enumerate(zip(messages, answers, strict=True)):
-            text = shown(x)
-            self._newest.append(
-                {
-                    "number": None if number is None else number - n + 1 + i,
-                    "text": shortened(text, LONGEST_TEXT),
-                    **describe(label, answer),
-                    **({"withheld": _some(answer.withheld)} if answer.withheld else {}),
-                }
-            )
+        time = None if self.learns_again else now()
+        return [
+            {
+                "number": None if number is None else number - len(block) + 1 + row,
+                "time": time,
+                "text": shortened(shown(X[row]), longest),
+                **describe(block.y[row] if block.y else None, answer),
+                **({"withheld": _some(answer.withheld)} if answer.withheld else {}),
+            }
+            for row, answer in zip(rows, answers, strict=True)
+        ]
 
     def _count(self, n: int) -> None:
         second = int(monotonic())
@@ -283,6 +315,17 @@ class Monitor:
         positive = [pair for pair in weights[:NEWEST] if pair[1] > 0.0]
         negative = [pair for pair in weights[: -NEWEST - 1 : -1] if pair[1] < 0.0]
         return {"positive": positive, "negative": negative}
+
+
+def _wrong_rows(block: PredictedBlock) -> list[int]:
+    """The rows of a block that had an answer, which was wrong."""
+    said = zip(block.each(), block.y, strict=True)
+    return [
+        row
+        for row, ((label, *_), truth) in enumerate(said)
+        if label is not None
+        and (set(labels_that_hold(truth)) != set(label) if isinstance(label, tuple) else label != truth)
+    ]
 
 
 def _by_surprise(block: PredictedBlock) -> list[int]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hmac
 import logging
 import re
+from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
+import orjson
 from starlette.responses import Response
 
 from stream_pegasos.operation.live_learner import LiveLearner
@@ -37,12 +39,14 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status, begun = perf_counter(), 500, False
+        start, status, begun, said = perf_counter(), 500, False, b""
 
         async def watch(message: Any) -> None:
-            nonlocal status, begun
+            nonlocal status, begun, said
             if message["type"] == "http.response.start":
                 status, begun = message["status"], True
+            elif status >= 400:
+                said = said or message.get("body", b"")
             await send(message)
 
         try:
@@ -53,7 +57,7 @@ class RequestMiddleware:
                 await as_json({"detail": "internal error"}, 500)(scope, receive, watch)
         finally:
             if status >= 400:
-                self._learner.monitor.n_failed += 1
+                self._learner.monitor.failed(f"{scope['method']} {scope['path']}", str(status), _detail(said))
             self._metrics.observe(scope["path"], status, perf_counter() - start)
             if (connection := scope.get("state", NOTHING).get(CONNECTION)) is not None:
                 connection.answered()
@@ -73,3 +77,10 @@ class RequestMiddleware:
         if scheme.lower() == b"bearer" and hmac.compare_digest(token, self._token):
             return None
         return as_json({"detail": "the bearer token is missing or wrong"}, 401, {"www-authenticate": "Bearer"})
+
+
+def _detail(body: bytes) -> str:
+    """Why a request was refused, as the answer says it."""
+    with suppress(ValueError, LookupError, TypeError):
+        return str(orjson.loads(body)["detail"])
+    return ""

@@ -1,5 +1,6 @@
 import json
 import math
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -240,7 +241,9 @@ def test_the_newest_come_first_with_what_was_predicted(stream):
     predicted, probability, _ = predictions_of(other, [text])[0]
     probabilities = other.predict_proba_one(text)
     second = max(probabilities.keys() - {predicted}, key=probabilities.get)
-    assert monitor.view()["newest"][0] == {
+    newest = monitor.view()["newest"][0]
+    assert datetime.fromisoformat(newest.pop("time")).tzinfo is not None
+    assert newest == {
         "number": 50,
         "text": text if len(text) <= 300 else text[:299] + "…",
         "label": label,
