@@ -11,6 +11,7 @@ Label = bool | int | str
 # What is predicted: nothing before the first label; of a model of several labels, whether each holds.
 Prediction = Label | dict[Label, bool] | None
 LONGEST_LABEL = 200  # characters of a new one that a stream or the service may bring
+LEAST_TYPED = 3  # letters of labels of which one may be a slip for another
 
 # The texts of false and true.
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
@@ -79,6 +80,32 @@ def look_alike(label: Label, known: Iterable[Label | None]) -> Label | None:
         return None
     shape = shape_of(label)
     return next((each for each in texts if shape_of(each) == shape), None)
+
+
+def one_slip_away(label: Label, known: Iterable[Label | None]) -> Label | None:
+    """The known label that a text becomes by one slip of the keyboard: a letter too many, missing, or another one, or
+    two that are swapped; `None` without one. Labels of fewer than three letters, and digits, are never slips.
+
+    Examples
+    --------
+    >>> one_slip_away("sapm", ["ham", "spam"]), one_slip_away("topic 2", ["topic 1"]), one_slip_away("no", ["on"])
+    ('spam', None, None)
+    """
+    if not isinstance(label, str):
+        return None
+    typed = shape_of(label)
+    return next((each for each in known if isinstance(each, str) and _is_slip(typed, shape_of(each))), None)
+
+
+def _is_slip(typed: str, meant: str) -> bool:
+    one, other = sorted((typed, meant), key=len)
+    if len(one) < LEAST_TYPED or one == other:
+        return False
+    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+    one, other = one[same:], other[same:]
+    is_swap = one[:2] == other[1::-1] and one[2:] == other[2:]
+    changed = one[:2] if is_swap else other[:1] if one == other[1:] else one[:1] + other[:1]
+    return (is_swap or one == other[1:] or one[1:] == other[1:]) and not any(map(str.isdigit, changed))
 
 
 def shape_of(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.features.message import Message, identity_of, is_blank, size_of
 from stream_pegasos.learners.predictions import Predictions, uncertainty
+from stream_pegasos.operation.answers import now
 from stream_pegasos.operation.recent import Recent
 
 __all__ = ["ActiveLearning", "Given", "LabelStore", "Waiting", "is_asked"]
@@ -36,6 +37,7 @@ class Waiting:
     uncertainty: float = -1.0  # of the model, from 0 to 1; below all others until it is scored
     scored_at: int = -1  # how many messages the model had learned then
     origin: Any = None  # where the message comes from, such as its id
+    time: str | None = None  # when it came; of a file nobody knows
 
 
 @dataclass(slots=True)
@@ -139,7 +141,8 @@ class ActiveLearning:
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
         self._number_of: dict[Message, int] = {}
         self._n_characters = 0
-        self._new: deque[tuple[Message, Any]] = deque()  # messages to be put into `_waiting`, each with its origin
+        # Messages to be put into `_waiting`, each with its origin and when it came.
+        self._new: deque[tuple[Message, Any, str | None]] = deque()
         self._n_new = 0  # the number of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
         self._done: Recent[int, None] = Recent(MOST_DONE)  # the identities of messages
@@ -160,7 +163,8 @@ class ActiveLearning:
         """
         if not self.size:
             return
-        self._new.extend(zip(X, origins or itertools.repeat(None, len(X)), strict=True))
+        time = None if self.of_file else now()
+        self._new.extend((x, origin, time) for x, origin in zip(X, origins or [None] * len(X), strict=True))
         self._n_new += sum(map(size_of, X))
         most = self.size * _CHARACTERS_A_MESSAGE
         while len(self._new) > self.size or self._n_new > most:
@@ -176,7 +180,7 @@ class ActiveLearning:
         """Never ask for these messages, whose labels came from elsewhere. Labels that people gave them, and that can
         still be taken back, are dropped, unless the store fails.
         """
-        if not self.size:
+        if not self.size and not self._given:
             return
         self._settle()
         for given in self.superseded(X, origins):
@@ -270,10 +274,44 @@ class ActiveLearning:
         OSError
             If the store fails; the message still waits.
         """
-        message = self._message(number)
+        self._give(self._message(number), label)
+
+    def give_to(self, x: Message, label: Any, origin: Any = None) -> int:
+        """Give a message that need not wait its label, which replaces one that can still be taken back.
+
+        Parameters
+        ----------
+        x
+            The message.
+        label
+            Its label.
+        origin
+            Where the message comes from, such as its id.
+
+        Returns
+        -------
+        int
+            Its number, by which the label can be taken back.
+
+        Raises
+        ------
+        OSError
+            If the store fails; the label is not given.
+        """
+        (given,) = self.superseded([x], [origin])
+        if given is not None:
+            self.take_back(given.message.number)
+        self._settle()
+        message = self._waiting.get(self._number_of.get(x, 0))
+        if message is None:
+            message = Waiting(next(self._numbers), x, origin=origin)
+        self._give(message, label)
+        return message.number
+
+    def _give(self, message: Waiting, label: Any) -> None:
         if self.store is not None:
             self.store.given(message, label)
-        self._given[number] = Given(message, label, self._clock() + self.seconds)
+        self._given[message.number] = Given(message, label, self._clock() + self.seconds)
         self.n_given += 1
         self._close(message.x)
 
@@ -353,10 +391,10 @@ class ActiveLearning:
         """Put new messages into `_waiting`, when somebody looks there: most messages are pushed out before."""
         if not self._new:
             return
-        for x, origin in self._new:
+        for x, origin, time in self._new:
             self._remove(x)
             if is_asked(x) and identity_of(x) not in self._done:
-                self._put(Waiting(next(self._numbers), x, origin=origin))
+                self._put(Waiting(next(self._numbers), x, origin=origin, time=time))
         self._new.clear()
         self._n_new = 0
         self._make_room()

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from time import monotonic
 from typing import Any
@@ -285,6 +285,10 @@ class LiveLearner:
     def classes(self, search: str, limit: int) -> dict[str, Any]:
         with self._lock:
             return self.monitor.classes(search, limit)
+
+    def wrong(self, search: str) -> list[Mapping[str, Any]]:
+        with self._lock:
+            return self.monitor.wrong.search(search)
 
     def words(self, label: Any) -> dict[str, Any]:
         with self._lock:

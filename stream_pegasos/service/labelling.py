@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -12,13 +12,13 @@ from stream_pegasos.common.display import quoted
 from stream_pegasos.evaluation.chunks import predict_block
 from stream_pegasos.evaluation.metrics import ORDERED
 from stream_pegasos.features.message import size_of
-from stream_pegasos.learners.label_meaning import look_alike
+from stream_pegasos.learners.label_meaning import look_alike, one_slip_away
 from stream_pegasos.operation.answers import label_named, shown, shown_answer
 from stream_pegasos.operation.label_checks import each_label
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.operation.micro_batching import slices
 
-__all__ = ["Labelling", "learning_as_given"]
+__all__ = ["Labelling", "LookAlikeError", "learning_as_given"]
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,9 @@ class Labelling:
         taken = learner.given_labels()
         listed = learner.labels.meant(taken).listed
         labels = self._offer([*classes, *each_label(taken)]) if listed is None else [*listed]
+        offered = labels if listed else labels[:MOST_OFFERED]
+        with learner.monitor.lock:
+            counts = learner.monitor.counts(offered)
         return {
             "kind": learner.monitor.kind,
             "size": active_learning.size,
@@ -68,10 +71,12 @@ class Labelling:
             "n_given": active_learning.n_given,
             "n_labels": len(labels),
             "are_fixed": listed is not None,
-            "labels": [shown(label) for label in (labels if listed else labels[:MOST_OFFERED])],
+            "labels": [shown(label) for label in offered],
+            "counts": counts,
             "messages": [
                 {
                     "number": message.number,
+                    "time": message.time,
                     "text": learner.model.features.shown(message.x),
                     **shown_answer(answer.as_json()),
                 }
@@ -96,28 +101,55 @@ class Labelling:
             self._offered = dict.fromkeys([*(label for label in self._offered if label in now), *new])
         return sorted(self._offered) if self._learner.monitor.kind == ORDERED else [*self._offered]
 
-    async def teach(self, number: int, label: Any) -> None:
+    async def teach(self, number: int, label: Any, new_label: Any = None) -> None:
         """Give a message its label, which is learned once it can no longer be taken back. With `None` the message is
-        skipped. A LookupError says that it does not wait for a label.
+        skipped. A LookupError says that it does not wait for a label, a LookAlikeError that another label may be meant,
+        unless `new_label` is "confirmed".
         """
-        learner = self._learner
+        active_learning = self._learner.active_learning
         if label is None:
-            learner.active_learning.skip(number)
+            active_learning.skip(number)
             return
-        async with learner.learning_lock:
-            learner.active_learning.message_of(number)
-            given = learner.given_labels()
-            listed = learner.labels.meant(given).listed
-            known = [*learner.model.classes, *each_label(given)] if listed is None else listed
-            if isinstance(label, tuple):
-                label = tuple(_label_meant(known, each, listed is None) for each in label)
-            else:
-                label = _label_meant(known, label, listed is None)
-            learner.labels.check([*given, label], given, [1.0] * (len(given) + 1))
-            with learner.monitor.lock:
-                learner.active_learning.give(number, label)
-        await learner.learn_given()
-        await learner.sync()
+        async with self._learner.learning_lock:
+            active_learning.message_of(number)
+            label = self._checked(label, new_label)
+            with self._learner.monitor.lock:
+                active_learning.give(number, label)
+        await self._learn()
+
+    async def teach_message(self, x: Any, id: Any, label: Any, new_label: Any = None) -> int:
+        """Give a message that need not wait its label, as `teach` does; the number by which it can be taken back."""
+        active_learning = self._learner.active_learning
+        if active_learning.of_file:  # whose labels are written down by themselves
+            raise ValueError("labels are for the messages of the file here: name one by its number")
+        async with self._learner.learning_lock:
+            label = self._checked(label, new_label)
+            with self._learner.monitor.lock:
+                number = active_learning.give_to(x, label, id)
+        await self._learn()
+        return number
+
+    def _checked(self, label: Any, new_label: Any) -> Any:
+        """The label, or several, that a person means, which may be learned."""
+        learner = self._learner
+        given = learner.given_labels()
+        listed = learner.labels.meant(given).listed
+        known = [*learner.model.classes, *each_label(given)] if listed is None else listed
+        looks_for: tuple[Callable[[Any, Any], Any], ...] = (look_alike,)
+        if listed is not None or new_label == "confirmed":
+            looks_for = ()
+        elif new_label == "ask":
+            looks_for = (look_alike, one_slip_away)
+        if isinstance(label, tuple):
+            label = tuple(_label_meant(known, each, looks_for) for each in label)
+        else:
+            label = _label_meant(known, label, looks_for)
+        learner.labels.check([*given, label], given, [1.0] * (len(given) + 1))
+        return label
+
+    async def _learn(self) -> None:
+        await self._learner.learn_given()
+        await self._learner.sync()
 
     async def take_back(self, number: int) -> None:
         """Take a label back that is not learned yet, or raise a LookupError. If the store fails, the label stays."""
@@ -127,22 +159,32 @@ class Labelling:
         await self._learner.sync()
 
 
-def _label_meant(known: Sequence[Any], given: Any, may_be_new: bool) -> Any:
+class LookAlikeError(ValueError):
+    """A label is new, and looks like a known one, which may be meant."""
+
+    def __init__(self, label: Any, alike: Any) -> None:
+        super().__init__(
+            f"label {quoted(label)} is new, and looks like {quoted(alike)}: give that, or the new_label 'confirmed'"
+        )
+        self.label, self.alike = label, alike
+
+
+def _label_meant(known: Sequence[Any], given: Any, looks_for: Sequence[Callable[[Any, Any], Any]]) -> Any:
     try:
         label = label_named(known, given)
     except LookupError as error:
         raise ValueError(str(error)) from None
-    if label is None and may_be_new and (alike := look_alike(given, known)) is not None:
-        raise ValueError(f"label {quoted(given)} is new, and looks like {quoted(alike)}: give that")
-    return given if label is None else label
+    if label is not None:
+        return label
+    for look in looks_for:
+        if (alike := look(given, known)) is not None:
+            raise LookAlikeError(given, alike)
+    return given
 
 
 @asynccontextmanager
 async def learning_as_given(learner: LiveLearner) -> AsyncIterator[None]:
     """Learn the labels of people when they are due; at the end, also those that could still be taken back."""
-    if not learner.active_learning.size:
-        yield
-        return
     closing = asyncio.Event()
     task = asyncio.create_task(_learn_as_given(learner, closing))
     try:

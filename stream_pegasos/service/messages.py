@@ -21,6 +21,7 @@ from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.journal import check_exact
 from stream_pegasos.operation.limits import LONGEST_ID, Allowed
 from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.operation.wrong_answers import MOST_WRONG
 from stream_pegasos.streams.example import id_meant, is_no_id
 
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
@@ -90,13 +91,32 @@ def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
 
 
 class Taught(Sent, kw_only=True):
-    """A message that a person labels, by the number that GET /asked has; null skips it. With `take_back`, and without a
-    label, the one that was given is taken back.
+    """A message that a person labels, by the number that GET /asked has, or any other as the `message` itself; null
+    skips it. With `take_back`, and without a label, the one that was given is taken back.
+
+    A new label that looks like a known one is refused, with the known one as `alike`. With the `new_label` "ask" so is
+    one that is a slip of the keyboard away from a known one; "confirmed" takes it as it is.
     """
 
-    number: int
+    number: int | UnsetType = UNSET
     label: SentLabel | list[SentLabel] | UnsetType | None = UNSET
     take_back: bool = False
+    new_label: Literal["ask", "confirmed"] | UnsetType = UNSET
+
+
+def taught(message: Any) -> Any:
+    """`Taught`, whose `message` is of a type that `with_content` made."""
+    return msgspec.defstruct(Taught.__name__, [("message", message | UnsetType, UNSET)], bases=(Taught,), kw_only=True)
+
+
+class Given(Struct, kw_only=True):
+    """How many labels were given by people; of a message that was sent itself, its number, by which the label can be
+    taken back, and for how many seconds.
+    """
+
+    n_given: int
+    number: int | UnsetType = UNSET
+    seconds: float | UnsetType = UNSET
 
 
 class Prediction(Struct, kw_only=True):
@@ -176,6 +196,14 @@ class MonitorAsked(Sent):
         Meta(description='Tell the words for and against it: a text or, where that would not tell 1 from "1", JSON.'),
     ] = None
     model: Annotated[bool, Meta(description="Tell the parameters of the model and all its classes.")] = False
+
+
+class WrongAsked(Sent):
+    search: Annotated[
+        Annotated[str, Meta(max_length=1_000)], Meta(description="Those that have this in their text or a label.")
+    ] = ""
+    limit: Annotated[int, Meta(ge=1, le=MOST_WRONG, description="How many.")] = MOST_WRONG
+    format: Annotated[Literal["json", "csv"], Meta(description="In which form.")] = "json"
 
 
 class MessagesAsked(Sent):

@@ -175,4 +175,10 @@ def describing(kind: str) -> Examples:
 
 def teaching(kind: str) -> Examples:
     given, taken = {"number": 17, "label": EXAMPLES[kind][1][0]}, {"number": 17, "take_back": True}
-    return {"one message": (given, {"n_given": 3}), "taken back": (taken, {"n_given": 2})}
+    texts, labels, _ = EXAMPLES[kind]
+    sent = {"message": {"text": texts[1]}, "label": labels[1]}
+    return {
+        "one message": (given, {"n_given": 3}),
+        "taken back": (taken, {"n_given": 2}),
+        "a message of one's own": (sent, {"n_given": 4, "number": 18, "seconds": 10.0}),
+    }

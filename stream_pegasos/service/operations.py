@@ -14,12 +14,15 @@ from starlette.responses import Response
 from stream_pegasos import __version__
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.encoders import EncoderAwayError
+from stream_pegasos.operation.answers import shown
 from stream_pegasos.operation.live_learner import EndingError, LiveLearner
-from stream_pegasos.service.labelling import Labelling
+from stream_pegasos.operation.wrong_answers import as_csv
+from stream_pegasos.service.labelling import Labelling, LookAlikeError
 from stream_pegasos.service.messages import (
     Described,
     Descriptions,
     Explanation,
+    Given,
     LabelledMessage,
     Learned,
     LearnedAsked,
@@ -29,12 +32,13 @@ from stream_pegasos.service.messages import (
     MonitorAsked,
     Prediction,
     QuestionedMessage,
-    Taught,
+    WrongAsked,
     batch_of,
     descriptions_of,
     label_as_read,
     label_of_query,
     labels_as_read,
+    taught,
     with_content,
 )
 from stream_pegasos.service.metrics import Metrics
@@ -56,6 +60,10 @@ OF_PARAMETERS = {"422": "A parameter is not as it must be."}
 OF_WORDS = {"404": "The model does not know the label.", **OF_PARAMETERS}
 
 Handler = Callable[..., Awaitable[Response]]
+
+
+def one_or_many(kind: Any) -> Any:
+    return kind | list[kind]
 
 
 @contextmanager
@@ -83,9 +91,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     """All operations of a service, the most frequent first."""
     operations, labelling, limits = list[Operation](), Labelling(learner), learner.limits
 
-    def one_or_many(kind: type[Message]) -> Any:
-        one = with_content(kind, learner.fields)
-        return one | list[one]  # type: ignore[valid-type]
+    message, labelled = (with_content(kind, learner.fields) for kind in (Message, LabelledMessage))
 
     def operation(name: str, summary: str, **described: Any) -> Callable[[Handler], Handler]:
         method, path = name.split()
@@ -99,7 +105,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     @operation(
         "POST /predict",
         "Predict the label of a message, or of many",
-        takes=one_or_many(Message),
+        takes=one_or_many(message),
         takes_mail=True,
         answers=Prediction | list[Prediction],
         examples=predicting,
@@ -119,7 +125,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     @operation(
         "POST /learn",
         "Predict a message, or many, then learn them; the same id with another label is a correction",
-        takes=one_or_many(LabelledMessage),
+        takes=one_or_many(labelled),
         takes_mail=True,
         answers=Learned | list[Learned],
         examples=learning,
@@ -179,20 +185,36 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     @operation(
         "POST /teach",
         "Give a message its label, which is learned after some seconds, or take it back until then",
-        takes=Taught,
-        answers=dict[str, int],
+        takes=taught(message),
+        answers=Given,
         examples=teaching,
         refusals=OF_LABELLING,
     )
-    async def teach(sent: Taught) -> Response:
-        label = sent.label
+    async def teach(sent: Any) -> Response:
+        label, is_sent = sent.label, sent.message is not UNSET
+        if (sent.number is UNSET) is not is_sent:
+            raise HTTPException(422, "number: name a message that waits, or else send the message")
         if sent.take_back is not (label is UNSET):
             raise HTTPException(422, "label: give the message one, or null to skip it, or take_back")
+        if is_sent and (label is None or sent.take_back):
+            raise HTTPException(422, "label: a message that is sent needs one")
         if label is not None and label is not UNSET:
             label = labels_as_read(label, learner.monitor.kind, 0, False, learner.labels_meant, limits.of_request)
+        given: dict[str, Any] = {}
         with refusing(unknown=404, kept="the label cannot be kept"):
-            await (labelling.take_back(sent.number) if sent.take_back else labelling.teach(sent.number, label))
-        return as_json({"n_given": learner.active_learning.n_given})
+            try:
+                if sent.take_back:
+                    await labelling.take_back(sent.number)
+                elif is_sent:
+                    batch = batch_of(sent.message, learner, limits.of_request)
+                    number = await labelling.teach_message(batch.X[0], batch.ids[0], label, sent.new_label)
+                    given = {"number": number, "seconds": learner.active_learning.seconds}
+                else:
+                    await labelling.teach(sent.number, label, sent.new_label)
+            except LookAlikeError as error:
+                meant = {"given": shown(error.label), "alike": shown(error.alike)}
+                return as_json({"detail": str(error)[:LONGEST_FAULT], **meant}, 422)
+        return as_json({"n_given": learner.active_learning.n_given, **given})
 
     @operation(
         "GET /learned",
@@ -223,6 +245,21 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
             with refusing(unknown=404):
                 view["words"] = learner.words(label_of_query(about.label))
         return as_json(view)
+
+    @operation(
+        "GET /wrong",
+        "The newest messages whose answer was wrong, the newest first; as CSV for a spreadsheet",
+        query=WrongAsked,
+        refusals=OF_PARAMETERS,
+    )
+    async def wrong(about: WrongAsked) -> Response:
+        messages = learner.wrong(about.search)
+        some = messages[: about.limit]
+        if about.format == "json":
+            return as_json({"n": len(messages), "messages": some})
+        headers = {"content-disposition": 'attachment; filename="wrong.csv"'}
+        # With a mark at the beginning, without which Excel takes it for text of another encoding.
+        return Response(as_csv(some).encode("utf-8-sig", "replace"), 200, headers, "text/csv")
 
     @operation(
         "GET /healthz",

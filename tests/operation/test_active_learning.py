@@ -161,7 +161,7 @@ def test_memory_is_bounded_by_characters_too():
 
     for _ in range(3):  # also before anybody looks
         active_learning.add([" " * 9_000, "e" * 900])
-    assert sum(len(text) for text, _ in active_learning._new) <= 10_000
+    assert sum(len(text) for text, *_ in active_learning._new) <= 10_000
     assert [message.x[0] for message in active_learning.queue(10, "oldest")] == ["c", "d", "e"]
 
     active_learning = ActiveLearning(size=50)

@@ -238,3 +238,77 @@ def test_a_label_that_looks_like_a_known_one_is_refused(slip):
         refused(teach(client, NEW[0], slip), 422, "looks like 'spam'")
         ok(teach(client, NEW[0], "scam"))
         refused(teach(client, NEW[1], "Scam"), 422, "looks like 'scam'")  # which waits to be learned
+
+
+def test_a_label_that_looks_like_a_known_one_is_taken_once_it_is_confirmed():
+    service = asking_people(learned())
+    with serving(service) as client:
+        ask(client)
+        answer = teach(client, NEW[0], "Spam")
+        assert (answer.json()["given"], answer.json()["alike"]) == ("Spam", "spam")
+        confirmed = {"number": numbers(client)[NEW[0]], "label": "Spam", "new_label": "confirmed"}
+        ok(send(client, "/teach", confirmed))
+        assert asked(client)["given"][0]["label"] == "Spam"
+
+
+@pytest.mark.parametrize("slip", ["sapm", "spa", "Scam", "s\u200bpamm"])
+def test_a_mistyped_label_is_asked_about_where_a_person_types_it(slip):
+    with serving(asking_people(learned())) as client:
+        ask(client)
+        body = {"number": numbers(client)[NEW[0]], "label": slip, "new_label": "ask"}
+        answer = send(client, "/teach", body)
+        refused(answer, 422, "looks like 'spam'")
+        assert answer.json()["alike"] == "spam"
+        ok(send(client, "/teach", {**body, "label": "refund"}))
+        ok(teach(client, NEW[1], slip))  # a program knows what it sends
+        refused(send(client, "/teach", {**body, "number": 1, "new_label": "perhaps"}), 422, "new_label")
+
+
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_message_that_nobody_asked_about_is_given_its_label_and_taken_back(size):
+    service, model = LiveLearner(learned(), active_learning=ActiveLearning(size, 60.0)), learned()
+    with serving(service) as client:
+        for label in ("ham", "spam"):  # the second label replaces the first one
+            given = ok(send(client, "/teach", {"message": {"text": "zanzibar"}, "label": label}))
+            assert (given["n_given"], given["seconds"]) == (1, 60.0)
+        assert [(each["text"], each["label"]) for each in asked(client)["given"]] == [("zanzibar", "spam")]
+        ok(send(client, "/teach", {"number": given["number"], "take_back": True}))
+        assert asked(client)["given"] == [] and bits(service.model) == bits(model)
+        assert ("zanzibar" in numbers(client)) == (size > 0)
+        refused(send(client, "/teach", {"message": {"text": "zanzibar"}, "label": "Spam"}), 422, "looks like")
+        for body, word in (
+            ({"message": {"text": "a"}, "number": 1, "label": "ham"}, "number"),
+            ({"label": "ham"}, "number"),
+            ({"message": {"text": "a"}, "label": None}, "needs one"),
+            ({"message": {"text": "a"}, "take_back": True}, "needs one"),
+            ({"message": {"x": "a"}, "label": "ham"}, "'x'"),
+        ):
+            refused(send(client, "/teach", body), 422, word)
+        ok(send(client, "/teach", {"message": {"text": "zanzibar"}, "label": "ham"}))
+    model.learn_one("zanzibar", "ham")
+    assert bits(service.model) == bits(model)
+
+
+def test_a_label_that_can_be_taken_back_gives_way_to_one_from_elsewhere_though_nobody_is_asked():
+    service = LiveLearner(learned(), active_learning=ActiveLearning(0, 60.0))
+    with serving(service) as client:
+        ok(send(client, "/teach", {"message": {"text": "zanzibar"}, "label": "ham"}))
+        assert learn(client, {"text": "zanzibar", "label": "spam"})["correction"] == "taken back"
+    assert service.model.n_learned == len(STREAM) + 1
+
+
+def test_a_file_has_no_other_messages():
+    service = LiveLearner(learned(), active_learning=ActiveLearning(100, 60.0, of_file=True))
+    with serving(service) as client:
+        refused(send(client, "/teach", {"message": {"text": "a"}, "label": "ham"}), 422, "name one by its number")
+
+
+def test_labels_come_with_how_many_messages_were_learned():
+    service = asking_people()
+    with serving(service) as client:
+        learn(client, MESSAGES[:50])
+        view = asked(client)
+        expected = [sum(message["label"] == label for message in MESSAGES[:50]) for label in view["labels"]]
+        # The first one had no answer yet, and is in no metric.
+        expected[view["labels"].index(MESSAGES[0]["label"])] -= 1
+        assert view["counts"] == expected
