@@ -171,7 +171,8 @@ def contrast(one, other):
 
 @contextmanager
 def canned(answers, token=None):
-    """A server of the page's files and of `answers`, (status, body) by path."""
+    """A server of the page's files and of `answers`, (status, body) by path; by default no answer was wrong."""
+    answers.setdefault("wrong", (200, {"n": 0, "messages": []}))
     files = resources.files("stream_pegasos.service") / "page"
     by_suffix = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
     kinds = {file.name: by_suffix[file.name.rpartition(".")[2]] for file in files.iterdir()}

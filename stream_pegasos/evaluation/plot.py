@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from stream_pegasos.common.display import printable
 from stream_pegasos.common.extras import missing
 from stream_pegasos.evaluation.metrics import LABELS, drawn, spelled
 from stream_pegasos.evaluation.report import MOST_CLASSES, commonest
-from stream_pegasos.evaluation.tallies import Score
+from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, Score
 
 try:
     from matplotlib.figure import Figure
@@ -36,9 +38,9 @@ def draw(
     examples, macro F1 and exact matches. `marks` are what happened after so many examples.
 
     With a score it adds a reliability diagram: the share of positive examples against their predicted probability, in
-    tenths; a calibrated model is on the diagonal. With more than two classes it is for the predicted class, with
-    several labels for each label. More than two classes also have precision, recall and F1 of the commonest, and the
-    pairs that were confused most often.
+    tenths; a calibrated model is on the diagonal. Tenths of fewer than 30 examples are left out. With more than two
+    classes it is for the predicted class, with several labels for each label. More than two classes also have
+    precision, recall and F1 of the commonest, and the pairs that were confused most often.
     """
     if score is None:
         figure = Figure(figsize=(8, 4.8), dpi=150, layout="constrained")
@@ -131,10 +133,11 @@ def _mark(axes: Axes, marks: Mapping[int, str] | None) -> None:
 
 def _draw_reliability(axes: Axes, score: Score) -> None:
     n, probability, share = score.reliability.T
+    share = np.where(n < FEWEST_IN_TENTH, math.nan, share)
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
     axes.plot(probability, share, color=MAIN, linewidth=1.3)
     # Areas as the numbers of examples, but none too small to be seen.
-    sizes = 8 + 300 * n / max(n.sum(), 1)
+    sizes = np.maximum(20, 300 * n / max(n.max(), 1))
     axes.scatter(probability, share, sizes, color=MAIN)
     has_positive = getattr(score, "positive", None) is not None
     came_true = "labels that hold" if score.kind == LABELS else "right predictions"

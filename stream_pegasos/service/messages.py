@@ -94,8 +94,8 @@ class Taught(Sent, kw_only=True):
     """A message that a person labels, by the number that GET /asked has, or any other as the `message` itself; null
     skips it. With `take_back`, and without a label, the one that was given is taken back.
 
-    A new label that looks like a known one is refused, with the known one as `alike`. With the `new_label` "ask" so is
-    one that is a slip of the keyboard away from a known one; "confirmed" takes it as it is.
+    A new label that looks like a known one is refused; with the `new_label` "confirmed" it is taken. With "ask", it is
+    not given either, nor one that is a slip of the keyboard away from a known one: the answer asks.
     """
 
     number: int | UnsetType = UNSET
@@ -111,12 +111,15 @@ def taught(message: Any) -> Any:
 
 class Given(Struct, kw_only=True):
     """How many labels were given by people; of a message that was sent itself, its number, by which the label can be
-    taken back, and for how many seconds.
+    taken back, and for how many seconds. With `alike`, the label `given` is not taken: it is new, and the known one may
+    be meant.
     """
 
     n_given: int
     number: int | UnsetType = UNSET
     seconds: float | UnsetType = UNSET
+    given: Label | UnsetType = UNSET
+    alike: Label | UnsetType = UNSET
 
 
 class Prediction(Struct, kw_only=True):

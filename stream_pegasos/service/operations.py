@@ -212,8 +212,9 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
                 else:
                     await labelling.teach(sent.number, label, sent.new_label)
             except LookAlikeError as error:
-                meant = {"given": shown(error.label), "alike": shown(error.alike)}
-                return as_json({"detail": str(error)[:LONGEST_FAULT], **meant}, 422)
+                if sent.new_label is UNSET:
+                    raise
+                given = {"given": shown(error.label), "alike": shown(error.alike)}
         return as_json({"n_given": learner.active_learning.n_given, **given})
 
     @operation(

@@ -42,12 +42,15 @@ def test_lines_hold_the_curve():
 
 def test_a_positive_class_has_the_reliability_diagram_of_its_probability():
     score = PrequentialScore()
-    score.update(of_two([True, False, True, True], [-1, -0.9, 2, 3], [0.22, 0.28, 0.9, 0.98]))
+    score.update(of_two([True, False, True, True] * 15, [-1, -0.9, 2, 3] * 15, [0.22, 0.28, 0.9, 0.98] * 15))
+    score.update(of_two([False] * 29, [0] * 29, [0.55] * 29))  # too few to be drawn
     diagram = draw(curve, "stream", score).axes[1]
     drawn = diagram.get_lines()[1]
     assert drawn.get_xdata()[[2, 9]].tolist() == pytest.approx([0.25, 0.94])
     assert drawn.get_ydata()[[2, 9]].tolist() == [0.5, 1.0]
-    assert diagram.get_title("left") == "calibration error 0.1550"  # (2 · 0.25 + 2 · 0.06) / 4
+    assert np.isfinite(drawn.get_ydata()).sum() == 2
+    # (30 · 0.25 + 30 · 0.06 + 29 · 0.55) / 89
+    assert diagram.get_title("left") == "calibration error 0.2837"
     assert diagram.get_ylabel() == "share of positive examples"
 
 

@@ -2,6 +2,7 @@
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
+const [SMALLEST_DOT, LARGEST_DOT] = [3.5, 9]; // their radii in the diagram of calibration
 
 function draw(parent, tag, attributes, text) {
   const element = document.createElementNS(SVG, tag);
@@ -151,11 +152,13 @@ function addChart() {
   charts.push(new TimeChart(figure));
 }
 
-/** The share that was right against the predicted probability, in tenths, over bars of their numbers. */
+/** The share that was right against the predicted probability, in tenths, over bars of their numbers. The share of few
+ * is mostly chance, and has no dot; the area of a dot is as the number. */
 class ReliabilityDiagram {
   constructor(plot) {
     this.plot = plot;
     this.tenths = [];
+    this.fewest = 0;
     this.svg = document.createElementNS(SVG, "svg");
     this.svg.setAttribute("role", "img");
     this.svg.setAttribute("aria-label", "Reliability diagram; the table below has its figures");
@@ -188,20 +191,28 @@ class ReliabilityDiagram {
       const label = { class: "small", x: x((i + 0.5) / 10), y: floor - tall - 4, "text-anchor": "middle" };
       if (n) draw(this.svg, "text", label, compact.format(n));
     });
-    const points = this.tenths.filter(([n, mean, share]) => n && known(mean) && known(share));
-    const path = points.map(([, mean, share]) => `${x(mean).toFixed(1)} ${y(share).toFixed(1)}`).join("L");
-    if (path) draw(this.svg, "path", { class: "line-window", d: `M${path}` });
-    for (const [, mean, share] of points) {
-      draw(this.svg, "circle", { class: "dot-window", cx: x(mean), cy: y(share), r: 4 });
+    const isDrawn = (tenth) => tenth && tenth[0] >= this.fewest && tenth.every(known);
+    const points = this.tenths.filter(isDrawn);
+    let path = "";
+    this.tenths.forEach(([, mean, share], i) => {
+      const pen = isDrawn(this.tenths[i - 1]) ? "L" : "M"; // lifted over those that are not drawn
+      if (isDrawn(this.tenths[i])) path += `${pen}${x(mean).toFixed(1)} ${y(share).toFixed(1)}`;
+    });
+    if (path) draw(this.svg, "path", { class: "line-window", d: path });
+    for (const [n, mean, share] of points) {
+      const r = Math.max(SMALLEST_DOT, LARGEST_DOT * Math.sqrt(n / most)).toFixed(1);
+      draw(this.svg, "circle", { class: "dot-window", cx: x(mean), cy: y(share), r });
     }
   }
 }
 
 const diagram = new ReliabilityDiagram(byId("calibration-plot"));
 
-function showReliability(tenths) {
+function showReliability(tenths, fewest) {
   showEither("calibration", "no-calibration", tenths.some(([n]) => n));
-  diagram.tenths = tenths;
+  Object.assign(diagram, { tenths, fewest });
+  byId("few").hidden = !tenths.some(([n]) => n && n < fewest);
+  write(byId("few"), `Tenths of fewer than ${fewest} have no dot.`);
   diagram.draw();
   const body = byId("reliability");
   tenths.forEach(([n, mean, share], i) => {

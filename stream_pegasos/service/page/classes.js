@@ -16,6 +16,8 @@ const percent = (share) => (share < 0.001 ? "< 0.1 %" : `${tenth.format(100 * sh
 // The classes and their confusion -------------------------------------------------------------------------------------
 
 function showClasses({ n, model, classes, others, confused }) {
+  for (const { label, n: learned } of classes) countLearned(label, learned);
+  offerLabels();
   const [one, many] = kind === LABELS ? ["label", "labels"] : ["class", "classes"];
   write(byId("classes-title"), kind === LABELS ? "Labels" : "Classes");
   write(byId("counted"), kind === LABELS ? "labels of messages" : "messages");

@@ -63,9 +63,11 @@ function show(data) {
   const meant = known(model.positive) ? name(model.positive) : "the predicted label";
   const said = kind === LABELS ? "a label held" : `${meant} was true`;
   write(byId("calibrated"), `How often ${said}, against the probability predicted for it.`);
-  showReliability(data.reliability);
+  showReliability(data.reliability, data.fewest_in_tenth);
   showModel(model, data.checkpoint);
   showNewest(data.newest);
+  refreshWrong(data.n);
+  showFailures(data.failures);
 }
 
 function showModel(model, checkpoint) {

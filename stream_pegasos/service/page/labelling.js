@@ -9,6 +9,7 @@ const FEW_BUTTONS = 3; // of a message that is not chosen, where there are more 
 let asked = []; // the messages, as they stand on the page
 let labels = []; // that can be given
 let areFixed = false; // whether no other label can be
+let ofFile = false; // whether the messages stand in a file, to which no others belong
 let selected = null; // the number of a message
 let first = null; // which messages come first, where it was chosen here
 let turn = 0; // an answer from before the newest turn is out of date
@@ -38,36 +39,48 @@ async function refreshAsked() {
   if (data && at === turn) showAsked(data, reading);
 }
 
-/** Tell the service; the status of its answer, 0 where there is none. */
-async function tell(path, body) {
+/** Tell the service; the status of its answer, 0 where there is none, and what it says. */
+async function tell(body) {
   turn += 1;
-  const { status, failure } = await send(path, body);
+  closeQuestion("label-question");
+  const { status, answer, failure } = await send("teach", body);
   turn += 1;
   write(byId("labelling-error"), failure);
-  return status;
+  return { status, answer };
 }
 
-/** Give a message its label, or pass it over with null. */
-async function give(number, label) {
+/** Give a message its label, or pass it over with null. A new label that may be a slip is asked about. */
+async function give(number, label, newLabel = "ask") {
   const at = placeOf(number);
   if (at < 0) return;
   const [message] = asked.splice(at, 1);
   if (selected === number) selectAt(at);
   showList();
   focusList();
-  const status = await tell("teach", { number, label });
-  if (status === 200 && label !== null) mine.push(number);
-  if (status === 200 || status === GONE) {
+  const { status, answer } = await tell({ number, label, new_label: newLabel });
+  const isAsked = known(answer?.alike);
+  if (status === 200 && label !== null && !isAsked) mine.push(number);
+  if ((status === 200 && !isAsked) || status === GONE) {
     chosen.delete(number);
   } else {
     asked.splice(at, 0, message);
     selected = number;
   }
   await refreshAsked();
+  if (!isAsked) return;
+  askMeant("label-question", answer, {
+    take: () => {
+      const meant = replaceLabel(label, answer);
+      if (kind === LABELS) chosen.set(number, new Set(meant.map((each) => JSON.stringify(each))));
+      give(number, meant);
+    },
+    keep: () => give(number, label, "confirmed"),
+    cancel: focusList,
+  });
 }
 
 async function takeBack(number) {
-  const status = await tell("teach", { number, take_back: true });
+  const { status } = await tell({ number, take_back: true });
   if ((status === 200 || status === GONE) && mine.includes(number)) mine.splice(mine.indexOf(number), 1);
   await refreshAsked();
   if (status === 200 && placeOf(number) >= 0) select(number);
@@ -79,6 +92,9 @@ async function takeBack(number) {
 function showAsked(data, reading) {
   labels = data.labels;
   areFixed = data.are_fixed;
+  ofFile = data.of_file;
+  labels.forEach((label, i) => countLearned(label, data.counts[i]));
+  offerLabels();
   // The message that someone is reading stays where it is, however the others are ordered by now, while it waits.
   const at = place();
   const kept = at < 0 || selected === reading ? null : asked[at];
@@ -97,6 +113,7 @@ function showAsked(data, reading) {
   write(
     byId("labelling-about"),
     (data.seconds ? `The newest 5 labels can be taken back, ${held}` : "Labels are learned at once. ") +
+      "Beside a label stand its probability and how many messages of it were learned here. " +
       "Accuracy over messages that the model is unsure of is lower than over all messages.",
   );
   if (data.of_file) {
@@ -119,9 +136,6 @@ function showAsked(data, reading) {
     `Keys: digits for labels, ${several}${areFixed ? "" : "N for another, "}` +
       "J and K or the arrows to move, S to skip, U to take back.",
   );
-  update(byId("labels"), labels, (label) => label, "option-template", (option, label) => {
-    if (option.value !== name(label)) option.value = name(label);
-  });
   showList();
   showGiven(data.given);
   if (data.of_file && !hasFocused && asked.length) focusList();
@@ -154,19 +168,15 @@ function showMessageAsked(item, message) {
   const none = kind === LABELS && probabilities.length ? "no label holds" : "nothing known yet";
   write(item.querySelector(".said"), parts.length ? `The model says ${parts.join(", ")}` : `The model says: ${none}`);
   item.querySelector(".said").hidden = probabilities.length > 0 && kind !== LABELS; // the buttons say it
-  const chances = new Map(probabilities.map(([each, value]) => [JSON.stringify(each), value]));
+  writeTime(item.querySelector("time"), message.time);
+  const chances = chancesOf(probabilities);
   const all = offered(message);
   const n = chosen.get(number)?.size ?? 0;
   const isShort = !isSelected && labels.length > MOST_BUTTONS && !n;
   const best = [...chances.keys()].slice(0, FEW_BUTTONS);
   const buttons = isShort ? all.filter(([each]) => best.includes(JSON.stringify(each))) : all;
   update(item.querySelector(".labels"), buttons, ([each]) => each, "label-template", (button, [each, key]) => {
-    const json = JSON.stringify(each);
-    write(button.children[0], isSelected ? key : "");
-    button.children[0].hidden = !isSelected || !key;
-    write(button.children[1], name(each));
-    write(button.children[2], chances.has(json) ? chances.get(json).toFixed(2) : "");
-    if (kind === LABELS) button.setAttribute("aria-pressed", chosen.get(number)?.has(json) ?? false);
+    showLabelButton(button, each, chances, chosen.get(number), isSelected ? key : "");
     button.onclick = () => chooseLabel(number, each);
   });
   const done = item.querySelector(".give-chosen");
@@ -230,6 +240,7 @@ function press(key) {
 byId("labelling").addEventListener("keydown", (event) => {
   const { target, key } = event;
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (target.closest(".question")) return;
   if (target.matches("input")) {
     if (key === "Escape") byId("asked").focus();
     return;

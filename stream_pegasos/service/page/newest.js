@@ -1,11 +1,18 @@
-// The newest messages: what was predicted of them, and what came out.
+// The newest messages and the wrong answers: what was predicted of them, and what came out. And the failed requests.
 "use strict";
 
-function showNewest(messages) {
-  update(byId("newest"), messages, ({ number, text }) => [number, text], "message-template", showMessage);
-  showEither("newest-table", "no-newest", messages.length > 0);
+const [FEW_WRONG, MOST_WRONG] = [10, 200]; // that are shown, at first and when more are asked for
+
+for (const id of ["newest", "wrong"]) byId(id).before(byId("messages-head-template").content.cloneNode(true));
+
+const showNewest = (messages) => showMessages("newest", messages);
+
+/** Show messages in the table of a name. */
+function showMessages(id, messages) {
+  update(byId(id), messages, ({ number, time, text }) => [number, time, text], "message-template", showMessage);
+  showEither(`${id}-table`, `no-${id}`, messages.length > 0);
   for (const column of ["probability", "second"]) {
-    byId("newest-table").classList.toggle(`no-${column}`, !messages.some((message) => known(message[column])));
+    byId(`${id}-table`).classList.toggle(`no-${column}`, !messages.some((message) => known(message[column])));
   }
 }
 
@@ -13,6 +20,7 @@ function showMessage(row, message) {
   const { text, probability, second } = message;
   const cell = (selector) => row.querySelector(selector);
   write(cell(".number"), count(message.number));
+  writeTime(cell("time"), message.time);
   write(cell(".text bdi"), text.trim() ? text : "(empty)");
   if (kind === LABELS) return showLabels(cell, message);
   const { label, predicted } = message;
@@ -41,4 +49,77 @@ function setOutcome(cell, state, verdict, labels) {
   setClass(cell(".outcome"), `outcome ${state}`);
   write(cell(".outcome span"), verdict);
   writeLabels(cell(".labels"), labels.map(name));
+}
+
+// Wrong answers -------------------------------------------------------------------------------------------------------
+
+let wrongAsked = ""; // what they were asked for with, and when
+let wrongTurn = 0; // only the newest question may be answered
+let shownWrong = FEW_WRONG;
+
+const wrongQuery = (rest) => `wrong?${new URLSearchParams({ search: byId("wrong-search").value, ...rest })}`;
+
+/** Show the wrong answers that the search finds, after so many messages. */
+async function refreshWrong(n) {
+  const asked = JSON.stringify([n, byId("wrong-search").value, shownWrong]);
+  if (asked === wrongAsked) return;
+  wrongAsked = asked;
+  const mine = ++wrongTurn;
+  const found = await askQuietly(wrongQuery({ limit: shownWrong }));
+  if (mine !== wrongTurn) return;
+  if (!found) wrongAsked = "";
+  else showWrong(found);
+}
+
+function showWrong({ n, messages }) {
+  const isSearched = byId("wrong-search").value !== "";
+  showMessages("wrong", messages);
+  byId("wrong-form").hidden = !n && !isSearched;
+  write(byId("no-wrong"), isSearched ? "No wrong answer has that in its text or labels." : "None yet.");
+  const first = messages.length < n ? ` The newest ${messages.length} are shown; the export has all.` : "";
+  write(byId("wrong-line"), n ? `${plural(n, "wrong answer")} ${isSearched ? "found" : "kept"}.${first}` : "");
+  const isShort = shownWrong === FEW_WRONG;
+  byId("more-wrong").hidden = n <= FEW_WRONG;
+  byId("more-wrong").setAttribute("aria-expanded", !isShort);
+  write(byId("more-wrong"), isShort ? `Show ${Math.min(n, MOST_WRONG)}` : "Show fewer");
+}
+
+byId("wrong-search").addEventListener("input", () => refreshWrong(curve.n));
+byId("more-wrong").addEventListener("click", () => {
+  shownWrong = shownWrong === FEW_WRONG ? MOST_WRONG : FEW_WRONG;
+  refreshWrong(curve.n);
+});
+byId("wrong-form").addEventListener("submit", (event) => event.preventDefault());
+byId("wrong-export").addEventListener("click", async () => {
+  let failure = "The service cannot be reached.";
+  try {
+    const response = await ask(wrongQuery({ format: "csv" }));
+    failure = response.ok ? "" : await reason(response);
+    if (response.ok) saveFile(await response.blob(), "wrong.csv");
+  } catch {
+    // as it says
+  }
+  write(byId("wrong-error"), failure);
+});
+
+function saveFile(blob, called) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = called;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), TIMEOUT);
+}
+
+// Failed requests -----------------------------------------------------------------------------------------------------
+
+function showFailures(failures) {
+  byId("failures").hidden = !failures.length;
+  byId("n_failed").toggleAttribute("href", failures.length > 0);
+  if (failures.length) byId("n_failed").href = "#failures";
+  const keyOf = ({ request, status, reason }) => [request, status, reason];
+  update(byId("reasons"), failures, keyOf, "failure-template", (row, { request, status, reason, n, time }) => {
+    writeTime(row.querySelector("time"), time);
+    [, request, status, , count(n)].forEach((text, i) => write(row.cells[i], text));
+    write(row.querySelector("bdi"), reason || "no reason was told");
+  });
 }

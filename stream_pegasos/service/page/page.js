@@ -24,6 +24,17 @@ const name = (label) => (!known(label) ? "?" : label === "" ? "(empty)" : String
 const word = (ngram) =>
   (/^\S.* $/s.test(ngram) ? "…" : "") + ngram.replace(/^ | $/g, "") + (/^ .*\S$/s.test(ngram) ? "…" : "");
 
+/** Show when something came, by the clock of the reader; ISO 8601 in full where a pointer rests. */
+function writeTime(element, iso) {
+  element.hidden = !iso;
+  if (!iso || element.dateTime === iso) return;
+  element.dateTime = element.title = iso;
+  const time = new Date(iso);
+  const isToday = time.toDateString() === new Date().toDateString();
+  const day = isToday ? "" : `${time.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, `;
+  write(element, day + time.toLocaleTimeString("en-GB"));
+}
+
 function duration(seconds) {
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   const minutes = Math.floor(seconds / 60);

@@ -10,6 +10,7 @@ let fields = []; // of a message; none where it is a text
 
 byId("try-form").addEventListener("submit", (event) => {
   event.preventDefault();
+  if (byId("try-text").value !== tried) hideTeach();
   tried = byId("try-text").value;
   explain(message(tried));
 });
@@ -35,7 +36,9 @@ async function explain(question) {
   if (mine !== trial) return;
   byId("try-form").removeAttribute("aria-busy");
   write(byId("try-error"), failure);
-  if (answer) showAnswer(answer);
+  if (!answer) return;
+  showAnswer(answer);
+  showTeach(answer);
 }
 
 byId("try-text").addEventListener("keydown", (event) => {
