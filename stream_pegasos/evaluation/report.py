@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 from stream_pegasos.common.display import printable
-from stream_pegasos.evaluation.metrics import spelled
+from stream_pegasos.evaluation.metrics import LABELS, spelled
 from stream_pegasos.evaluation.tallies import Score
 
 __all__ = ["MOST_CLASSES", "as_html", "as_text", "commonest", "headline", "tables_of", "tables_of_comparison"]
 
 MOST_CLASSES = 20
 MOST_PAIRS = 10
-LONGEST_LABEL = 50  # characters shown in a table
+LONGEST_LABEL, LONGEST_BESIDE = 50, 18  # characters shown in a table, and beside the columns of several models
 _shown = partial(printable, longest=LONGEST_LABEL)
 
 Table = tuple[Sequence[str], list[Sequence[str]]]  # the names of columns, and the rows
@@ -38,7 +38,7 @@ def tables_of(score: Score, in_full: bool = False) -> list[Table]:
     full all of them, the worst first; the pairs that were confused most often, in full all.
     """
     metrics = [(_name(name, score), f"{value:.4f}") for name, value in score.metrics().items()]
-    several = score.kind == "several labels"
+    several = score.kind == LABELS
     rows = commonest(score, _shown)
     if in_full:
         rows = [(_shown(row.label), row) for row in sorted(score.of_classes(), key=lambda row: row.f1)]
@@ -59,32 +59,68 @@ def commonest(score: Score, shown: Callable[[Any], str]) -> list[tuple[str, Any]
     return rows
 
 
-def tables_of_comparison(scores: Mapping[str, Score], pairs: Iterable[Any]) -> list[Table]:
-    """The metrics that all models have, and how each two of them differ."""
-    metrics = [score.metrics() for score in scores.values()]
+def tables_of_comparison(scores: Mapping[str, Score], pairs: Sequence[Any], longest: int | None = None) -> list[Table]:
+    """The metrics that all models have, and how each two of them differ, a column for each. Lines are no longer than
+    `longest`: where names are too long for that, models have numbers; where there are too many, columns go on below.
+    """
+    shown = _shown if longest is None else printable
+    tables = _compared({name: shown(name) for name in scores}, scores, pairs)
+    if longest is None or _width(tables) <= longest:
+        return tables
+    numbers = {name: str(number) for number, name in enumerate(scores, 1)}
+    named = [(f"{number}  {printable(name, longest - len(number) - 2)}",) for name, number in numbers.items()]
+    tables = _compared(numbers, scores, pairs)
+    room = longest - _width_of_first(tables)
+    return [(("model",), [*named]), *(part for table in tables for part in _split(table, room))]
+
+
+def _compared(names: Mapping[str, str], scores: Mapping[str, Score], pairs: Sequence[Any]) -> list[Table]:
+    metrics, first = [score.metrics() for score in scores.values()], next(iter(scores.values()))
     shared = [name for name in metrics[0] if all(name in of and not math.isnan(of[name]) for of in metrics)]
-    models = [
-        (_shown(name), *(f"{of[metric]:.4f}" for metric in shared)) for name, of in zip(scores, metrics, strict=True)
+    if first.kind != LABELS:  # micro F1 is the accuracy where each example has one label
+        shared = [name for name in shared if name != "micro_f1"]
+    values = [(_name(metric, first, LONGEST_BESIDE), *(f"{of[metric]:.4f}" for of in metrics)) for metric in shared]
+    told = {
+        "difference": [f"{pair.difference:+.4f}" for pair in pairs],
+        "standard error": [f"{pair.standard_error:.4f}" for pair in pairs],
+        "only the first": [f"{pair.n_first:,}" for pair in pairs],
+        "only the second": [f"{pair.n_second:,}" for pair in pairs],
+        "McNemar's p": [f"{pair.p_value:.3g}" for pair in pairs],
+    }
+    differences = [f"{names[pair.first]} - {names[pair.second]}" for pair in pairs]
+    return [
+        (("model", *names.values()), [*values]),
+        (("right more often", *differences), [(what, *each) for what, each in told.items()]),
     ]
-    differences = [
-        (
-            f"{_shown(pair.first)} - {_shown(pair.second)}",
-            f"{pair.difference:+.4f}",
-            f"{pair.standard_error:.4f}",
-            f"{pair.n_first:,}",
-            f"{pair.n_second:,}",
-            f"{pair.p_value:.3g}",
-        )
-        for pair in pairs
-    ]
-    first = next(iter(scores.values()))
-    columns = ("right more often", "difference", "standard error", "only the first", "only the second", "McNemar's p")
-    return [(("model", *(_name(name, first) for name in shared)), [*models]), (columns, [*differences])]
+
+
+def _split(table: Table, room: int) -> list[Table]:
+    """A table as several below each other, each with the first column and as many others as there is room for."""
+    columns, rows = table
+    parts: list[list[int]] = [[0]]
+    left = room
+    for i in range(1, len(columns)):
+        width = 2 + max(len(row[i]) for row in (columns, *rows))
+        if width > left and len(parts[-1]) > 1:
+            parts.append([0])
+            left = room
+        parts[-1].append(i)
+        left -= width
+    return [([columns[i] for i in part], [[row[i] for i in part] for row in rows]) for part in parts]
+
+
+def _width(tables: Sequence[Table]) -> int:
+    return max(map(len, as_text("", tables).splitlines()))
+
+
+def _width_of_first(tables: Sequence[Table]) -> int:
+    """How wide the first columns are: all alike, but those that stand alone."""
+    return max((len(row[0]) for columns, rows in tables for row in (columns, *rows) if len(columns) > 1), default=0)
 
 
 def as_text(head: str, tables: Sequence[Table]) -> str:
-    """Tables as lines; their first columns are equally wide."""
-    left = max(len(row[0]) for columns, rows in tables for row in (columns, *rows))
+    """Tables as lines; their first columns are equally wide, unless they are the only ones."""
+    left = _width_of_first(tables)
     lines = [head]
     for columns, rows in tables:
         lines.append("")
@@ -109,9 +145,9 @@ def as_html(head: str, tables: Sequence[Table]) -> str:
     return "".join(made)
 
 
-def _name(metric: str, score: Score) -> str:
+def _name(metric: str, score: Score, longest: int = LONGEST_LABEL) -> str:
     if metric == "f1":
-        return f"F1 of {_shown(getattr(score, 'positive', None))}"
+        return f"F1 of {printable(getattr(score, 'positive', None), longest)}"
     newest = f" of newest {min(score.n_answered, score.window):,}" if metric.startswith("window_") else ""
     return spelled(metric) + newest
 

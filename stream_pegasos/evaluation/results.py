@@ -20,6 +20,7 @@ from stream_pegasos.evaluation.tallies import Score
 __all__ = ["Comparison", "Evaluation", "Pair"]
 
 MOST_BLOCKS = 50  # of the stream, over which a difference varies
+LONGEST_LINE = 100  # characters, of the report of several models
 
 
 @dataclass(slots=True, repr=False)
@@ -192,13 +193,13 @@ class Comparison(Mapping[str, Evaluation]):
         """The report as text: the metrics of each model, and how each two differ; `notes` follow the number of
         messages.
         """
-        return as_text(headline(self._slowest, notes), self._tables())
+        return as_text(headline(self._slowest, notes), self._tables(LONGEST_LINE))
 
     def _repr_html_(self) -> str:
         return as_html(headline(self._slowest), self._tables())
 
-    def _tables(self) -> Any:
-        return tables_of_comparison({name: each.score for name, each in self.items()}, self.pairs)
+    def _tables(self, longest: int | None = None) -> Any:
+        return tables_of_comparison({name: each.score for name, each in self.items()}, self.pairs, longest)
 
     @property
     def _slowest(self) -> Evaluation:

@@ -85,7 +85,7 @@ def test_a_model_that_does_not_take_the_messages_is_refused(main, fails):
             command = f"evaluate mail.jsonl {options} --compare {name}"
             if other == name:
                 code, out, err = main(command)
-                assert code == 0 and "skipped" not in err and f"\n{name} " in out
+                assert code == 0 and "skipped" not in err and f"  {name}\n" in out
             else:
                 err = fails(command)
                 assert name in err.split() and ("--" in err or "; compare " in err) and "skipped" not in err

@@ -151,9 +151,14 @@ def test_what_is_printed_and_drawn(tmp_path):
     (pair,), text = compared.pairs, str(compared)
     head, of_models, of_pairs = text.split("\n\n")
     assert head.startswith("mine: 600 messages in ") and repr(compared).startswith("<Comparison on mine: 600")
-    assert of_models.splitlines()[1].split()[:2] == ["ours", f"{compared['ours'].score.accuracy:.4f}"]
-    assert of_pairs.splitlines()[1].split()[3:5] == [f"{pair.difference:+.4f}", f"{pair.standard_error:.4f}"]
-    assert "<td>bayes</td>" in compared._repr_html_()
+    accuracies = [f"{each.score.accuracy:.4f}" for each in compared.values()]
+    assert [line.split() for line in of_models.splitlines()[:2]] == [["model", *compared], ["accuracy", *accuracies]]
+    assert "micro" not in of_models  # which is the accuracy
+    assert [line.split()[-1] for line in of_pairs.splitlines()[1:3]] == [
+        f"{pair.difference:+.4f}",
+        f"{pair.standard_error:.4f}",
+    ]
+    assert "<th>bayes</th>" in compared._repr_html_()
     assert list(compared.to_frame()["model"].unique()) == ["ours", "bayes"]
     axes = Figure().subplots()
     for drawn in (compared.plot(axes), compared["ours"].plot(Figure().subplots()), compared.plot().axes[0]):
@@ -163,6 +168,24 @@ def test_what_is_printed_and_drawn(tmp_path):
     compared.plot(tmp_path / "two.png")
     compared["ours"].plot(tmp_path / "one.svg")
     assert (tmp_path / "two.png").stat().st_size > 1_000 < (tmp_path / "one.svg").stat().st_size
+
+
+NAMES = ["this model", *(f"models/2026-{month:02}/filter_of_the_whole_company.safetensors" for month in range(1, 13))]
+
+
+@pytest.mark.parametrize("label", ["spam", "a very long label, as strangers may write it down"])
+@pytest.mark.parametrize("n", [2, 3, len(NAMES)])
+def test_the_report_fits_a_hundred_columns_however_many_models_there_are(n, label):
+    stream = [(text, label if y == "spam" else y) for text, y in STREAM[:60]]
+    compared = prequential(stream, {name: TextClassifier() for name in NAMES[:n]})
+    text = str(compared)
+    assert max(map(len, text.splitlines())) <= 100
+    assert all(name in text for name in NAMES[:n])
+    of_models = [part.splitlines() for part in text.split("\n\n") if "accuracy " in part]
+    accuracies = [cell for part in of_models for cell in part[1].split()[1:]]
+    assert accuracies == [f"{each.score.accuracy:.4f}" for each in compared.values()]
+    of_pairs = [part.splitlines() for part in text.split("\n\n") if part.startswith("right more often")]
+    assert sum(len(part[1].split()) - 1 for part in of_pairs) == len(compared.pairs)
 
 
 def test_models_that_predicted_no_message_in_common_differ_by_nothing():
