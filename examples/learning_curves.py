@@ -6,7 +6,7 @@ python examples/learning_curves.py [STREAM [PNG]]
 import argparse
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, StrMethodFormatter
 
 from stream_pegasos import PegasosClassifier, TextClassifier
 from stream_pegasos.evaluation.prequential import prequential
@@ -33,7 +33,10 @@ for name, model in MODELS.items():
 axes.set_xlabel("messages learned")
 axes.set_ylabel("wrong, of the newest 1,000")
 axes.set_yscale("log")
-axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=1))
+axes.yaxis.set_major_locator(FixedLocator([0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]))
+axes.yaxis.set_minor_locator(NullLocator())
+axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 axes.spines[["top", "right"]].set_visible(False)
 axes.grid(alpha=0.3)
 axes.legend(frameon=False)

@@ -12,7 +12,9 @@ import drift
 import figures
 import labels
 import numpy as np
+import page_pictures
 import peers
+import pictures
 import pytest
 from corpora import Corpus
 from sklearn.svm import LinearSVC
@@ -141,3 +143,35 @@ def test_script_runs(command):
     pytest.importorskip("uvicorn", reason="the extra 'service' is not installed")
     script, *options = command.split()
     subprocess.run([sys.executable, Path(__file__).parent / "benchmarks" / script, *options], check=True)
+
+
+def points_of(seed):
+    """Ten models, some of them close together."""
+    if seed is None:
+        (_, *streams, _), *rows = pictures.table_under("The first 80 % learned, the rest predicted")
+        assert len(streams) == 9 and len(rows) == 12
+        drawn = [(name, [*map(pictures.number, cells)]) for name, *cells in rows if all(cells)]
+        return {name: (np.mean(accuracies), rate) for name, (*accuracies, rate) in drawn}
+    rng = np.random.default_rng(seed)
+    return {f"a tool with a name {'x' * i}": (rng.uniform(0.7, 0.9), 10 ** rng.uniform(2, 5)) for i in range(8)}
+
+
+@pytest.mark.parametrize("seed", [None, *range(8)])
+def test_no_name_is_nearer_to_another_dot_than_to_its_own(seed):
+    points = points_of(seed)
+    figure = pictures.draw_speed(points, 9)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    dots = axes.transData.transform([(rate, accuracy) for accuracy, rate in points.values()])
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert [text.get_text() for text in axes.texts] == [*points]
+    for i, box in enumerate(boxes):
+        distances = [np.hypot(*(dot - np.clip(dot, box.min, box.max))) for dot in dots]
+        assert sorted(distances)[1] > distances[i] == min(distances)
+        assert not box.count_overlaps(boxes[:i]) and axes.bbox.containsx(box.x0) and axes.bbox.containsx(box.x1)
+
+
+def test_every_picture_is_made_by_the_script():
+    made = "".join(Path(module.__file__).read_text(encoding="utf-8") for module in (pictures, page_pictures))
+    examples = sorted(path.name for path in pictures.EXAMPLES.glob("*.png"))
+    assert len(examples) >= 8 and [name for name in examples if f'"{name}"' not in made] == []

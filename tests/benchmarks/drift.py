@@ -3,7 +3,7 @@
 Each model takes one pass and predicts every message before it learns it. The streams are made of enron_1to3: its labels
 swapped half-way, its words replaced one after another, its messages in order of their date.
 
-    python tests/benchmarks/drift.py [--figure PNG] [--limit N]
+    python tests/benchmarks/drift.py [--limit N]
 """
 
 import random
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from corpora import Bools, Corpus, Floats, read_records
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 from peers import bag, has_vowpal_wabbit, late_vowpal_wabbit, margins_of
 from report import Table, arguments_of
 from river import drift, naive_bayes
@@ -34,14 +34,16 @@ class Drift(NamedTuple):
 
 
 def main() -> None:
-    arguments = arguments_of(__doc__, figure=str, limit=int)
-    records = read_records("enron_1to3")[: arguments.limit]
+    measured(arguments_of(__doc__, limit=int).limit)
+
+
+def measured(limit: int | None = None) -> tuple[list[Drift], list[dict[str, Bools]]]:
+    """The streams, and whether each prediction was right, by model."""
+    records = read_records("enron_1to3")[:limit]
     if len(records) < 4 * NEWEST:
         sys.exit(f"{len(records)} messages: a quarter of the stream must hold {NEWEST}, so {4 * NEWEST:,} are needed")
     streams = [swapped(records), replaced(records), by_date(records)]
-    results = [print_table(*stream) for stream in streams]
-    if arguments.figure:
-        draw([stream.corpus for stream in streams], results).savefig(arguments.figure, dpi=72)
+    return streams, [print_table(*stream) for stream in streams]
 
 
 def print_table(corpus: Corpus, swap: int | None) -> dict[str, Bools]:
@@ -152,20 +154,20 @@ def ours(options: dict[str, Any], corpus: Corpus) -> Floats:
 # What is drawn, later ones above: its name in the picture, its colour and its width.
 LINES = {
     RIVER: (RIVER, "#b2182b", 1.4),
-    RIVER + WRAPPER: ("the same in DriftRetrainingClassifier", "#ee9fb0", 1.4),
+    RIVER + WRAPPER: ("River: MultinomialNB in DriftRetrainingClassifier", "#ee9fb0", 1.4),
     "Vowpal Wabbit": ("Vowpal Wabbit", "#e08214", 1.4),
-    "ours": ("ours", "#1f5fa8", 2.2),
-    "ours, half_life=1_000": ("ours, half_life=1_000", "#74b3e8", 1.4),
-    "ours, drift_detector=HDDMW()": ("ours, drift_detector=HDDMW()", "#3f8f45", 1.4),
+    "ours": ("TextClassifier()", "#1f5fa8", 2.2),
+    "ours, half_life=1_000": ("TextClassifier(), half_life=1_000", "#74b3e8", 1.4),
+    "ours, drift_detector=HDDMW()": ("TextClassifier(), drift_detector=HDDMW()", "#3f8f45", 1.4),
 }
 STRIDE = 25  # messages between points: finer lines only look rough
 
 
-def draw(streams: list[Corpus], results: list[dict[str, Bools]]) -> Figure:
+def draw(streams: list[Drift], results: list[dict[str, Bools]]) -> Figure:
     """Accuracy over the newest messages, a panel a stream."""
-    figure = Figure(figsize=(13, 4.8), layout="constrained")
+    figure = Figure(figsize=(11, 4.2), dpi=100, layout="constrained")
     panels = figure.subplots(1, len(streams))
-    for axes, stream, right in zip(panels, streams, results, strict=True):
+    for axes, (stream, swap), right in zip(panels, streams, results, strict=True):
         settled = []
         for name, (label, colour, width) in LINES.items():
             if name not in right:
@@ -177,13 +179,15 @@ def draw(streams: list[Corpus], results: list[dict[str, Bools]]) -> Figure:
         low = np.floor(20.0 * min(settled)) / 20.0
         axes.set_ylim(low, 1.0 + 0.02 * (1.0 - low))
         axes.set_xlim(0, len(stream.labels))
-        axes.set_title(stream.name, loc="left", fontweight="bold")
-        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.set_title(stream.name, loc="left", fontweight="bold", fontsize=11)
+        if swap is not None:
+            axes.axvline(swap, color="#777777", linewidth=1, linestyle=":")
+        axes.set_xticks(range(0, len(stream.labels), 5_000))
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.grid(color="#dddddd", linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel(f"accuracy over the newest {NEWEST}")
+    panels[0].set_ylabel(f"accuracy, newest {NEWEST} messages")
     panels[len(panels) // 2].set_xlabel("messages, each predicted before it was learned")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return figure

@@ -5,7 +5,7 @@ predicted, then learned. Printed is, for each stage, how many messages a second 
 and how many features there are; then how long one message waits at most as the model grows, how long the model takes to
 be saved and loaded, and the longest time that a message waits while a checkpoint of it is written.
 
-    python tests/benchmarks/scale.py [--messages 10_000_000] [--picture scale.png] [--rounds 1]
+    python tests/benchmarks/scale.py [--messages 10_000_000] [--rounds 1]
 
 With --classes it prints the memory of a model of 150 classes instead.
 """
@@ -56,32 +56,28 @@ def blocks(n_messages: int, n_words: int = 100_000, seed: int = 1) -> Iterator[t
 
 
 def main() -> None:
-    arguments = arguments_of(__doc__, messages=STAGES[-1], picture=Path, rounds=1, classes=False)
+    arguments = arguments_of(__doc__, messages=STAGES[-1], rounds=1, classes=False)
     if arguments.classes:
         print_memory_of_classes()
         return
     model = TextClassifier()
-    points = learn(model, arguments.messages)
+    learn(model, arguments.messages)
     print(f"\nresident memory, at most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:,.0f} MB")
-    if arguments.picture is not None:
-        draw(points, arguments.picture)
     print_growth(model)
     with tempfile.TemporaryDirectory() as folder:
         print_files(model, Path(folder, "model"), arguments.rounds)
 
 
-def learn(model: TextClassifier, n_messages: int) -> list[tuple[int, float]]:
-    """The messages of each stage, and how many a second were learned in its last tenth."""
-    points, took = [], []
+def learn(model: TextClassifier, n_messages: int) -> None:
+    """Learn, and print how many messages a second were learned in the last tenth of each stage."""
+    took: list[float] = []
     table = Table("messages", "docs/s", "features")
     for texts, labels in blocks(n_messages):
         took.append(seconds(partial(model.predict_learn_many, texts, labels)))
         done = BLOCK * len(took)
         if done in STAGES or done == n_messages:
             last = took[-max(len(took) // 10, 1) :]
-            points.append((done, BLOCK * len(last) / sum(last)))
-            table.row(f"{done:,}", f"{points[-1][1]:,.0f}", f"{model.n_features:,}")
-    return points
+            table.row(f"{done:,}", f"{BLOCK * len(last) / sum(last):,.0f}", f"{model.n_features:,}")
 
 
 def print_growth(model: TextClassifier) -> None:
@@ -167,17 +163,6 @@ def memory_of_learning(texts: list[str], labels: list[str]) -> tuple[float, floa
         said = model.predict_learn_many(texts[begin : begin + 512], truths).labels.tolist()
         n_right += sum(one == truth for one, truth in zip(said, truths, strict=True))
     return n_right / len(texts), before, megabytes("VmRSS"), megabytes("VmHWM")
-
-
-def draw(points: list[tuple[int, float]], path: Path) -> None:
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6, 3.5))
-    axes.plot(*zip(*points, strict=True), marker="o")
-    axes.set(xscale="log", ylim=(0, None), xlabel="messages learned", ylabel="messages a second")
-    axes.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":
