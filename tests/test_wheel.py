@@ -1,6 +1,7 @@
 """What people install: the source archive has everything, and the wheel built from it runs without a compiler."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -40,3 +41,34 @@ def test_the_wheel_is_built_from_the_source_archive_alone(tmp_path):
     )
     assert done.stdout.startswith(str(installed))
     assert "3,000" in done.stdout
+
+
+@pytest.mark.heavy
+def test_without_a_compiler_it_is_built_and_runs_where_warnings_are_errors(tmp_path, monkeypatch):
+    """As it says, on the pure engine. The build's own tools are installed before, as some cannot bear it."""
+    build = pytest.importorskip("build")
+    env = pytest.importorskip("build.env")
+    source = tmp_path / "source"
+    leave_out = shutil.ignore_patterns(".*", "*.so", "*.c", "__pycache__", "*.egg-info", "build", "examples", "tests")
+    shutil.copytree(ROOT, source, ignore=leave_out)
+    with env.DefaultIsolatedEnv() as isolated:
+        builder = build.ProjectBuilder.from_isolated_env(isolated, source)
+        isolated.install(builder.build_system_requires)
+        with monkeypatch.context() as patch:
+            patch.setenv("PYTHONWARNINGS", "error")
+            patch.setenv("CC", shutil.which("false"))
+            assert builder.get_requires_for_build("wheel") <= builder.build_system_requires
+            wheel = builder.build("wheel", tmp_path)
+    installed = tmp_path / "installed"
+    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", "--target", installed, wheel], check=True)
+    assert not [*installed.rglob("compiled*.so"), *installed.rglob("engine_builder.py")]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", EVALUATE, "evaluate", "--limit", "100"],
+        env={**os.environ, "PYTHONPATH": str(installed), "STREAM_PEGASOS_ENGINE": ""},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.stdout.startswith(str(installed))
+    assert "without a C compiler that works; get one (" in done.stderr

@@ -12,12 +12,14 @@ The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
 | numbers of a table at one size | `moments` | `moments` |
 | vectors of messages | `dense` | `dense.h`, `vectors` |
 | models of several machines as one | `merging`, beside this file | |
+| the build, which pyproject.toml names | | `building/engine_builder` |
 """
 
 from __future__ import annotations
 
 import copyreg
 import importlib
+import logging
 import os
 import shlex
 import sys
@@ -52,20 +54,29 @@ if NAME not in ("", "compiled", "pure"):
     raise ImportError(f"STREAM_PEGASOS_ENGINE is {NAME!r}; it may be 'compiled' or 'pure'")
 
 
+# How to get a C compiler, and Python's headers where these are apart.
+COMPILERS = {
+    "darwin": "xcode-select --install",
+    "win32": "the Build Tools for Visual Studio, with C++",
+    "linux": "apt install build-essential python3-dev, or what other systems call these",
+}
+
+
 def cause_and_cure(error: ImportError) -> str:
     """Why there is no compiled engine, and what helps."""
     if not isinstance(error, ModuleNotFoundError):
         return f"the compiled one cannot be loaded ({error})"
     package = Path(__file__).parents[1]
+    compiler = COMPILERS.get(sys.platform, COMPILERS["linux"])
     if (package.parent / "pyproject.toml").exists():
-        install = shlex.join([sys.executable, "-m", "pip", "install", "-e", str(package.parent)])
+        install = shlex.join([sys.executable, "-m", "pip", "install", "-v", "-e", str(package.parent)])
         return (
             f"Python found the package in its source folder {package.parent}, where no engine was built; with a C "
-            f"compiler this builds it: {install}"
+            f"compiler ({compiler}) this builds it: {install}"
         )
     return (
-        "the package was installed without a C compiler; install one, then the package again, by pip install "
-        "--force-reinstall --no-deps --no-cache-dir"
+        f"the package was installed without a C compiler that works; get one ({compiler}), then install the package "
+        "again from its folder: pip install -v --force-reinstall --no-deps --no-cache-dir ."
     )
 
 
@@ -93,12 +104,14 @@ else:
         except ImportError as error:
             if NAME == "compiled":
                 raise ImportError(f"there is no compiled engine: {cause_and_cure(error)}") from error
-            warnings.warn(
+            told = (
                 f"stream_pegasos runs on its pure Python engine, which is slow: {cause_and_cure(error)} "
-                "(STREAM_PEGASOS_ENGINE=pure says that this is intended)",
-                RuntimeWarning,
-                stacklevel=2,
+                "(STREAM_PEGASOS_ENGINE=pure says that this is intended)"
             )
+            try:
+                warnings.warn(told, RuntimeWarning, stacklevel=2)
+            except RuntimeWarning:  # where warnings are errors: this one takes nothing from anyone but time
+                logging.getLogger("stream_pegasos").warning(told)
     NAME = "pure" if chosen is pure else "compiled"
     for name in pure.__all__:
         globals()[name] = getattr(chosen, name)

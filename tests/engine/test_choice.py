@@ -138,8 +138,26 @@ def test_the_warning_tells_the_true_cause_and_cure(where, tmp_path):
         "installed": "installed without a C compiler",
         "for another Python": "the compiled one cannot be loaded (",
     }[where] in done.stderr
-    cure = shlex.join([sys.executable, "-m", "pip", "install", "-e", str(tmp_path)])
+    cure = shlex.join([sys.executable, "-m", "pip", "install", "-v", "-e", str(tmp_path)])
     assert (cure in done.stderr) == (where == "source folder")
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32", "freebsd14"])
+def test_the_cure_says_how_to_get_a_compiler_here(platform, monkeypatch):
+    monkeypatch.setattr(sys, "platform", platform)
+    told = engine.cause_and_cure(ModuleNotFoundError("compiled"))
+    expected = {"darwin": "xcode-select --install", "win32": "Build Tools for Visual Studio"}
+    assert expected.get(platform, "apt install build-essential") in told and "pip install -v" in told
+
+
+def test_where_warnings_are_errors_the_pure_engine_is_logged():
+    code = "import io, logging\nlogging.basicConfig(stream=(log := io.StringIO()))\n" + WITHOUT_COMPILED
+    code = code.replace('simplefilter("always")', 'simplefilter("error")').replace(
+        "[name, [", "[name, log.getvalue(), ["
+    )
+    name, logged, warned = run(code, STREAM_PEGASOS_ENGINE="")
+    assert (name, warned) == ("pure", [])
+    assert logged.startswith("WARNING:stream_pegasos:stream_pegasos runs on its pure Python engine")
 
 
 def test_importing_pulls_in_nothing_optional():

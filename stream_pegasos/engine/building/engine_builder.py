@@ -1,0 +1,28 @@
+"""The build backend: that of setuptools, whose warnings of its own parts fail no build, as by PYTHONWARNINGS=error."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """A hook of PEP 517, such as `build_wheel`."""
+    with without_warnings():
+        hook = getattr(importlib.import_module("setuptools.build_meta"), name)
+
+    def call(*arguments: Any, **parameters: Any) -> Any:
+        with without_warnings():
+            return hook(*arguments, **parameters)
+
+    return call
