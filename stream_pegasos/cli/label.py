@@ -72,7 +72,7 @@ def label(given: LabelOptions) -> None:
     with closing(source), closing(Labels(output)) as labels, Interrupt() as interrupt, suppress(KeyboardInterrupt):
         waiting = ActiveLearning(10_000, given.hosting.take_back_seconds, of_file=True, store=labels)
         service = LiveLearner(learner, token=token, active_learning=waiting, labels=allowed)
-        with naming(output):
+        with naming(output), service.monitor.learning_again():
             given_before = labels.go_on(before)
             for block in predict_learn(learner, given_before, before.refuse):
                 service.monitor.learned([*block.examples], block)

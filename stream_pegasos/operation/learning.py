@@ -6,7 +6,7 @@ import itertools
 import json
 import logging
 from collections.abc import Generator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, Protocol
 
 from stream_pegasos.common.locks import Lock
@@ -98,11 +98,8 @@ class Learning:
         before = self.model.n_learned
         if checkpoints is not None:
             self.journal = Journal(checkpoints.path, self.lock, sync, begun_with, checkpoints.reads_only, allow_gap)
-            if monitor is not None:
-                monitor.learns_again = True
-            self._learn_again((progress or {}).get("journal"))
-            if monitor is not None:
-                monitor.learns_again = False
+            with nullcontext() if monitor is None else monitor.learning_again():
+                self._learn_again((progress or {}).get("journal"))
         self.n_learned_again = self.model.n_learned - before
         self.n_learned = self.n_corrected = 0  # from now on
 

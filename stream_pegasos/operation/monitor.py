@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from time import monotonic
 from typing import Any
@@ -60,7 +61,7 @@ class Monitor:
         self.n_failed = 0
         self.failures = Failures()
         self.wrong = WrongAnswers()
-        self.learns_again = False  # what came at a time that nobody knows any more
+        self._learns_again = False
         self._curve = Curve(10)  # rows of the number of messages and the metrics over time
         self._drifts: list[int] = []
         self._n_drifts = model.n_drifts
@@ -93,6 +94,15 @@ class Monitor:
         self.n_predictions += len(X)
         self._newest.extend(self._described(X, block, range(max(0, len(block) - NEWEST), len(block)), None))
         self._count(len(X))
+
+    @contextmanager
+    def learning_again(self) -> Iterator[None]:
+        """Messages that are learned meanwhile came before, and nobody knows when."""
+        self._learns_again = True
+        try:
+            yield
+        finally:
+            self._learns_again = False
 
     def failed(self, request: str, status: str, reason: str) -> None:
         """Count a request that failed, and keep the reason."""
@@ -252,7 +262,7 @@ class Monitor:
             part = PredictedBlock(block.predictions.rows([*rows]), block.classes, [])
         answers = part.answers(probabilities=part.most_probable(2))
         shown = self.model.features.shown if "texts" in self.model.capabilities else shown_message
-        time = None if self.learns_again else now()
+        time = None if self._learns_again else now()
         return [
             {
                 "number": None if number is None else number - len(block) + 1 + row,

@@ -27,8 +27,8 @@ const word = (ngram) =>
 /** Show when something came, by the clock of the reader; ISO 8601 in full where a pointer rests. */
 function writeTime(element, iso) {
   element.hidden = !iso;
-  if (!iso || element.dateTime === iso) return;
-  element.dateTime = element.title = iso;
+  if (!iso) return;
+  if (element.dateTime !== iso) element.dateTime = element.title = iso;
   const time = new Date(iso);
   const isToday = time.toDateString() === new Date().toDateString();
   const day = isToday ? "" : `${time.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, `;
