@@ -83,16 +83,16 @@ class Monitor:
             self._n_drifts = self.model.n_drifts
             self._drifts = [*self._drifts, n][-MOST_DRIFTS:]
         texts = [example[0] for example in examples]
-        self._newest.extend(self._described(texts, block, range(max(0, len(block) - NEWEST), len(block)), n))
+        self._newest.extend(self._show_rows(texts, block, range(max(0, len(block) - NEWEST), len(block)), n))
         wrong = [row for row in _wrong_rows(block) if has_weight(examples[row])][-MOST_WRONG:]
-        self.wrong.add(self._described(texts, block, wrong, n, LONGEST_WRONG))
+        self.wrong.add(self._show_rows(texts, block, wrong, n, LONGEST_WRONG))
         self._count(len(examples))
         self._find_names(block, examples)
 
     def predicted(self, X: list[Message], block: PredictedBlock) -> None:
         """Count messages that were only predicted."""
         self.n_predictions += len(X)
-        self._newest.extend(self._described(X, block, range(max(0, len(block) - NEWEST), len(block)), None))
+        self._newest.extend(self._show_rows(X, block, range(max(0, len(block) - NEWEST), len(block)), None))
         self._count(len(X))
 
     @contextmanager
@@ -245,7 +245,7 @@ class Monitor:
     def _curve_point(self) -> list[float]:
         return [self._score.n, *(getattr(self._score, name) for name in over_time(self.kind))]
 
-    def _described(
+    def _show_rows(
         self,
         X: Sequence[Message],
         block: PredictedBlock,

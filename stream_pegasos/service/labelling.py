@@ -112,7 +112,7 @@ class Labelling:
             return
         async with self._learner.learning_lock:
             active_learning.message_of(number)
-            label = self._checked(label, new_label)
+            label = self._learnable_label(label, new_label)
             with self._learner.monitor.lock:
                 active_learning.give(number, label)
         await self._learn()
@@ -123,13 +123,13 @@ class Labelling:
         if active_learning.of_file:  # whose labels are written down by themselves
             raise ValueError("labels are for the messages of the file here: name one by its number")
         async with self._learner.learning_lock:
-            label = self._checked(label, new_label)
+            label = self._learnable_label(label, new_label)
             with self._learner.monitor.lock:
                 number = active_learning.give_to(x, label, id)
         await self._learn()
         return number
 
-    def _checked(self, label: Any, new_label: Any) -> Any:
+    def _learnable_label(self, label: Any, new_label: Any) -> Any:
         """The label, or several, that a person means, which may be learned."""
         learner = self._learner
         given = learner.given_labels()

@@ -104,21 +104,21 @@ class Taught(Sent, kw_only=True):
     new_label: Literal["ask", "confirmed"] | UnsetType = UNSET
 
 
-def taught(message: Any) -> Any:
+def teaching_with(message: Any) -> Any:
     """`Taught`, whose `message` is of a type that `with_content` made."""
     return msgspec.defstruct(Taught.__name__, [("message", message | UnsetType, UNSET)], bases=(Taught,), kw_only=True)
 
 
-class Given(Struct, kw_only=True):
+class TeachingAnswer(Struct, kw_only=True):
     """How many labels were given by people; of a message that was sent itself, its number, by which the label can be
-    taken back, and for how many seconds. With `alike`, the label `given` is not taken: it is new, and the known one may
-    be meant.
+    taken back, and for how many seconds. With `alike`, the `label` is not taken: it is new, and the known one may be
+    meant.
     """
 
     n_given: int
     number: int | UnsetType = UNSET
     seconds: float | UnsetType = UNSET
-    given: Label | UnsetType = UNSET
+    label: Label | UnsetType = UNSET
     alike: Label | UnsetType = UNSET
 
 

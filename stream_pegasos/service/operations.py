@@ -22,7 +22,6 @@ from stream_pegasos.service.messages import (
     Described,
     Descriptions,
     Explanation,
-    Given,
     LabelledMessage,
     Learned,
     LearnedAsked,
@@ -32,13 +31,14 @@ from stream_pegasos.service.messages import (
     MonitorAsked,
     Prediction,
     QuestionedMessage,
+    TeachingAnswer,
     WrongAsked,
     batch_of,
     descriptions_of,
     label_as_read,
     label_of_query,
     labels_as_read,
-    taught,
+    teaching_with,
     with_content,
 )
 from stream_pegasos.service.metrics import Metrics
@@ -185,8 +185,8 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     @operation(
         "POST /teach",
         "Give a message its label, which is learned after some seconds, or take it back until then",
-        takes=taught(message),
-        answers=Given,
+        takes=teaching_with(message),
+        answers=TeachingAnswer,
         examples=teaching,
         refusals=OF_LABELLING,
     )
@@ -200,7 +200,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
             raise HTTPException(422, "label: a message that is sent needs one")
         if label is not None and label is not UNSET:
             label = labels_as_read(label, learner.monitor.kind, 0, False, learner.labels_meant, limits.of_request)
-        given: dict[str, Any] = {}
+        answer: dict[str, Any] = {}
         with refusing(unknown=404, kept="the label cannot be kept"):
             try:
                 if sent.take_back:
@@ -208,14 +208,14 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
                 elif is_sent:
                     batch = batch_of(sent.message, learner, limits.of_request)
                     number = await labelling.teach_message(batch.X[0], batch.ids[0], label, sent.new_label)
-                    given = {"number": number, "seconds": learner.active_learning.seconds}
+                    answer = {"number": number, "seconds": learner.active_learning.seconds}
                 else:
                     await labelling.teach(sent.number, label, sent.new_label)
             except LookAlikeError as error:
                 if sent.new_label is UNSET:
                     raise
-                given = {"given": shown(error.label), "alike": shown(error.alike)}
-        return as_json({"n_given": learner.active_learning.n_given, **given})
+                answer = {"label": shown(error.label), "alike": shown(error.alike)}
+        return as_json({"n_given": learner.active_learning.n_given, **answer})
 
     @operation(
         "GET /learned",

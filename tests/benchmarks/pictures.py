@@ -77,14 +77,14 @@ def speed(folder: Path) -> list[Path]:
         for name, *accuracies, rate in rows
         if all(accuracies)
     }
-    return [saved(draw_speed(points, len(streams)), folder / "accuracy_and_speed.png")]
+    return [save(draw_speed(points, len(streams)), folder / "accuracy_and_speed.png")]
 
 
 def draw_speed(points: dict[str, tuple[float, float]], n_streams: int) -> Figure:
     """Mean accuracy over messages a second, a dot a model, each with its name."""
-    figure, axes = framed((9, 4.6))
+    figure, axes = new_chart((9, 4.6))
     for name, (accuracy, rate) in points.items():
-        axes.plot(rate, accuracy, "o", color=color_of(name), markersize=9)
+        axes.plot(rate, accuracy, "o", color=pick_color(name), markersize=9)
     axes.set_xscale("log")
     axes.margins(x=0.16, y=0.14)
     axes.set_xlabel("messages learned and predicted a second, from raw text")
@@ -95,7 +95,7 @@ def draw_speed(points: dict[str, tuple[float, float]], n_streams: int) -> Figure
     return figure
 
 
-def color_of(name: str) -> str:
+def pick_color(name: str) -> str:
     if name.startswith("TextClassifier"):
         return OURS
     return ONE_PASS if "one pass" in name else OTHERS
@@ -120,26 +120,26 @@ def place_names(figure: Figure, axes: Axes, names: Sequence[str]) -> None:
             textcoords="offset pixels",
             ha="center",
             va="center",
-            color=color_of(name),
-            weight="bold" if color_of(name) == OURS else "normal",
+            color=pick_color(name),
+            weight="bold" if pick_color(name) == OURS else "normal",
         )
         for name, line in zip(names, axes.lines, strict=True)
     ]
     boxes = [text.get_window_extent() for text in texts]
-    places = placed(dots, [(box.width, box.height) for box in boxes], axes.bbox)
+    places = find_places(dots, [(box.width, box.height) for box in boxes], axes.bbox)
     for text, dot, place in zip(texts, dots, places, strict=True):
         text.xyann = ((place.x0 + place.x1) / 2 - dot[0], (place.y0 + place.y1) / 2 - dot[1])
 
 
-def placed(dots: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], frame: Bbox) -> list[Bbox]:
+def find_places(dots: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], frame: Bbox) -> list[Bbox]:
     """A place for a name of each size beside its dot, within the frame; a RuntimeError if there is no room."""
     for nearer in NEARER:
-        if (found := placed_nearer(dots, sizes, frame, nearer)) is not None:
+        if (found := find_nearer_places(dots, sizes, frame, nearer)) is not None:
             return found
     raise RuntimeError("there is no room for all names: draw a larger picture")
 
 
-def placed_nearer(
+def find_nearer_places(
     dots: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], frame: Bbox, nearer: float
 ) -> list[Bbox] | None:
     """The same, with any other dot so many times as far from a name as its own. Those with the fewest choices come
@@ -188,7 +188,7 @@ def distance(box: Bbox, dot: tuple[float, float]) -> float:
 def scale(folder: Path) -> list[Path]:
     """Messages a second as a stream grows."""
     (_, *messages), _, (_, *rates) = table_under("As a stream grows")
-    figure, axes = framed((7, 3.6))
+    figure, axes = new_chart((7, 3.6))
     axes.plot([*map(number, messages)], [number(rate) / 1_000 for rate in rates], "o-", color=ONE_PASS, linewidth=2)
     axes.set_xscale("log")
     axes.set_ylim(0, 1.1 * max(map(number, rates)) / 1_000)
@@ -196,7 +196,7 @@ def scale(folder: Path) -> list[Path]:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("messages learned")
     axes.set_ylabel("thousand messages a second")
-    return [saved(figure, folder / "scale.png")]
+    return [save(figure, folder / "scale.png")]
 
 
 def curve(folder: Path) -> list[Path]:
@@ -209,8 +209,8 @@ def curve(folder: Path) -> list[Path]:
     return [path]
 
 
-def drifting(folder: Path) -> list[Path]:
-    return [saved(drift.draw(*drift.measured()), folder / "drift.png")]
+def drift_curves(folder: Path) -> list[Path]:
+    return [save(drift.draw(*drift.measured()), folder / "drift.png")]
 
 
 def learning(folder: Path) -> list[Path]:
@@ -225,7 +225,7 @@ def page(folder: Path) -> list[Path]:
     return pictures(folder)
 
 
-def framed(size: tuple[float, float]) -> tuple[Figure, Axes]:
+def new_chart(size: tuple[float, float]) -> tuple[Figure, Axes]:
     """A figure of one chart, with axes at the left and below alone."""
     figure = Figure(figsize=size, dpi=110, layout="constrained")
     axes = figure.subplots()
@@ -235,14 +235,14 @@ def framed(size: tuple[float, float]) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def saved(figure: Figure, path: Path) -> Path:
+def save(figure: Figure, path: Path) -> Path:
     figure.savefig(path)
     return path
 
 
 PICTURES: dict[str, Callable[[Path], list[Path]]] = {
     "curve": curve,
-    "drift": drifting,
+    "drift": drift_curves,
     "learning": learning,
     "page": page,
     "scale": scale,

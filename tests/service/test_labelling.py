@@ -255,7 +255,7 @@ def test_a_mistyped_label_is_asked_about_where_a_person_types_it(slip):
     with serving(asking_people(learned())) as client:
         ask(client)
         body = {"number": numbers(client)[NEW[0]], "label": slip, "new_label": "ask"}
-        assert ok(send(client, "/teach", body)) == {"n_given": 0, "given": slip, "alike": "spam"}
+        assert ok(send(client, "/teach", body)) == {"n_given": 0, "label": slip, "alike": "spam"}
         ok(send(client, "/teach", {**body, "label": "refund"}))
         ok(teach(client, NEW[1], slip))  # a program knows what it sends
         refused(send(client, "/teach", {**body, "number": 1, "new_label": "perhaps"}), 422, "new_label")

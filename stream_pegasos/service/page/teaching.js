@@ -39,19 +39,19 @@ const visible = (label) =>
   name(label).replace(/[\p{Cc}\p{Cf}]|(?! )\p{Z}/gu, (c) => `‹U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}›`);
 
 /** A label, or the one of several that was asked about, as the known one that looks like it. */
-function replaceLabel(label, { given, alike }) {
+function replaceLabel(label, { label: typed, alike }) {
   if (!Array.isArray(label)) return alike;
-  const meant = label.map((each) => (sameLabel(each, given) ? alike : each));
+  const meant = label.map((each) => (sameLabel(each, typed) ? alike : each));
   return [...new Set(meant.map((each) => JSON.stringify(each)))].map((json) => JSON.parse(json));
 }
 
 /** Ask whether a known label is meant by a new one: `take` it, `keep` the new one, or `cancel`. */
-function askMeant(id, { given, alike }, answers) {
+function askMeant(id, { label, alike }, answers) {
   const box = byId(id);
   box.replaceChildren(byId("question-template").content.cloneNode(true));
   const [meant, fresh, again] = box.querySelectorAll("bdi");
   for (const element of [meant, again]) write(element, visible(alike));
-  write(fresh, visible(given));
+  write(fresh, visible(label));
   [answers.take, answers.keep, answers.cancel].forEach((answer, i) => {
     box.querySelectorAll("button")[i].addEventListener("click", () => {
       closeQuestion(id);
@@ -68,16 +68,16 @@ const closeQuestion = (id) => byId(id).replaceChildren();
 
 // The label of a text that is tried -----------------------------------------------------------------------------------
 
-let answered = null; // the answer to the text that is tried
+let newestAnswer = null; // the answer to the text that is tried
 let toTeach = new Set(); // where a message may have several: those chosen so far, as JSON
-let taughtNumber = null; // by which the newest label can be taken back
+let numberToTakeBack = null; // by which the newest label can be taken back
 let untilLearned = null;
 
 const chosenToTeach = () => [...toTeach].map((json) => JSON.parse(json));
 
 /** Offer to teach the text that was tried, whose answer this is. */
 function showTeach(answer) {
-  answered = answer;
+  newestAnswer = answer;
   byId("teach").hidden = ofFile;
   if (ofFile) return;
   const best = answer.probabilities.slice(0, MOST_TAUGHT).map(([label]) => label);
@@ -108,7 +108,7 @@ function chooseTaught(label) {
   if (kind !== LABELS) return teach(label);
   const json = JSON.stringify(label);
   if (!toTeach.delete(json)) toTeach.add(json);
-  showTeach(answered);
+  showTeach(newestAnswer);
 }
 
 async function teach(label, newLabel = "ask") {
@@ -137,7 +137,7 @@ async function teach(label, newLabel = "ask") {
 function showTaught(label, { number, seconds }) {
   const said = listed(label).map(name).join(", ") || "none";
   clearTimeout(untilLearned);
-  taughtNumber = number;
+  numberToTakeBack = number;
   byId("teach-back").hidden = !seconds;
   write(byId("taught"), seconds ? `Taught: ${said}. It is learned in ${short.format(seconds)} s.` : `Learned: ${said}.`);
   untilLearned = setTimeout(() => endTaught(`Learned: ${said}.`), 1_000 * seconds);
@@ -152,9 +152,9 @@ function endTaught(text) {
 
 byId("teach-back").addEventListener("click", async () => {
   clearTimeout(untilLearned);
-  const { failure } = await send("teach", { number: taughtNumber, take_back: true });
+  const { failure } = await send("teach", { number: numberToTakeBack, take_back: true });
   endTaught(failure || "Taken back: nothing of it is learned.");
-  if (!failure && answered && byId("try-text").value === tried) showTeach(answered);
+  if (!failure && newestAnswer && byId("try-text").value === tried) showTeach(newestAnswer);
 });
 
 byId("teach-form").addEventListener("submit", (event) => {
