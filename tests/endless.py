@@ -71,11 +71,10 @@ def main() -> None:
         labels = Path(folder, "labels.jsonl")
         labels.touch()
         begin, new = [sys.executable, "-m", "stream_pegasos"], str(Path(folder, "new"))
-        command = [*begin, "run", "--output", "none"]
+        command = [*begin, "run", new, "--output", "none"]
         command += ["--checkpoint", str(Path(folder, "model")), "--checkpoint-every", "1s"]
         command += ["--label-topic", str(labels), "--label-window", "1000"]
         subprocess.run([*begin, "train", "--max-features", str(options.max_features), "--save", new], check=True)
-        command += ["--load", new]
         environment = {**os.environ, **GIVING_BACK}
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
             start = monotonic()

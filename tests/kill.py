@@ -90,8 +90,8 @@ def fill_redis(port: int, n: int) -> str:
 def start(address: str, checkpoint: Path, answers: Path, *options: str) -> subprocess.Popen[bytes]:
     new = answers.with_name("new")  # the same each time
     TextClassifier(classifier=AdaptiveClassifier(max_features=20_000)).save(new)
-    files = ["--load", str(new), "--checkpoint", str(checkpoint), "--output", str(answers)]
-    command = [sys.executable, "-m", "stream_pegasos", "run", address, *files, *OPTIONS, *options]
+    files = ["--checkpoint", str(checkpoint), "--output", str(answers)]
+    command = [sys.executable, "-m", "stream_pegasos", "run", str(new), address, *files, *OPTIONS, *options]
     return subprocess.Popen(command, stderr=subprocess.PIPE)
 
 
@@ -259,7 +259,7 @@ def disturb_mailbox(server: Any, folder: Path, kills: int, n: int, seed: int) ->
         alone.learn_one(mail(i, ("spam", "ham")[i % 2]), ("spam", "ham")[i % 2])
     new = [mail(n + i, ("spam", "ham")[i % 3 > 0]) for i in range(n // 10)]
     (folder / "password").write_text("secret-eve\n", encoding="utf-8")
-    options = ["--host", f"127.0.0.1:{server.port}", "--user", "eve", "--model", str(path)]
+    options = ["--host", f"127.0.0.1:{server.port}", "--user", "eve", str(path)]
     options += ["--password-file", str(folder / "password")]
     os.environ["SSL_CERT_FILE"] = str(server.folder / "cert.pem")
     command = [sys.executable, "-m", "stream_pegasos", "imap", *options, "--junk", "Caught"]

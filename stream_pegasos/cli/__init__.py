@@ -8,7 +8,6 @@ import io
 import logging
 import sys
 import warnings
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -51,9 +50,11 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            nearest = get_close_matches(args[0], COMMANDS, 1)
-            meant = f" Did you mean {nearest[0]!r}?" if nearest else ""
-            raise click.UsageError(f"{error.message}{meant}", ctx) from None
+            from stream_pegasos.cli.suggestions import command_meant
+
+            meant = command_meant(args[0], COMMANDS)
+            advice = f" Did you mean {meant!r}?" if meant else ""
+            raise click.UsageError(f"{error.message}{advice}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -61,7 +62,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="%(prog)s %(version)s", help="Show the version.")
+@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s", help="Show the version.")
 def _app() -> None:
     """Learn to classify a stream of messages, one message at a time.
 

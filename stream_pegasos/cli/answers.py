@@ -5,6 +5,7 @@ import functools
 import itertools
 import json
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.console import check_choice, note, writing
+from stream_pegasos.cli.console import Failure, check_choice, note, writing
 from stream_pegasos.cli.options import result_field
 
 if TYPE_CHECKING:
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
     from stream_pegasos.streams import Answer, Example
 
 FORMATS = ("tsv", "csv", "jsonl")
+TEXTS = ("", "txt", "text", "log", "out", "dat")  # extensions of what is none of these
 TRUTH = "truth"
+# How a file begins that holds answers: the head of tsv and csv, an object of jsonl, or a label and a probability.
+BEGINS_OF_ANSWERS = (
+    re.compile(rb"id([\t,])label\1probability\1"),
+    re.compile(rb'\{"id": .*"label": '),
+    re.compile(rb"[^\t]*\t(?:[01]\.\d+(?:[^\t]{1,9}?[01]\.\d+)*)?\r?\n"),
+)
 # JSON with all characters as they are; lone surrogates are escaped when the text is encoded.
 to_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -90,13 +98,23 @@ def chosen_format(
     """The format that an option names, or else the extension of the file; by default the label and its probability."""
     check_choice(name, FORMATS, "--output-format")
     extension = path.suffix.lower().removeprefix(".") if path is not None else ""
+    extension = "jsonl" if extension == "ndjson" else extension
     if name is None and extension in FORMATS:
         name = extension
-    if name is None and has_truth:
-        raise click.BadParameter(f"{path} is none of .tsv, .csv and .jsonl", param_hint="--predictions")
-    if name is None and extension in ("gz", "bz2", "xz", "zst"):
-        raise click.BadParameter(f"{path}: answers are written uncompressed")
+    if (name is None and has_truth) or extension not in (*FORMATS, *TEXTS):
+        plain = "" if has_truth else ", or plain .txt"
+        raise click.BadParameter(f"{path} must end in .tsv, .csv or .jsonl{plain}", param_hint="--output")
     return AnswerFormat(name, separator or ",", has_truth)
+
+
+def check_replaceable(path: Path | None) -> None:
+    """Fail before the work begins if answers in this place would take that of something else."""
+    if path is None or not path.is_file():
+        return
+    with path.open("rb") as file:
+        begin = file.readline(1 << 16)
+    if begin and not any(pattern.match(begin) for pattern in BEGINS_OF_ANSWERS):
+        raise Failure(f"cannot write {path}: it exists and holds no answers; name another file, or remove it")
 
 
 class Output:

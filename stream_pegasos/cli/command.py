@@ -3,6 +3,7 @@
 import functools
 import inspect
 import math
+import os
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from typing import Any
 
 import click
 
+from stream_pegasos.cli.console import note
+
 HELP_ALL = "--help-all"
 N_EXAMPLES = 3  # in the help of one screen
 NO_BREAK = "\u2011"  # a hyphen at which no line ends
@@ -19,21 +22,68 @@ PATH = click.Path(path_type=Path)
 ENDS_CLAUSE = re.compile(r"[.:;](?: |$)")
 
 
+class _Earlier(click.Option):
+    """A spelling of before, which goes on, with a hint that says what it is now."""
+
+    def __init__(self, flag: str) -> None:
+        super().__init__([f"earlier{flag}".replace("-", "_"), flag], hidden=True, expose_value=False)
+
+
 class _Option(click.Option):
-    def __init__(self, names: list[str], group: str, brief: str = "", **given: Any) -> None:
+    def __init__(self, names: list[str], group: str, brief: str = "", earlier: Any = (), **given: Any) -> None:
         super().__init__(names, **given)
-        self.group, self.brief = group, brief
+        self.group, self.brief, self.earlier = group, brief, [_Earlier(flag) for flag in earlier]
+
+    def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> Any:
+        _take_earlier(self, ctx, opts, lambda value: f"{self.opts[0]} {value}")
+        return super().handle_parse_result(ctx, opts, args)
 
 
 class _Argument(click.Argument):
     group = "Arguments"
 
-    def __init__(self, names: list[str], metavar: str, about: str, required: bool, **given: Any) -> None:
+    def __init__(
+        self, names: list[str], metavar: str, about: str, required: bool, earlier: Any = (), **given: Any
+    ) -> None:
         super().__init__(names, required, metavar=metavar if required else f"[{metavar}]", **given)
         self.record = metavar, f"{about}{'  [required]' * required}"
+        self.earlier = [_Earlier(flag) for flag in earlier]
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         return self.record
+
+    def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> Any:
+        arguments = [each for each in ctx.command.params if isinstance(each, click.Argument)]
+        behind = arguments[arguments.index(self) + 1 :]
+        value = opts.get(self.name)
+        is_one = isinstance(value, str) and behind and not _is_given(behind[0], opts)
+        is_named = any(_is_given(each, opts) for each in self.earlier)
+        if is_one and self.metavar == "[MODEL]" and (is_named or not _is_model(str(value))):
+            opts[behind[0].name] = opts.pop(self.name)  # it is what comes behind MODEL
+        rest = "".join(f" {each.metavar}" for each in behind)
+        _take_earlier(self, ctx, opts, lambda value: f"{ctx.command_path} {value}{rest}")
+        return super().handle_parse_result(ctx, opts, args)
+
+
+def _is_given(parameter: click.Parameter, opts: Any) -> bool:
+    return isinstance(opts.get(parameter.name), str)
+
+
+def _take_earlier(parameter: Any, ctx: click.Context, opts: Any, now: Callable[[str], str]) -> None:
+    """Take the value that a spelling of before gives, and say how it is spelled now."""
+    for each in parameter.earlier:
+        if _is_given(each, opts):
+            if _is_given(parameter, opts):
+                raise click.UsageError(f"{parameter.metavar} is given twice, the second time as {each.opts[0]}", ctx)
+            value = opts[parameter.name] = opts[each.name]
+            note(f"{each.opts[0]} {value} is now written {now(value)}")
+
+
+def _is_model(name: str) -> bool:
+    """Whether an argument that may be a model is one: what a file holds says so, or else its name."""
+    from stream_pegasos.learners.files import begins_as_model
+
+    return begins_as_model(name) if os.path.isfile(name) else name.endswith(".safetensors")
 
 
 def shared(flag: str, help: str, *, group: str, default: Any = None, **given: Any) -> Any:
@@ -85,7 +135,8 @@ def _parameters(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[c
             continue
         given = {"type": TYPES.get(each.type), **each.metadata}
         if "flag" not in given:
-            yield _Argument([each.name], required="default" not in given, **given)
+            made: Any = _Argument([each.name], required="default" not in given, **given)
+            yield from (made, *made.earlier)
             continue
         flag, _, metavar = given.pop("flag").partition(" ")
         shown = given.pop("shown", None) or each.default or ("none" if metavar else "off")
@@ -97,7 +148,8 @@ def _parameters(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[c
         given |= {"multiple": True} if each.type == tuple[str, ...] else {}
         if not given.get("required"):  # click does not ask for what has a default, even None
             given["default"] = each.default
-        yield _Option([each.name, flag], metavar=metavar or None, **given)
+        made = _Option([each.name, flag], metavar=metavar or None, **given)
+        yield from (made, *made.earlier)
 
 
 def _made(options: type[Any], values: dict[str, Any], without: tuple[str, ...] = ()) -> Any:
@@ -154,6 +206,16 @@ class Command(click.Command):
             [HELP_ALL], is_flag=True, expose_value=False, is_eager=True, callback=_show_all, help=about
         )
         return [*super().get_params(ctx), help_all]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            from stream_pegasos.cli.suggestions import option_advice
+
+            group: Any = ctx.find_root().command
+            siblings = [group.get_command(ctx, name) for name in group.list_commands(ctx)]
+            raise click.UsageError(f"{error.message} {option_advice(error.option_name, self, siblings)}", ctx) from None
 
     def invoke(self, ctx: click.Context) -> None:
         try:

@@ -105,7 +105,9 @@ def check_outputs(
         is_kept = keeps_progress and load is not None and file_itself(load) == file_itself(save)
         if not is_kept and has_progress(save):
             # Without the position in it, the whole stream would be learned once more.
-            reason = "it is a checkpoint, whose progress would be lost; name another file, or see train --load"
+            reason = (
+                "it is a checkpoint, whose progress would be lost; name another file, or see train MODEL FILE --save"
+            )
             raise Failure(f"cannot write {save}: {reason}")
     if save:
         from stream_pegasos.common.file_lock import FileLock
@@ -166,9 +168,19 @@ def file_itself(path: Path | str) -> object:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
+def begins_with(path: Path, begin: bytes) -> bool:
+    """Whether a file is empty or begins so."""
+    with path.open("rb") as file:
+        return file.read(len(begin)) in (b"", begin)
+
+
 def check_plot(path: Path | None) -> None:
     """Fail before the work begins if matplotlib is missing or cannot write such a file."""
-    if path is None or path.suffix.lower() == ".csv":
+    if path is None:
+        return
+    if path.suffix.lower() == ".csv":
+        if path.is_file() and not begins_with(path, b"n,"):
+            raise Failure(f"cannot write {path}: it exists and holds no curve; name another file, or remove it")
         return
     from stream_pegasos.evaluation.plot import FILE_TYPES
 

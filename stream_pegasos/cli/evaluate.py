@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.answers import EvaluatedAnswers, Output, chosen_format
+from stream_pegasos.cli.answers import EvaluatedAnswers, Output, check_replaceable, chosen_format
 from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, check_plot, print_lines, writing
 from stream_pegasos.cli.descriptions import DescriptionOptions
@@ -40,11 +40,12 @@ class ResultOptions:
         brief="Draw accuracy over the stream: .png, .svg or .pdf.",
         shown="nowhere",
     )
-    predictions: Path | None = options.result_field(
-        "--predictions FILE",
+    output: Path | None = options.result_field(
+        "--output FILE",
         "Write the prediction of each message here, beside its true label: a .tsv, .csv or .jsonl.",
         brief="Write each prediction beside its true label.",
         shown="nowhere",
+        earlier=("--predictions",),
     )
     report: bool = options.result_field(
         "--report", "Print all classes, worst F1 first, and all confused pairs.", default=False
@@ -52,7 +53,8 @@ class ResultOptions:
 
     def check(self, save: Path | None = None) -> None:
         """Fail before the work begins if something cannot be written."""
-        check_outputs(self.plot, self.predictions, save=save)
+        check_outputs(self.plot, self.output, save=save)
+        check_replaceable(self.output)
         check_plot(self.plot)
 
 
@@ -85,7 +87,7 @@ def evaluate(given: EvaluateOptions) -> None:
     Every prediction is made before its label is learned, so the metrics are
     those of live use. New classes are learned when they first appear. If the
     first message has a list of labels, each message may have several. Lines
-    that cannot be read or learned are reported and skipped; --predictions
+    that cannot be read or learned are reported and skipped; --output
     writes their error. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C
     (the summary is still printed).
 
@@ -107,7 +109,7 @@ def evaluate(given: EvaluateOptions) -> None:
     others = {path: load_model(Path(path), asked) for path in given.compare}
     known = _known_labels(others)
     descriptions = given.descriptions.read(learner, asked.listed, known)
-    source = Input(asked, learner, unreadable=bool(given.results.predictions), known=[*known, *descriptions])
+    source = Input(asked, learner, unreadable=bool(given.results.output), known=[*known, *descriptions])
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, given.model, source, interrupt.wait)
         for path, other in others.items():
@@ -165,7 +167,7 @@ def report(
     """Evaluate a model, print the summary and write what is asked for; `parameters` are for `prequential`."""
     from stream_pegasos.evaluation.prequential import prequential
 
-    path = results.predictions
+    path = results.output
     output = None if path is None else Output(chosen_format(None, path, has_truth=True), path)
     examples, refuse = interrupt.until_signal(source), source.refuse
     with ExitStack() as end:
@@ -205,10 +207,8 @@ def report(
 
 def _headline(row: Any) -> str:
     """The figure to look at first, and that of the newest messages."""
-    from stream_pegasos.evaluation.metrics import spelled
-
     name = row._fields[1]
-    return f"{spelled(name)} {row[1]:.4f}, newest 1,000 {getattr(row, f'window_{name}'):.4f}"
+    return f"{name} {row[1]:.4f}, newest 1,000 {getattr(row, f'window_{name}'):.4f}"
 
 
 def _save_curve(evaluation: "Evaluation | Comparison", first: "Evaluation", path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.command import bundled, command, number
+from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, print_lines
 from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
@@ -200,13 +200,8 @@ class FolderOptions:
 
 @dataclass(frozen=True)
 class ImapOptions:
+    path: Path = argument("MODEL", "The model; it need not exist.", earlier=("--model",))
     server: ServerOptions = bundled()
-    path: Path = mail_field(
-        "--model MODEL",
-        "The file of the model, which keeps learning, and of the mailbox's state; it need not exist.",
-        required=True,
-        brief="The model that learns; it need not exist.",
-    )
     folders: FolderOptions = bundled()
     once: bool = mail_field("--once", "Look once, then end.", default=False, brief=True)
     moved: bool = mail_field(
@@ -244,8 +239,8 @@ def imap(given: ImapOptions) -> None:
 
     \b
     Examples:
-      stream-pegasos imap --host H --user U --password-file P --model m.st
-      stream-pegasos imap … --spam Junk --ham Archive --backlog --dry-run --once
+      stream-pegasos imap m.st --host H --user U --password-file P
+      stream-pegasos imap m.st … --spam Junk --ham Archive --dry-run --once
     """
     from stream_pegasos.mail.imap_connection import ConnectionFailedError, RefusedError
     from stream_pegasos.mail.verdict import SPAM

@@ -21,9 +21,9 @@ from stream_pegasos.cli.stream import Stream
 
 @dataclass(frozen=True)
 class LabelOptions:
+    begin: Path | None = options.begin_argument(earlier=("--load",))
     file: str = argument("FILE", "The messages; - for standard input.")
     stream: options.StreamOptions = bundled(without=("label_field", "label_separator", "limit", "strict"))
-    load: Path | None = options.load_field()
     vectors: str | None = options.vectors_field()
     descriptions: DescriptionOptions = bundled()
     output: Path | None = options.result_field(
@@ -43,7 +43,7 @@ def label(given: LabelOptions) -> None:
     Ctrl-C ends it; the same command goes on from LABELS, which it learns first.
     At most 10,000 messages wait, none blank or of over 20,000 characters.
 
-    Labels in FILE are not used. To go on, --load the model with which you began,
+    Labels in FILE are not used. To go on, give the MODEL with which you began,
     not what --save wrote, which has already learned LABELS.
 
     \b
@@ -54,17 +54,17 @@ def label(given: LabelOptions) -> None:
     from stream_pegasos.operation.active_learning import ActiveLearning, is_asked
     from stream_pegasos.operation.live_learner import LiveLearner
 
-    if given.load and given.save and file_itself(given.load) == file_itself(given.save):
+    if given.begin and given.save and file_itself(given.begin) == file_itself(given.save):
         raise Failure(f"{given.save}: the labels would be learned twice when the command goes on; save to another file")
     name = "" if given.file == "-" else Path(given.file).name.partition(".")[0] + "."
     output = given.output or Path(f"{name}labels.jsonl")
-    check_outputs(output, save=given.save, load=given.load)
+    check_outputs(output, save=given.save, load=given.begin)
     asked = Stream(given.file, given.stream, reads_labels=False)
     if asked.has_features:
         raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
     token = given.hosting.token()
     hosts = given.hosting.hosts(token)
-    learner = model_to_continue(asked, given.load, given.vectors)
+    learner = model_to_continue(asked, given.begin, given.vectors)
     given.descriptions.learn(learner, given.descriptions.read(learner, asked.listed))
     allowed = labels_for(learner, asked.listed)
     written = options.StreamOptions(format="jsonl", text_field="text", label_field="label", labels=given.stream.labels)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from stream_pegasos.cli.command import Command, bundled, command
+from stream_pegasos.cli.command import Command, argument, bundled, command
 from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field, vectors_field
 
@@ -37,7 +37,7 @@ class _FilterCommand(Command):
 
 @dataclass(frozen=True)
 class MailFilterOptions:
-    model: Path | None = mail_field("--model M", "The model.", brief=True)
+    model: Path | None = argument("MODEL", "The model.", default=None, earlier=("--model",))
     exit_code: bool = mail_field(
         "--exit-code",
         "Exit with 0 for spam, 1 for ham, 2 for unsure and 3 after a failure, as bogofilter does.",
@@ -68,8 +68,8 @@ def mail_filter(given: MailFilterOptions) -> None:
 
     \b
     Examples:
-      stream-pegasos mail-filter --model m.safetensors < mail.eml
-      stream-pegasos mail-filter --model m.safetensors --exit-code < mail.eml
+      stream-pegasos mail-filter m.safetensors < mail.eml
+      stream-pegasos mail-filter m.safetensors --exit-code < mail.eml
     """
     # A process for one mail needs neither; both would take a sixth of its time.
     gc.disable()
@@ -80,7 +80,7 @@ def mail_filter(given: MailFilterOptions) -> None:
     outcome, lines = None, b""
     try:
         if given.model is None:
-            raise Failure("give the model by --model")
+            raise Failure("give the model, as in stream-pegasos mail-filter mail.safetensors")
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", given.header_prefix):
             raise Failure(f"{given.header_prefix!r} is not a header name")
         outcome, lines = _by_model(mail, given.model, given.thresholds, given.vectors)

@@ -51,7 +51,7 @@ def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> tuple
     if replace(rest, vectors=None) != ModelOptions():
         raise click.BadParameter(
             "a loaded model keeps its own options, except --threshold, --max-false-positive-rate and --decide-for",
-            param_hint="--load",
+            param_hint="MODEL",
         )
     model, progress = load_with_progress(load, stream, options.vectors)
     tell_what_begins_anew(model)

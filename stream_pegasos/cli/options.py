@@ -299,13 +299,11 @@ class DecisionOptions:
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
 
 
+# In each command --save is the file of the model, and --output that of its lines, one for each message.
 save_field = functools.partial(
     result_field, flag="--save MODEL", help="Write the model here, as safetensors.", brief=True, shown="nowhere"
 )
 must_save_field = functools.partial(save_field, required=True, shown="none, it must be given")
-load_field = functools.partial(
-    model_field, "--load MODEL", "Continue with this saved model.", brief=True, shown="a new one"
-)
 names_field = functools.partial(
     result_field,
     "--names",
@@ -320,6 +318,9 @@ gap_field = functools.partial(
     default=False,
 )
 model_argument = functools.partial(argument, "MODEL", "A model that --save wrote.")
+begin_argument = functools.partial(
+    argument, "MODEL", "A saved model to continue with; without it a new one.", default=None
+)
 
 
 def _messages_or_seconds(text: str) -> tuple[int, float]:

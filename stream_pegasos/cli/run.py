@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.answers import Output, chosen_format, format_field
+from stream_pegasos.cli.answers import Output, check_replaceable, chosen_format, format_field
 from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note
 from stream_pegasos.cli.inputs import Input
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunOptions:
+    begin: Path | None = options.begin_argument(earlier=("--load",))
     address: str = argument(
         "SOURCE",
         "A file that grows, kafka://host/topic?group=…, redis://host/stream?group=…, or - for standard input.",
         default="-",
     )
     kept: options.CheckpointOptions = bundled()
-    load: Path | None = options.load_field()
     save: Path | None = options.save_field(help="Write the model here at the end, also after Ctrl-C and SIGTERM.")
     sink: str = options.result_field(
         "--output SINK",
@@ -78,7 +78,7 @@ def run(given: RunOptions) -> None:
     --checkpoint keeps the model and the position in the source in one file.
     However and whenever the run ended, the same command goes on from there: no
     message is lost, none is learned twice. Standard input alone cannot go back:
-    what it gave since the checkpoint was answered, but is not learned. --load is
+    what it gave since the checkpoint was answered, but is not learned. MODEL is
     for the first start: a new model has the defaults, and train --save makes one
     with other options. A source with another name or on another server is
     refused, unless --moved says that it is the same stream: reading then goes on
@@ -86,7 +86,7 @@ def run(given: RunOptions) -> None:
 
     \b
     Examples:
-      tail -f mail.jsonl | stream-pegasos run --load mail.safetensors
+      tail -f mail.jsonl | stream-pegasos run mail.safetensors
       stream-pegasos run mail.csv --checkpoint mail.safetensors
       stream-pegasos run 'kafka://localhost/mail?group=spam' --checkpoint m.st
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
@@ -102,12 +102,12 @@ def run(given: RunOptions) -> None:
         raise click.BadParameter("it is for files and standard output", param_hint="--output-format")
     format = chosen_format(given.output_format, path, asked.separator) if is_text else None
     with ExitStack() as end:
-        checkpoints, learner, progress = end.enter_context(resuming(given.kept, given.load, given.vectors, asked))
+        checkpoints, learner, progress = end.enter_context(resuming(given.kept, given.begin, given.vectors, asked))
         source = Input(asked, learner, unlabelled=True, unreadable=True)
         before = progress or {}
         keeps = _check_kept(given.append, path, before)
         if "monitor" in before:
-            raise Failure(f"{given.kept.path} is a checkpoint of serve; --load takes only the model")
+            raise Failure(f"{given.kept.path} is a checkpoint of serve; MODEL takes only the model")
         written: Output | None = None
         if given.sink == "none":
             send: Callable[[list[Answer]], None] = _discard
@@ -183,14 +183,17 @@ def _check(given: RunOptions, path: Path | None) -> None:
                 begin, _, rest = given.sink.partition("://")
                 shown = f"{begin}://{rest.partition('?')[0].rpartition('@')[2]}"  # without what may be a password
                 raise Failure(f"cannot write {shown}: the command reads it, and would read its own answers")
-    check_outputs(path, save=given.save, checkpoint=given.kept.path, load=given.load)
+    check_outputs(path, save=given.save, checkpoint=given.kept.path, load=given.begin)
 
 
 def _check_kept(append: bool, path: Path | None, before: dict[str, Any]) -> bool:
     """Whether the content of the output stays, as far as the checkpoint knows it, or else all of it; a Failure if it is
     not empty and nobody said so.
     """
-    if path is None or append or _length(path, before) is not None:
+    if path is None or _length(path, before) is not None:
+        return True
+    if append:
+        check_replaceable(path)
         return True
     if path.is_file() and path.stat().st_size:
         raise Failure(f"{path} is not empty: add to it by --append, name another file, or remove it")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.command import argument, bundled, command, number
+from stream_pegasos.cli.command import bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, note
 from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
@@ -54,7 +54,7 @@ class SpamdOptions:
 
 @dataclass(frozen=True)
 class ServeOptions:
-    begin: Path | None = argument("MODEL", "A saved model to continue with.", default=None)
+    begin: Path | None = options.begin_argument()
     kept: options.CheckpointOptions = bundled()
     sync: bool = options.result_field(
         "--sync",

@@ -75,7 +75,9 @@ class Stream:
             from stream_pegasos.learners.files import begins_as_model
 
             if begins_as_model(address):
-                raise Failure(f"{address} is a model, not messages; a model is given before FILE, or by --load")
+                raise Failure(
+                    f"{address} is a model, not messages; a model stands before FILE, as in predict MODEL FILE"
+                )
 
 
 def labelled_stream(file: str | None, mails: MailOptions, options: StreamOptions) -> Stream:

@@ -36,7 +36,7 @@ def test(given: TestOptions) -> None:
     \b
     Examples:
       stream-pegasos test mail.safetensors held_out.jsonl
-      stream-pegasos test m.safetensors new.csv --predictions answers.csv
+      stream-pegasos test m.safetensors new.csv --output answers.csv
       stream-pegasos test mail.safetensors --spam Junk.mbox --ham Inbox.mbox
       stream-pegasos test m.safetensors new.csv --pos-label spam --threshold 0.9
     """
@@ -44,7 +44,7 @@ def test(given: TestOptions) -> None:
     given.results.check()
     asked = labelled_stream(file, given.mails, given.stream)
     learner = model_to_use(given.model, asked, given.decision, given.vectors)
-    source = Input(asked, learner, unreadable=bool(given.results.predictions))
+    source = Input(asked, learner, unreadable=bool(given.results.output))
     with Interrupt() as interrupt, closing(source):
         report(learner, source, interrupt, given.results, learn=False, threads=options.n_threads())
     tell_of_unknown_labels(learner, source.labels_met)

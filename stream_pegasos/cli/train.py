@@ -17,12 +17,12 @@ from stream_pegasos.cli.stream import Stream, labelled_stream
 
 @dataclass(frozen=True)
 class TrainOptions:
+    begin: Path | None = options.begin_argument(earlier=("--load",))
     file: str | None = argument(
         "FILE", "The stream, - for standard input; without it the model is made but learns nothing.", default=None
     )
     mails: options.MailOptions = bundled()
     save: Path = options.must_save_field()
-    load: Path | None = options.load_field()
     names: bool = options.names_field()
     stream: options.StreamOptions = bundled(without=("id_field",))
     model: options.ModelOptions = bundled()
@@ -43,24 +43,24 @@ def train(given: TrainOptions) -> None:
     \b
     Examples:
       stream-pegasos train mail.jsonl.gz --save mail.safetensors
-      stream-pegasos train new.jsonl --load old.safetensors --save new.safetensors
+      stream-pegasos train old.safetensors new.jsonl --save new.safetensors
       stream-pegasos train --spam Maildir/.Junk --ham Maildir --save m.safetensors
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
-    check_outputs(save=given.save, load=given.load, keeps_progress=True)
+    check_outputs(save=given.save, load=given.begin, keeps_progress=True)
     from stream_pegasos.evaluation.chunks import chunks, encoded_ahead, learn
 
     if given.file is None and not given.mails.given:
         _save_untaught(given)
         return
     asked = labelled_stream(given.file, given.mails, given.stream)
-    learner, progress = model_for(asked, given.load, given.model)
+    learner, progress = model_for(asked, given.begin, given.model)
     descriptions = given.descriptions.read(learner, asked.listed)
     source = Input(asked, learner, known=descriptions)
     known = learner.classes
     n, start = 0, perf_counter()
     with Interrupt() as interrupt, closing(source):
-        if given.load is None:
+        if given.begin is None:
             learner = model_for_first_message(learner, given.model, source, interrupt.wait)
         if given.names:
             keep_names(learner)
@@ -83,7 +83,7 @@ def train(given: TrainOptions) -> None:
 def _save_untaught(given: TrainOptions) -> None:
     """Save a model that is made or loaded, with what stands beside it in a checkpoint."""
     asked = Stream("-", given.stream)
-    learner, progress = model_for(asked, given.load, given.model)
+    learner, progress = model_for(asked, given.begin, given.model)
     if given.names:
         keep_names(learner)
     given.descriptions.learn(learner, given.descriptions.read(learner, asked.listed))

@@ -11,7 +11,7 @@ import click
 
 from stream_pegasos.cli import options
 from stream_pegasos.cli.command import argument, bundled, command
-from stream_pegasos.cli.console import check_outputs, print_lines
+from stream_pegasos.cli.console import check_outputs, note, print_lines
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import new_model, save_model
@@ -45,7 +45,7 @@ class TuneOptions:
     model: options.ModelOptions = bundled(without=NOT_TUNED)
     metric: str | None = options.result_field(
         "--metric NAME",
-        "What to optimise: a metric that evaluate prints, such as macro-f1, log-loss or, for two classes, roc-auc.",
+        "What to optimise: a metric that evaluate prints, such as macro_f1, log_loss or, for two classes, roc_auc.",
         brief=True,
         shown="the first that evaluate prints",
     )
@@ -66,7 +66,7 @@ def tune(given: TuneOptions) -> None:
     \b
     Examples:
       stream-pegasos tune mail.jsonl.gz
-      stream-pegasos tune stars.csv --ordered --metric mean-absolute-error
+      stream-pegasos tune stars.csv --ordered --metric mean_absolute_error
     """
     from stream_pegasos.evaluation import tuning as module
 
@@ -77,7 +77,7 @@ def tune(given: TuneOptions) -> None:
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, given.model, source, interrupt.wait)
         try:
-            metric = module.metric_of(learner, given.metric and given.metric.replace("-", "_"))
+            metric = module.metric_of(learner, given.metric and _metric(given.metric))
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--metric") from None
         choices = options_to_try(given.model, asked)
@@ -97,6 +97,14 @@ def tune(given: TuneOptions) -> None:
         if given.save:
             save_model(tuning.best.model, given.save)
     exit_with_code(source, interrupt)
+
+
+def _metric(name: str) -> str:
+    """The name of a metric as all outputs have it, which before was also written with hyphens."""
+    spelt = name.replace("-", "_")
+    if spelt != name:
+        note(f"--metric {name} is now written --metric {spelt}")
+    return spelt
 
 
 def options_to_try(given: options.ModelOptions, stream: Stream | None) -> dict[str, options.ModelOptions]:
@@ -135,7 +143,7 @@ def _flags(given: options.MailOptions | options.StreamOptions | options.ModelOpt
 
 
 def _table(tuning: Any) -> list[str]:
-    rows = [("over the newer half", "messages", tuning.metric.replace("_", "-"), "gain ± error")]
+    rows = [("over the newer half", "messages", tuning.metric, "gain ± error")]
     for each in tuning.ranking:
         gain = "" if each is tuning.candidates[0] else f"{each.gain:+.4f} ± {each.error:.4f}"
         rows.append((each.name, f"{each.n:,}", f"{each.figure:.4f}", gain))

@@ -112,6 +112,6 @@ def smaller_is_better(figure: str) -> bool:
 
 
 def spelled(figure: str) -> str:
-    """The name of a figure as people read it."""
+    """The name of a figure as pictures and the page have it."""
     name = figure.removeprefix("window_").replace("_", " ")
     return name.replace("f1", "F1").replace("roc auc", "ROC AUC").replace("hamming", "Hamming")

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from stream_pegasos.common.display import printable
-from stream_pegasos.evaluation.metrics import LABELS, spelled
+from stream_pegasos.evaluation.metrics import LABELS
 from stream_pegasos.evaluation.tallies import Score
 
 __all__ = ["MOST_CLASSES", "as_html", "as_text", "commonest", "headline", "tables_of", "tables_of_comparison"]
@@ -147,9 +147,9 @@ def as_html(head: str, tables: Sequence[Table]) -> str:
 
 def _name(metric: str, score: Score, longest: int = LONGEST_LABEL) -> str:
     if metric == "f1":
-        return f"F1 of {printable(getattr(score, 'positive', None), longest)}"
+        return f"f1 of {printable(getattr(score, 'positive', None), longest)}"
     newest = f" of newest {min(score.n_answered, score.window):,}" if metric.startswith("window_") else ""
-    return spelled(metric) + newest
+    return metric.removeprefix("window_") + newest
 
 
 def _share(value: float) -> str:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.metrics import spelled
 from stream_pegasos.evaluation.report import as_html, as_text, headline, tables_of, tables_of_comparison
 from stream_pegasos.evaluation.tallies import Score
 
@@ -65,7 +64,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         name, value = next(iter(self.score.metrics().items()))
-        return f"<Evaluation of {self.name}: {self.score.n:,} messages, {spelled(name)} {value:.4f}>"
+        return f"<Evaluation of {self.name}: {self.score.n:,} messages, {name} {value:.4f}>"
 
     def __str__(self) -> str:
         return self.report()
@@ -184,7 +183,7 @@ class Comparison(Mapping[str, Evaluation]):
         first = next(iter(self.values()))
         name = next(iter(first.score.metrics()))
         said = ", ".join(f"{each} {getattr(self[each].score, name):.4f}" for each in self)
-        return f"<Comparison on {first.name}: {first.score.n:,} messages, {spelled(name)} of {said}>"
+        return f"<Comparison on {first.name}: {first.score.n:,} messages, {name} of {said}>"
 
     def __str__(self) -> str:
         return self.report()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stream_pegasos.common.packing import pack, unpack
-from stream_pegasos.evaluation.metrics import ROWS, metrics_of, spelled
+from stream_pegasos.evaluation.metrics import ROWS, metrics_of
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.predictions import joined
@@ -123,7 +123,7 @@ class Score(ABC):
 
     def __repr__(self) -> str:
         metrics = {name: value for name, value in self.metrics().items() if not name.startswith("window_")}
-        found = ", ".join(f"{spelled(name)} {value:.4f}" for name, value in metrics.items())
+        found = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
         return f"<{type(self).__name__} of {self.n:,} messages: {found}>"
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.evaluation.chunks import OnRefused, predict_learn
-from stream_pegasos.evaluation.metrics import smaller_is_better, spelled
+from stream_pegasos.evaluation.metrics import smaller_is_better
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled
 from stream_pegasos.evaluation.scores import new_score
 
@@ -52,7 +52,7 @@ class Tuning:
 
     def __repr__(self) -> str:
         figures = ", ".join(f"{each.name} {each.figure:.4f}" for each in self.ranking)
-        return f"<Tuning on {self.n:,} messages, {spelled(self.metric)} of {figures}; best: {self.best.name}>"
+        return f"<Tuning on {self.n:,} messages, {self.metric} of {figures}; best: {self.best.name}>"
 
     @property
     def ranking(self) -> list[Candidate]:

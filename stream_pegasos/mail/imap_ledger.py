@@ -66,7 +66,7 @@ class Ledger:
             verdicts.check(self.model)
             if progress is not None:
                 if not isinstance(progress, dict) or Memory.name not in progress:
-                    advice = "give a copy that train --load … --save … made"
+                    advice = "give a copy that train MODEL --save … made"
                     raise ValueError(f"{path} is kept by another command; {advice}")
                 progress = with_ids(progress, window)
             self.learning = Learning(

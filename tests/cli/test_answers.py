@@ -59,7 +59,7 @@ def test_answers_are_the_same_bytes_in_any_locale(here):
     assert shown.startswith(rb"sp\xe4m \U0001f600")
 
 
-@pytest.mark.parametrize("command", ["predict m mixed.jsonl", "run mixed.jsonl --load m --no-follow"])
+@pytest.mark.parametrize("command", ["predict m mixed.jsonl", "run m mixed.jsonl --no-follow"])
 def test_line_n_answers_record_n(main, ok, mixed, command):
     code, out, err = main(command)
     assert code == 0 and err.count(" skipped: ") == 3
@@ -131,12 +131,12 @@ def test_a_start_that_fails_leaves_the_old_file(main, mixed):
         "predict m mail.jsonl --text-field body --output old.csv",
         "predict missing mail.jsonl --output old.csv",
         "predict m missing.jsonl --output old.csv",
-        "run mail.xyz --load m --output old.csv",
-        "evaluate mail.jsonl --label-field class --predictions old.csv",
-        "test m mail.jsonl --label-field class --predictions old.csv",
+        "run m mail.xyz --output old.csv",
+        "evaluate mail.jsonl --label-field class --output old.csv",
+        "test m mail.jsonl --label-field class --output old.csv",
     ):
         assert main(command)[0] == 1 and Path("old.csv").read_text(encoding="utf-8") == "old"
-    for command in ("predict m mail.jsonl --output a.csv.gz", "evaluate mail.jsonl --predictions a.txt"):
+    for command in ("predict m mail.jsonl --output a.csv.gz", "evaluate mail.jsonl --output a.txt"):
         assert main(command)[0] == 2
     assert main("predict m mail.jsonl --output /dev/full")[2].endswith("write /dev/full: No space left on device\n")
 
@@ -164,7 +164,7 @@ def test_evaluate_writes_what_was_predicted_before_learning(ok, here, delay):
     lines = Path("mail.jsonl").read_bytes().splitlines(True)
     lines[100:100] = [b"no JSON\n", line_of("no label"), line_of("eggs", "eggs")]
     (here / "bad.jsonl").write_bytes(b"".join(lines))
-    out = ok("evaluate bad.jsonl --labels ham,spam --predictions p.csv --delay", delay)
+    out = ok("evaluate bad.jsonl --labels ham,spam --output p.csv --delay", delay)
     rows = rows_of("p.csv")
     assert [*rows[0]] == [*COLUMNS, "truth"]
     errors = [row["error"] for row in rows[100:103]]
@@ -177,7 +177,7 @@ def test_evaluate_writes_what_was_predicted_before_learning(ok, here, delay):
     assert figures(out)["accuracy"] == round(np.mean([row["label"] == row["truth"] for row in answered]), 4)
     # A label that was not known then counts as a half.
     of_truth = [row["probabilities"].get(row["truth"], 0.5) for row in answered]
-    assert figures(out)["log loss"] == round(-np.mean(np.log(of_truth)), 4)
+    assert figures(out)["log_loss"] == round(-np.mean(np.log(of_truth)), 4)
 
 
 EGGS = [("omelette", "eggs")] * 20
@@ -189,15 +189,15 @@ TOPICS = [(f"word{i % 3} word{i % 5}", [f"t{i % 3}"] * (i % 3 > 0) + [f"u{i % 5}
     ("learned", "held_out", "options", "measure", "expected"),
     [
         (stream[:100], stream[100:], "", "accuracy", accuracy_score),
-        (stream[:100], stream[100:], "", "F1 of spam", lambda y, z: f1_score(y, z, pos_label="spam")),
+        (stream[:100], stream[100:], "", "f1 of spam", lambda y, z: f1_score(y, z, pos_label="spam")),
         (stream[:200], stream[200:300] + EGGS, "", "accuracy", accuracy_score),
         (
-            *(stream[:200], stream[200:300] + EGGS, "", "macro F1"),
+            *(stream[:200], stream[200:300] + EGGS, "", "macro_f1"),
             lambda y, z: f1_score(y, z, average="macro", zero_division=0),
         ),
         (stream[:100] + EGGS, stream, "", "accuracy", accuracy_score),
-        (STARS, STARS, """--ordered --features '{"binary": false}'""", "mean absolute error", mean_absolute_error),
-        (TOPICS, TOPICS, "--multi-label", "exact matches", lambda y, z: np.mean([*map(_same, y, z)])),
+        (STARS, STARS, """--ordered --features '{"binary": false}'""", "mean_absolute_error", mean_absolute_error),
+        (TOPICS, TOPICS, "--multi-label", "exact_matches", lambda y, z: np.mean([*map(_same, y, z)])),
     ],
 )
 def test_a_held_out_file_with_the_figures_of_scikit_learn(ok, learned, held_out, options, measure, expected):
@@ -205,18 +205,18 @@ def test_a_held_out_file_with_the_figures_of_scikit_learn(ok, learned, held_out,
     write_jsonl("held.jsonl", held_out)
     ok(f"train learned.jsonl --save m {options}")
     before, model = Path("m").read_bytes(), load("m")
-    out = ok("test m held.jsonl --predictions p.jsonl --plot c.csv")
+    out = ok("test m held.jsonl --output p.jsonl --plot c.csv")
     rows = rows_of("p.jsonl")
     truths, predicted = [row["truth"] for row in rows], [row["label"] for row in rows]
     assert truths == [label for _, label in held_out] and Path("m").read_bytes() == before
     assert [*map(_sorted, predicted)] == [*map(_sorted, model.predictions([text for text, _ in held_out]).labels)]
     assert figures(out)[measure] == round(expected(truths, predicted), 4)
-    if measure != "exact matches" and {*truths} <= {*model.classes}:
+    if measure != "exact_matches" and {*truths} <= {*model.classes}:
         p = [[row["probabilities"][str(label)] for label in sorted(model.classes)] for row in rows]
-        assert figures(out)["log loss"] == round(log_loss(truths, p, labels=sorted(model.classes)), 4)
-    if measure == "F1 of spam":
+        assert figures(out)["log_loss"] == round(log_loss(truths, p, labels=sorted(model.classes)), 4)
+    if measure == "f1 of spam":
         margins = [row["margin"] for row in rows]
-        assert figures(out)["ROC AUC"] == round(roc_auc_score([y == "spam" for y in truths], margins), 4)
+        assert figures(out)["roc_auc"] == round(roc_auc_score([y == "spam" for y in truths], margins), 4)
 
 
 def _sorted(label):
@@ -244,7 +244,7 @@ def test_the_decision_is_changed_where_a_model_is_used(ok, fails):
         model.set_decision(**change)
         expected = model.predict_many(X).tolist()
         assert labels_of(ok(f"predict m rest.jsonl {options}")) == expected
-        ok(f"test m rest.jsonl {options} --predictions p.tsv")
+        ok(f"test m rest.jsonl {options} --output p.tsv")
         assert [row["label"] for row in rows_of("p.tsv")] == expected
     reference_of(stream).save("plain")
     for options, reason in (
@@ -261,9 +261,9 @@ def test_the_decision_is_changed_where_a_model_is_used(ok, fails):
     "command",
     [
         "predict m t.jsonl --output a.csv",
-        "test m t.jsonl --predictions a.csv",
-        "evaluate t.jsonl --predictions a.csv",
-        "run t.jsonl --load m --no-follow --append --output a.csv",
+        "test m t.jsonl --output a.csv",
+        "evaluate t.jsonl --output a.csv",
+        "run m t.jsonl --no-follow --append --output a.csv",
     ],
 )
 def test_any_field_is_the_id(main, mixed, command):

@@ -96,7 +96,7 @@ def test_a_wrong_label_costs_no_answer(main, ok, here, label):
     write_jsonl("right.jsonl", [*stream[50:60], ("win a prize", ""), *stream[60:70]])
     for command in ("predict m {}", "explain m {}"):
         assert main(command.format("wrong.jsonl")) == main(command.format("right.jsonl"))
-    run = "run {} --load m --no-follow --output-format jsonl --save {}"
+    run = "run m {} --no-follow --output-format jsonl --save {}"
     code, out, err = main(run.format("wrong.jsonl", "wrong"))
     answers = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and err.count("skipped") == 1 and err.startswith("stream-pegasos: line 11 skipped: ")
@@ -114,12 +114,19 @@ def test_another_format_is_suggested(ok, fails, here):
 
 def test_a_model_where_messages_are_expected_and_the_other_way_round(fails):
     reference_of(stream[:50]).save("m")
-    for command in ("train m --save n", "evaluate m", "predict mail.jsonl m", "test mail.jsonl m", "tune m", "run m"):
-        assert "m is a model, not messages; a model is given before FILE, or by --load" in fails(command)
+    for command in (
+        "train m m --save n",
+        "evaluate m",
+        "predict mail.jsonl m",
+        "test mail.jsonl m",
+        "tune m",
+        "run m m",
+    ):
+        assert "m is a model, not messages; a model stands before FILE" in fails(command)
     for command in (
         "predict mail.jsonl mail.jsonl",
         "explain mail.jsonl",
-        "train mail.jsonl --load mail.jsonl --save n",
+        "train mail.jsonl mail.jsonl --save n",
     ):
         message = "mail.jsonl is damaged or is no model, as --save writes one; MODEL comes before FILE"
         assert message in fails(command)
@@ -128,7 +135,7 @@ def test_a_model_where_messages_are_expected_and_the_other_way_round(fails):
         assert "damaged is damaged" in fails("predict damaged mail.jsonl")
 
 
-@pytest.mark.parametrize("command", ["predict m", "run --load m"])
+@pytest.mark.parametrize("command", ["predict m", "run m"])
 def test_a_command_that_reads_from_the_keyboard_says_so(here, command):
     reference_of(stream[:50]).save("m")
     keyboard, end = pty.openpty()
@@ -156,5 +163,5 @@ def test_a_label_that_looks_like_a_known_one_is_told_of_and_with_strict_refused(
     assert (code, *load("known").classes) == (1, *load("all").classes[:2])
     assert "3 bad lines" in out and "line 21 skipped: label Spam is new, and looks like spam" in err
     write_jsonl("slip.jsonl", [("call now", "Ham")])
-    code, _, err = main("run slip.jsonl --load known --strict --no-follow --checkpoint c")
+    code, _, err = main("run known slip.jsonl --strict --no-follow --checkpoint c")
     assert code == 1 and "looks like ham" in err

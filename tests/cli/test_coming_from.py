@@ -36,7 +36,7 @@ VW = {  # by the beginning of the left cell, what is run there, and here
     "`--multilabel_oaa 90`": ("--multilabel_oaa 90 -d several.vw", ["train several.vw --multi-label --save a"]),
     "`-l 0.5`": ("-l 0.5 --power_t 0.5 -d mail.vw", ["train mail.vw --learning-rate 0.3 --save a"]),
     "`--l2`": ("--l2 0.001 -d mail.vw", ["train mail.vw --classifier pegasos --l2 0.001 --save a"]),
-    "`--save_resume`": ("--save_resume -d mail.vw -f m.model", ["train mail.vw --load m.safetensors --save a"]),
+    "`--save_resume`": ("--save_resume -d mail.vw -f m.model", ["train m.safetensors mail.vw --save a"]),
     "importance weights": (
         "-d weights.vw",
         ["train weights.vw --strict --save a", "TextClassifier().learn_one(text, 1, w=2.0)"],

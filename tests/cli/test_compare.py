@@ -28,8 +28,8 @@ def test_what_is_no_model(fails):
 
 def test_predictions_are_those_of_the_new_model_alone(ok, here):
     reference_of(stream[:300]).save("m")
-    ok("evaluate mail.jsonl --delay 10 --predictions alone.jsonl")
-    ok("evaluate mail.jsonl --delay 10 --predictions compared.jsonl --compare m")
+    ok("evaluate mail.jsonl --delay 10 --output alone.jsonl")
+    ok("evaluate mail.jsonl --delay 10 --output compared.jsonl --compare m")
     assert (
         (here / "compared.jsonl").read_text(encoding="utf-8")
         == (here / "alone.jsonl").read_text(encoding="utf-8")

@@ -40,7 +40,7 @@ def test_names_of_labels(main, ok):
     names = {"lost_card": None, "refund": None}
     expected = reference_of(MESSAGES, described(names))
     assert bits(load("m")) == bits(expected)
-    ok("train --load m --describe names --save again")
+    ok("train m --describe names --save again")
     expected.describe(names)
     assert bits(load("again")) == bits(expected)
 

@@ -47,7 +47,7 @@ def test_evaluate_with_options_of_the_model(ok):
         PegasosClassifier(l2=1e-3, pos_label="ham"),
     )
     score = prequential(stream, model, delay=5).score
-    assert figures(out)["F1 of ham"] == round(score.f1, 4) and figures(out)["log loss"] == round(score.log_loss, 4)
+    assert figures(out)["f1 of ham"] == round(score.f1, 4) and figures(out)["log_loss"] == round(score.log_loss, 4)
     assert load("m").features._get_params() == model.features._get_params()
     assert load("m").classifier._get_params() == model.classifier._get_params()
 
@@ -71,9 +71,9 @@ def test_training_in_two_runs_is_training_in_one(ok):
     write_jsonl("a.jsonl", stream[:250])
     write_jsonl("b.jsonl", stream[250:])
     TextClassifier(classifier=PegasosClassifier(batch_size=7)).save("new")
-    ok("train mail.jsonl --load new --save whole")
-    ok("train a.jsonl --load new --save m")
-    ok("train b.jsonl --load m --save m")
+    ok("train new mail.jsonl --save whole")
+    ok("train new a.jsonl --save m")
+    ok("train m b.jsonl --save m")
     assert load("m").weights == load("whole").weights and load("m").n_iterations == load("whole").n_iterations
 
 
@@ -84,8 +84,8 @@ def test_any_number_of_threads_gives_the_same_files(ok, here, monkeypatch):
         monkeypatch.setattr(options, "n_threads", lambda n=threads: n)
         ok("train long.jsonl --save m")
         answers = ok("predict m long.jsonl")
-        ok("test m long.jsonl --predictions tested.tsv")
-        ok("evaluate long.jsonl --predictions evaluated.tsv")
+        ok("test m long.jsonl --output tested.tsv")
+        ok("evaluate long.jsonl --output evaluated.tsv")
         written.add((answers, *((here / name).read_bytes() for name in ("m", "tested.tsv", "evaluated.tsv"))))
     assert len(written) == 1
 
@@ -97,18 +97,18 @@ def test_a_loaded_model_takes_a_limit(ok, fails):
     limit = "--pos-label spam --max-false-positive-rate"
     expected = load("m")
     expected.set_decision(max_false_positive_rate=0.005, pos_label="spam")
-    ok(f"train --load m {limit} 0.005 --save limited")
+    ok(f"train m {limit} 0.005 --save limited")
     assert load("limited").to_state()[2] == expected.to_state()[2]
-    ok("run again.jsonl --load limited --checkpoint c --no-follow --output none")
+    ok("run limited again.jsonl --checkpoint c --no-follow --output none")
     expected.predict_learn_many(*zip(*stream, strict=True))
     assert load("c").to_state()[2] == expected.to_state()[2]
-    ok(f"train again.jsonl --load m --save t {limit} 0.005")
+    ok(f"train m again.jsonl --save t {limit} 0.005")
     texts = [text for text, _ in synthetic(n=1_000, seed=12)]
     withheld = load("t").predictions(texts).withheld
     for held in ([], ["spam"]):
         head = ok("explain t --text", texts[withheld.index(held)]).splitlines()[0]
         assert ("; the limit of false positives withholds spam" in head) == bool(held)
-    assert "--load" in fails("train mail.jsonl --load m --save t --features {}", code=2)
+    assert "MODEL" in fails("train m mail.jsonl --save t --features {}", code=2)
 
 
 def test_models_and_messages_must_fit(ok, fails, here):

@@ -123,7 +123,7 @@ def test_a_model_that_keeps_names_explains_itself(ok):
     ok("train mail.jsonl --save m --names")
     ok("train mail.jsonl --save plain")
     ok("train --save new --names")
-    ok("run mail.jsonl --load new --checkpoint c --no-follow --output none")
+    ok("run new mail.jsonl --checkpoint c --no-follow --output none")
     expected = ok("explain plain mail.jsonl --top 3")
     assert ok("explain m --top 3") == ok("explain c --top 3") == expected
 

@@ -89,7 +89,7 @@ def test_a_field_that_is_nested_too_deep_is_passed_over_everywhere(main, here):
     told = "values within values may be 50 deep"
     code, out, err = main("train m.jsonl --fields sender:category --save m")
     assert code == 0 and "learned 6 messages" in out + err and err.count(told) == 6
-    for command in ("predict m m.jsonl", "test m m.jsonl", "run m.jsonl --load m --no-follow"):
+    for command in ("predict m m.jsonl", "test m m.jsonl", "run m m.jsonl --no-follow"):
         code, out, err = main(command)
         assert code == 0 and told in err
     model = load("m")
@@ -108,7 +108,7 @@ def test_a_field_that_no_message_has_is_told_once(here):
     Path("m.jsonl").write_text("\n".join(lines * 100), encoding="utf-8")
     told = "stream-pegasos: none of 500 messages has the field from.address, which the model reads\n"
     assert told_by("train m.jsonl --fields from.address:category,from.name:category --save m") == told
-    for command in ("predict m m.jsonl", "test m m.jsonl", "run m.jsonl --load m --no-follow --output none"):
+    for command in ("predict m m.jsonl", "test m m.jsonl", "run m m.jsonl --no-follow --output none"):
         assert told_by(command) == told
     Path("few.csv").write_text("text,label\n" + "a,ham\nb,spam\n" * 5, encoding="utf-8")
     told = "stream-pegasos: none of 10 messages has the fields from.address, from.name, which the model reads\n"

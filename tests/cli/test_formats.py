@@ -38,14 +38,14 @@ def test_lines_of_text_and_standard_input(main, ok, fails, here):
     (here / "a").write_bytes(lines)
     expected = ok("predict m mail.jsonl --limit 50")
     assert ok("predict m a --format text") == ok("predict m --format text", input=lines) == expected
-    assert ok("run a --format text --load m --no-follow") == ok("run --format text --load m", input=lines) == expected
+    assert ok("run m a --format text --no-follow") == ok("run m --format text", input=lines) == expected
     told = "stream-pegasos: standard input begins with neither { nor [ and is read as lines of text; "
-    for words in ("predict m", "run --load m"):
+    for words in ("predict m", "run m"):
         code, out, err = main(words, input=lines)
         assert (code, out, err) == (0, expected, f"{told}--format says otherwise\n")
         code, _, err = main(words, input=b'\n{"text": "win"}\n')
         assert code == 0 and err.endswith("1 line was blank, and there is no answer for it\n") and told not in err
-    assert "not JSON" in main("run --load m --labels ham,spam", input=lines)[2]
+    assert "not JSON" in main("run m --labels ham,spam", input=lines)[2]
     TextClassifier(TextFeatures(on="text") + TextFeatures(on="more")).save("f")
     for words in ("predict m --format jsonl", "predict f", "test m", "evaluate -"):
         assert "not JSON" in main(words, input=lines)[2]
@@ -171,18 +171,18 @@ def test_a_model_of_fields_reads_them_from_every_stream(ok, fails, here):
     (here / "mail.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     model = TextClassifier(features=TextFeatures(on="subject") + TextFeatures(on="body"))
     model.save(here / "new.safetensors")
-    ok("train mail.jsonl --load new.safetensors --save old.safetensors")
+    ok("train new.safetensors mail.jsonl --save old.safetensors")
     model.learn_many(records, [record["label"] for record in records])
     assert load(here / "old.safetensors").weights == model.weights
     answers = ok("predict old.safetensors mail.jsonl").splitlines()
     assert [answer.split("\t")[0] for answer in answers] == model.predict_many(records).tolist()
     unlabelled = json.dumps({"body": records[0]["body"]}).encode()
-    (answer,) = ok("run --load old.safetensors", input=unlabelled).splitlines()
+    (answer,) = ok("run old.safetensors", input=unlabelled).splitlines()
     assert answer.split("\t")[0] == load(here / "old.safetensors").predict_one({"body": records[0]["body"]})
     (here / "other.csv").write_text("queue,label\na,ham\n", encoding="utf-8")
-    assert "the header has no field 'subject'" in fails("train other.csv --load new.safetensors --save x.safetensors")
+    assert "the header has no field 'subject'" in fails("train new.safetensors other.csv --save x.safetensors")
     (here / "plain.txt").write_text("ham\thello\n", encoding="utf-8")
-    assert "a message of labelled-text has no fields" in fails("train plain.txt --load new.safetensors --save x")
+    assert "a message of labelled-text has no fields" in fails("train new.safetensors plain.txt --save x")
 
 
 def test_a_model_keeps_the_names_of_the_columns_that_it_was_taught_from(main, ok, fails, here):
@@ -191,14 +191,14 @@ def test_a_model_keeps_the_names_of_the_columns_that_it_was_taught_from(main, ok
     names = "--text-field review --label-field sentiment"
     assert "its fields: review, sentiment (see --text-field" in fails("train imdb.csv --save s.st")
     ok(f"train imdb.csv {names} --save s.st")
-    ok("train imdb.csv --load s.st --save twice.st")
+    ok("train s.st imdb.csv --save twice.st")
     for model in ("s.st", "twice.st"):
         assert ok(f"predict {model} imdb.csv") == ok(f"predict {model} imdb.csv {names}")
         assert f"imdb.csv: {len(lines)} messages" in ok(f"test {model} imdb.csv")
-    answers = ok("run --load s.st --checkpoint c", input=b'{"review": "win", "sentiment": "spam"}\n{"review": "win"}\n')
+    answers = ok("run s.st --checkpoint c", input=b'{"review": "win", "sentiment": "spam"}\n{"review": "win"}\n')
     assert labels_of(answers)[1] == "spam" and load("c").n_iterations == load("s.st").n_iterations + 1
     assert labels_of(ok("run --checkpoint c", input=b'{"review": "win"}\n')) == ["spam"]
-    assert "learned 600 messages" in ok("train mail.jsonl --load s.st --text-field text --label-field label --save new")
+    assert "learned 600 messages" in ok("train s.st mail.jsonl --text-field text --label-field label --save new")
     assert ok("test new mail.jsonl")  # an option wins, and is kept
     ok("train mail.jsonl --save plain")
     assert load("plain").field_names == {}
@@ -248,7 +248,7 @@ def test_fields_of_each_kind_are_options(main, ok, fails, here):
     assert code == 0 and "from.name=ham" in out and "line 1 skipped: field 'size' is 'large', which is no number" in err
     assert "but --text-field names other" in fails("predict m fields.jsonl --text-field title,other")
     ok(f"train {options} --save new")
-    resumed = "run fields.jsonl --load new --no-follow --checkpoint c"
+    resumed = "run new fields.jsonl --no-follow --checkpoint c"
     ok(resumed)
     assert "resuming with 599 messages learned" in main(resumed)[2]
     ok("train mail.jsonl --save text")

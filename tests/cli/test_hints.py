@@ -3,23 +3,94 @@
 import zipfile
 from pathlib import Path
 
+import click
 import pytest
 from commands import write_jsonl
 
+from stream_pegasos import cli, load
+from stream_pegasos.cli.suggestions import COMMANDS_BY_OTHER_NAMES, OPTIONS_BY_OTHER_NAMES, is_in, offered
 from stream_pegasos.mail_text.mime import looks_like_mail
 
 MAIL = "From: ann@x.example\nSubject: note {}\n\nhello {}"
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"), [("evalute", "evaluate"), ("trian", "train"), ("mailfilter", "mail-filter")]
+    ("said", "meant"),
+    [
+        *(("evalute", "evaluate"), ("trian", "train"), ("mailfilter", "mail-filter"), ("forget_class", "forget-class")),
+        *(("fit", "train"), ("learn", "train"), ("eval", "evaluate"), ("Classify", "predict"), ("optimise", "tune")),
+        *(("follow", "run"), ("server", "serve"), ("annotate", "label"), ("why", "explain"), ("help", "--help")),
+    ],
 )
-def test_a_misspelt_command_names_the_nearest(fails, said, meant):
+def test_another_name_of_a_command_names_the_right_one(fails, said, meant):
     assert f"Did you mean '{meant}'?" in fails(f"{said} x", code=2)
 
 
 def test_a_command_like_no_other_names_none(fails):
     assert "Did you mean" not in fails("xyzzy", code=2)
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("serve --load m", "Did you mean MODEL, without an option before it?"),
+        ("evaluate --load m", "MODEL belongs to train, test, predict, run, serve,"),
+        ("predict --save m", "Did you mean --output FILE? --save belongs to evaluate, train, run, label, tune"),
+        ("train --output m", "Did you mean --save MODEL? --output belongs to evaluate, test, predict, run, label"),
+        ("run --delay 9", "--delay belongs to evaluate."),
+        ("test --label_field y", "Did you mean --label-field?"),
+        ("tune --encoding latin-1", "Did you mean --read encoding=…?"),
+        ("serve --encoding latin-1", "--read encoding=… belongs to evaluate, train,"),
+        ("predict --sep=;", "Did you mean --label-separator SEP or --read delimiter=…?"),
+        ("predict -o x", "Did you mean --output FILE?"),
+        ("imap --server h", "Did you mean --host NAME[:PORT]?"),
+        ("train --epochs 3", "Each message is learned once, in one pass."),
+        ("train --treshold 3", "Did you mean --threshold?"),
+        ("train --qqq", "--help-all lists the options."),
+    ],
+)
+def test_an_option_of_another_command_or_tool_names_the_right_one(fails, line, hint):
+    assert hint in fails(line, code=2)
+
+
+def test_all_that_is_suggested_is_there():
+    group = click.Context(cli._app)
+    names = {each for name in cli.COMMANDS for each in offered(cli._app.get_command(group, name))}
+    assert [each for each in OPTIONS_BY_OTHER_NAMES if not is_in(names, each)] == []
+    assert {*COMMANDS_BY_OTHER_NAMES} <= {*cli.COMMANDS, "--help", "--version"}
+
+
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        ("train mail.jsonl --load m --save n", "--load m is now written stream-pegasos train m [FILE]"),
+        ("train --load m --save n", "stream-pegasos train m [FILE]"),
+        ("run mail.jsonl --load m --no-follow --output none --save n", "stream-pegasos run m [SOURCE]"),
+        ("test m mail.jsonl --predictions said.csv", "--predictions said.csv is now written --output said.csv"),
+        ("mail-filter --model m --exit-code", "--model m is now written stream-pegasos mail-filter m"),
+        ("tune mail.jsonl --limit 50 --metric macro-f1", "--metric macro-f1 is now written --metric macro_f1"),
+    ],
+)
+def test_what_was_written_otherwise_goes_on_with_a_hint(main, ok, line, now):
+    ok("train mail.jsonl --limit 100 --save m")
+    code, _, err = main(line)
+    assert code == (3 if "mail-filter" in line else 0) and now in err
+    words = line.split()
+    if "--load" in words:  # both leave the same
+        assert load("n").n_learned == (700 if "mail.jsonl" in words else 100)
+        where = words.index("--load")
+        again = [words[0], words[where + 1], *words[1:where], *words[where + 2 :]]
+        assert main(" ".join(again))[2] == err.partition("\n")[2]
+
+
+def test_one_argument_is_a_model_if_it_is_one(ok, fails):
+    ok("train mail.jsonl --limit 100 --save m.safetensors")
+    ok("train m.safetensors --save n")
+    assert load("n").n_learned == 100
+    assert ok("run m.safetensors --limit 1", input=b'{"text": "win a prize"}\n').startswith("spam\t")
+    assert "nowhere.safetensors: No such file" in fails("run nowhere.safetensors --no-follow")
+    assert "given twice, the second time as --load" in fails("train m.safetensors mail.jsonl --load n --save o", code=2)
+    assert "Missing argument 'FILE'" in fails("label m.safetensors", code=2)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_a_message_that_the_model_cannot_read_is_passed_over(label, here):
     (here / "fields.jsonl").write_text(
         '{"subject": "win"}\n{"subject": ["list"]}\n{"subject": "lunch"}\n', encoding="utf-8"
     )
-    run = label("fields.jsonl", "--load", "fields.st")
+    run = label("fields.st", "fields.jsonl")
     assert run.asked()["n_waiting"] == 2
     run.end()
     assert any("line 2 skipped: field 'subject': a text must be a str" in line for line in run.lines)
@@ -114,8 +114,8 @@ def test_in_order_from_a_model_with_labels_that_hold_together(label, here):
         "id,title\n" + "".join(f't{i},"{text}"\n' for i, (text, _) in enumerate(stream[:40])), encoding="utf-8"
     )
     TextClassifier(classifier=MultiLabelClassifier()).save("several.st")
-    options = ["--load", "several.st", "--text-field", "title", "--output", "out.jsonl"]
-    run = label("t.csv", *options)
+    options = ["--text-field", "title", "--output", "out.jsonl"]
+    run = label("several.st", "t.csv", *options)
     view = run.asked(limit=3)
     assert [message["text"] for message in view["messages"]] == [text for text, _ in stream[:3]]
     assert (view["kind"], view["of_file"]) == ("several labels", True)
@@ -124,7 +124,7 @@ def test_in_order_from_a_model_with_labels_that_hold_together(label, here):
     run.end()
     told = [(one["id"], one["line"], one["label"]) for one in records(here / "out.jsonl")]
     assert told == [("t0", 2, ["a", "b"]), ("t1", 3, []), ("t2", 4, ["b"])]
-    run = label("t.csv", *options)
+    run = label("several.st", "t.csv", *options)
     view = run.asked(limit=1, first="oldest")
     assert (view["n_given"], view["labels"], view["messages"][0]["text"]) == (3, ["a", "b"], stream[3][0])
 
@@ -149,14 +149,14 @@ def test_ctrl_c_while_it_waits_for_messages(here):
 @pytest.mark.parametrize(
     ("arguments", "word", "code"),
     [
-        ("x.jsonl --load m --save m", "learned twice", 1),
+        ("m x.jsonl --save m", "learned twice", 1),
         ("x.jsonl --output x.jsonl", "the command reads it", 1),
         ("x.vw", "nobody can read", 1),
         ("empty.jsonl", "no message to label", 1),
         ("long.jsonl", "2 messages not asked for: blank, or longer than 20,000 characters", 1),
         ("missing.jsonl", "missing.jsonl", 1),
-        ("x.jsonl --load fields", "a field cannot be called 'id' here", 1),
-        ("x.jsonl --load threshold --output labels.jsonl", "labels.jsonl: is label 'ham' the positive one?", 1),
+        ("fields x.jsonl", "a field cannot be called 'id' here", 1),
+        ("threshold x.jsonl --output labels.jsonl", "labels.jsonl: is label 'ham' the positive one?", 1),
         ("x.jsonl --output notes.csv", "labels are written as JSON lines", 1),
         ("x.jsonl --output notes", "none of its lines is JSON with a text and a label", 1),
     ],
@@ -211,7 +211,7 @@ def test_a_model_reads_fields(label, here):
     messages = [{"line": ["old"], "text": "a"}, {"line": {"b": 1}, "text": "b"}]
     (here / "x.jsonl").write_text("".join(json.dumps(message) + "\n" for message in messages), encoding="utf-8")
     for _ in messages:
-        run = label("x.jsonl", "--load", "model")
+        run = label("model", "x.jsonl")
         ok(run.teach(run.asked()["messages"][0], "new"))
         run.end()
     assert records("x.labels.jsonl") == [{**message, "label": "new"} for message in messages]

@@ -51,7 +51,7 @@ def test_which_label_is_positive_must_be_said_where_a_decision_rests_on_it(ok, f
     write_jsonl("odd.jsonl", [("win", "spam"), *stream])
     write_jsonl("twos.jsonl", [("a", 1), ("b", 2)] * 20)  # where the first label alone said enough
     ok(f"train {option} --save new")
-    run = "run {} --no-follow --checkpoint c --load new"
+    run = "run new {} --no-follow --checkpoint c"
     for command in (
         *(f"{line} {option}" for line in ("evaluate {}", "evaluate {} --delay 2", "train {} --save m")),
         run,
@@ -61,7 +61,7 @@ def test_which_label_is_positive_must_be_said_where_a_decision_rests_on_it(ok, f
                 err = fails(command.format(name))
                 assert f"is label {label} the positive one?" in err and "--pos-label" in err
     assert not os.path.exists("m") and not os.path.exists("c")
-    assert "F1 of spam" in ok(f"evaluate odd.jsonl {option} --pos-label spam")
+    assert "f1 of spam" in ok(f"evaluate odd.jsonl {option} --pos-label spam")
 
 
 @pytest.mark.parametrize("labels", ["true false", '"true" "false"', "1 0", '"1" "0"', '"True" "False"'])
@@ -73,8 +73,8 @@ def test_positive_labels_that_are_true_or_1(ok, labels):
         Path("t.jsonl").write_text(lines, encoding="utf-8")
         for given in ("true", "false", "1", "0"):
             positive = names[given in ("false", "0")]
-            assert f"F1 of {positive} " in ok(f"evaluate t.jsonl --pos-label {given}")
-        assert f"F1 of {names[0]} " in ok("evaluate t.jsonl")
+            assert f"f1 of {positive} " in ok(f"evaluate t.jsonl --pos-label {given}")
+        assert f"f1 of {names[0]} " in ok("evaluate t.jsonl")
 
 
 @pytest.mark.parametrize("command", ["train {} --save n", "evaluate {}", "run {} --no-follow --output none"])
@@ -92,14 +92,14 @@ def test_labels_that_look_like_a_mistake_are_told(main, ok, command):
     ok("train mail.jsonl --save m")
     for n, said in ((0, None), (1, "1 label came"), (77, "77 labels came")):
         write_jsonl("new.jsonl", [*stream[:9], *((text, f"topic {i}") for i, (text, _) in enumerate(stream[:n]))])
-        err = main(f"{command} --load m".format("new.jsonl"))[2]
+        err = main(command.format("m new.jsonl"))[2]
         assert err.count("that the model did not know: topic 0") == (said is not None)
         assert said is None or (said in err and err.rstrip().endswith("it knew ham, spam"))
     # A model of many classes now and then gets another.
     write_jsonl("many.jsonl", [(text, f"topic {i % 5}") for i, (text, _) in enumerate(stream[:50])])
     ok("train many.jsonl --save m")
     write_jsonl("new.jsonl", [*stream[:9], ("word", "topic 0")])
-    assert "did not know" not in main(f"{command} --load m".format("new.jsonl"))[2]
+    assert "did not know" not in main(command.format("m new.jsonl"))[2]
 
 
 def test_a_class_is_removed(main, ok, fails):

@@ -147,10 +147,10 @@ def test_every_command(given, known, expected, main, ok, here):
             continue
         Path(name).write_text(content.replace("a b", WORDS[place]), encoding="utf-8")
         assert "accuracy" in (out := ok(f"test m {name}")) and "1.0000" in out
-        ok(f"train {name} --load m --save n")
+        ok(f"train m {name} --save n")
         follows = name != "m.csv"
         if follows:
-            ok(f"run {name} --load m --no-follow --checkpoint c")
+            ok(f"run m {name} --no-follow --checkpoint c")
         for path in ("n", "c")[: 1 + follows]:
             classes = [label for label in load(path).classes if label is not None]
             assert len(classes) == len(known) and all(any(is_same(a, b) for b in known) for a in classes)
@@ -158,7 +158,7 @@ def test_every_command(given, known, expected, main, ok, here):
             Path(path).unlink(missing_ok=True)
     if not isinstance(given, bool):
         Path("labels").write_text(f"{given}\t{WORDS[place]}\n", encoding="utf-8")
-        ok("train --load m --describe labels --save n")
+        ok("train m --describe labels --save n")
         assert {*load("n").classes} - {None} == {*known}
 
 
@@ -176,7 +176,7 @@ def test_a_truth_value_and_its_text_are_two_labels_where_none_is_known(ok, here)
 def test_only_these_labels_are_those_of_the_model(ok, main, here):
     taught(["7", "8"]).save("m")
     Path("m.csv").write_text("text,label\nw0,7\nw1,8.0\nw1,9\n", encoding="utf-8")
-    code, _, err = main("train m.csv --load m --labels 7,8 --save n")
+    code, _, err = main("train m m.csv --labels 7,8 --save n")
     assert code == 0 and "line 4 skipped: label 9 is none of 7, 8" in err
     assert {*load("n").classes} - {None} == {"7", "8"}
 
@@ -210,8 +210,8 @@ def test_a_file_whose_labels_the_model_never_knew(main, here):
     model = TextClassifier()
     model.learn_many(["moon", "sun", "star"] * 6, ["a", "b", "c"] * 6)
     model.save("m")
-    commands = ("test m m.jsonl", "predict m m.jsonl", "train m.jsonl --load m --save n")
-    commands += ("run m.jsonl --load m --no-follow --output none",)
+    commands = ("test m m.jsonl", "predict m m.jsonl", "train m m.jsonl --save n")
+    commands += ("run m m.jsonl --no-follow --output none",)
     for labels, is_told in ((["x", "y"], True), (["x", "a"], False)):
         lines = [json.dumps({"text": "moon", "label": label}) for label in labels]
         Path("m.jsonl").write_text("\n".join(lines), encoding="utf-8")

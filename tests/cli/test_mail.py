@@ -52,7 +52,7 @@ def test_every_way_to_read_mails(ok, main, here, mails):
     expected = ok("predict m all.mbox")
     assert len(expected.splitlines()) == N
     data = (here / "all.mbox").read_bytes()
-    assert ok("predict m --format mail", input=data) == ok("run --load m --format mail", input=data)
+    assert ok("predict m --format mail", input=data) == ok("run m --format mail", input=data)
     assert ok("predict m --format mail", input=data) == expected
     rows = ok("predict m 'spam box' --output-format tsv").splitlines()[1:]
     assert [row.split("\t")[0] for row in rows] == [f"{i}@x" for i in range(N) if stream[i][1] == "spam"]
@@ -109,7 +109,7 @@ def test_wrong_usage(main, fails, here, mails):
     assert "which predict and train read to its end" in fails("run 'spam box'")
     assert "given for both labels" in fails("train --spam ham.mbox --ham ./ham.mbox --save m", code=2)
     TextClassifier(TextFeatures(on="a") + TextFeatures(on="b")).save(here / "fields")
-    assert "fields reads the fields a, b, but a mail of" in fails(f"train {mails} --load fields --save m")
+    assert "fields reads the fields a, b, but a mail of" in fails(f"train fields {mails} --save m")
     first, *_, end = fails("evaluate all.mbox").splitlines()
     assert first == "stream-pegasos: mail 1 skipped: no label in a header 'label'" and "--label-field" in end
 
@@ -117,7 +117,7 @@ def test_wrong_usage(main, fails, here, mails):
 def test_nothing_is_written_among_the_mails(fails, here, mails):
     mail = next((here / "spam box" / "cur").iterdir())
     data = mail.read_bytes()
-    for written in (f"train {mails} --save", f"evaluate {mails} --predictions"):
+    for written in (f"train {mails} --save", f"evaluate {mails} --output"):
         for path in (mail, here / "spam box" / "new.st"):
             assert "it is in a folder that the command reads" in fails(written, path)
     assert mail.read_bytes() == data and not (here / "spam box" / "new.st").exists()
@@ -125,7 +125,7 @@ def test_nothing_is_written_among_the_mails(fails, here, mails):
 
 def test_a_mail_that_cannot_be_read_is_told(main, here, mails):
     (here / "spam box" / "cur" / "1.gone").symlink_to("nowhere")
-    code, out, err = main(f"evaluate {mails} --predictions p.tsv")
+    code, out, err = main(f"evaluate {mails} --output p.tsv")
     assert code == 0 and "1 bad mail\n" in out
     assert err == f"stream-pegasos: mail {N + 1} skipped: spam box/cur/1.gone: No such file or directory\n"
     assert (here / "p.tsv").read_text(encoding="utf-8").rstrip().endswith("No such file or directory")

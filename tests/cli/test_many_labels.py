@@ -45,7 +45,7 @@ def test_ordered(main):
     code, out, err = main("evaluate stars.jsonl --ordered")
     assert (code, err) == (0, "")
     assert same(out, prequential(examples, TextClassifier(classifier=OrdinalClassifier())))
-    assert [*figures(out)][:3] == ["accuracy", "mean absolute error", "quadratic kappa"]
+    assert [*figures(out)][:3] == ["accuracy", "mean_absolute_error", "quadratic_kappa"]
     write_jsonl("stars.jsonl", [*examples, ("bad", "worst"), ("bad", [1])])
     code, out, err = main("train stars.jsonl --ordered --save m")
     assert code == 0 and "learned 300 messages" in out and "2 bad lines" in out
@@ -78,12 +78,12 @@ def test_several_labels(ok, given, sign):
 def test_run_answers_and_learns_several_labels(main, ok):
     write_jsonl("topics.jsonl", topics)
     ok("train --multi-label --save new")
-    code, out, err = main("run topics.jsonl --no-follow --load new --labels oil,gas,tea --save c")
+    code, out, err = main("run new topics.jsonl --no-follow --labels oil,gas,tea --save c")
     assert code == 0 and out.count("\n") == 300
     assert "skipped: label 7 is none of oil, gas, tea" in err
     assert {*load("c").classes} == {"oil", "gas", "tea"}
     write_jsonl("more.jsonl", [("well wells leaf leafs", ["oil", "tea"]), ("pipe", [])])
-    assert ok("run more.jsonl --no-follow --load c").startswith("oil,tea\t")
+    assert ok("run c more.jsonl --no-follow").startswith("oil,tea\t")
 
 
 @pytest.mark.parametrize("sign", [",", ";"])
@@ -105,7 +105,7 @@ def test_labels_of_vw_and_svmlight_are_those_of_lists(main, ok, name, sign):
         code, out, err = main(f"evaluate {name}")
         assert code == 0 and "no label; --multi-label takes it as a line that has none of them" in err
         assert f"{sum(not labels for _, labels in topics)} bad lines" in out
-    code, out, err = main(f"run {name} --no-follow --load m --save n {given.removeprefix('--multi-label')}")
+    code, out, err = main(f"run m {name} --no-follow --save n {given.removeprefix('--multi-label')}")
     assert (code, err) == (0, "") and any(sign in label for label in labels_of(out))
     assert load("n").n_learned == load("m").n_learned + sum(bool(labels) for _, labels in topics)
 
@@ -135,4 +135,4 @@ def test_options_that_do_not_go_together(fails, options, message):
 def test_a_model_of_one_label_takes_no_separator(fails):
     TextClassifier().save("one")
     message = "one is a model of one label a message"
-    assert message in fails("train mail.jsonl --load one --label-separator ';' --save m")
+    assert message in fails("train one mail.jsonl --label-separator ';' --save m")

@@ -78,13 +78,13 @@ def test_features_print_what_the_command_takes(ok, features):
         ("evaluate --classifier svm", "--classifier"),
         ("evaluate --nonsense", "--nonsense"),
         ("train mail.jsonl", "--save"),
-        ("train mail.jsonl --save m --load m --l2 1", "--load"),
+        ("train m mail.jsonl --save m --l2 1", "MODEL"),
         ("predict", "MODEL"),
         ("explain m --top 0", "--top"),
         ("serve --allowed-host example.org:80", "--allowed-host"),
-        ("imap --host a:b --user u --model m", "'a:b' is no server, as mail.example.org, mail.example.org:993"),
-        ("imap --host ::1 --user u --model m", "'::1' is no server"),
-        ("imap --host a:70000 --user u --model m", "'a:70000' is no server"),
+        ("imap m --host a:b --user u", "'a:b' is no server, as mail.example.org, mail.example.org:993"),
+        ("imap m --host ::1 --user u", "'::1' is no server"),
+        ("imap m --host a:70000 --user u", "'a:70000' is no server"),
         ("nonsense", "nonsense"),
         ("explain m --top ten", "'ten' is not a whole number of at least 1"),
         ("explain m --top 1.5", "'1.5' is not a whole number of at least 1"),
@@ -103,6 +103,7 @@ def test_a_mistake_says_what_is_wanted(fails, line, said):
 
 def test_version(ok):
     name, number = ok("--version").split()
+    assert ok("-V") == ok("--version")
     assert name == "stream-pegasos" and number[0].isdigit()
 
 
@@ -113,7 +114,7 @@ def test_help_has_whole_names_and_every_default(ok, name, columns, monkeypatch):
     text = ok(f"{name} --help-all")
     module = name.replace("-", "_")
     command = getattr(importlib.import_module(f"stream_pegasos.cli.{module}"), module)
-    options = [each for each in command.params if isinstance(each, click.Option)]
+    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
     for option in options:
         assert {*option.opts, *option.secondary_opts} <= {*text.split()}
         said = option.help.partition(" [default: ")[2]
@@ -186,18 +187,18 @@ def test_word_vectors(ok, fails, here, monkeypatch):
     assert "char_wb" not in ok("tune mail.jsonl --vectors x.vec --limit 200")
     run = "run mail.jsonl --no-follow --output none --checkpoint c"
     ok("train --vectors x.vec --save new")
-    ok(f"{run} --load new --vectors x.vec")
+    ok(f"{run.replace('run', 'run new')} --vectors x.vec")
     (here / "x.vec").rename("y.vec")
     for line in "predict m mail.jsonl", "test m mail.jsonl", "explain m", "forget-class m ham --save n":
         said = fails(line)
         assert "needs the word vectors 'x.vec'" in said and "or --vectors x.vec" in said
         assert "damaged" not in said
         ok(f"{line} --vectors y.vec")
-    assert "needs the word vectors" in fails("train mail.jsonl --load m --save n")
-    ok("train mail.jsonl --load m --save n --vectors y.vec")
+    assert "needs the word vectors" in fails("train m mail.jsonl --save n")
+    ok("train m mail.jsonl --save n --vectors y.vec")
     assert load("n", "y.vec").vector_source.name == "y.vec"
     assert "no file or folder 'x.vec'" in fails("evaluate mail.jsonl --vectors x.vec")
-    assert "--load" in fails("train mail.jsonl --load m --save n --vectors y.vec --l2 1", code=2)
+    assert "MODEL" in fails("train m mail.jsonl --save n --vectors y.vec --l2 1", code=2)
     assert "need an AdaptiveClassifier" in fails("evaluate mail.jsonl --vectors y.vec --classifier pegasos", code=2)
     assert "--vectors" in fails("evaluate a.vw --vectors y.vec", code=2)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

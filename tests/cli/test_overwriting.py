@@ -22,8 +22,8 @@ WRITERS = (
     "train messages.jsonl --save link.jsonl",
     "evaluate messages.jsonl --save link.jsonl",
     "evaluate messages.jsonl --plot link.svg",
-    "evaluate messages.jsonl --predictions link.jsonl",
-    "test m messages.jsonl --predictions link.jsonl",
+    "evaluate messages.jsonl --output link.jsonl",
+    "test m messages.jsonl --output link.jsonl",
     "tune messages.jsonl --save link.jsonl",
     "predict m messages.jsonl --output link.jsonl",
     "label messages.jsonl --output link.jsonl",
@@ -35,16 +35,16 @@ WRITERS = (
     "run mail.jsonl --no-follow --label-topic messages.jsonl --save link.jsonl",
     "serve --token-file messages.jsonl --checkpoint link.jsonl",
     "predict model.jsonl mail.jsonl --output link.jsonl",
-    "test model.jsonl mail.jsonl --predictions link.jsonl",
-    "evaluate mail.jsonl --save model.jsonl --predictions link.jsonl",
-    "run mail.jsonl --no-follow --load model.jsonl --output link.jsonl",
+    "test model.jsonl mail.jsonl --output link.jsonl",
+    "evaluate mail.jsonl --save model.jsonl --output link.jsonl",
+    "run model.jsonl mail.jsonl --no-follow --output link.jsonl",
     "run mail.jsonl --no-follow --checkpoint model.jsonl --save link.jsonl",
     "run mail.jsonl --no-follow --save model.jsonl --output link.jsonl",
-    "label mail.jsonl --load model.jsonl --save link.jsonl",
-    "evaluate mail.jsonl --describe messages.jsonl --predictions link.jsonl",
+    "label model.jsonl mail.jsonl --save link.jsonl",
+    "evaluate mail.jsonl --describe messages.jsonl --output link.jsonl",
     "train mail.jsonl --describe messages.jsonl --save link.jsonl",
-    "evaluate mail.jsonl --features messages.jsonl --predictions link.jsonl",
-    "evaluate mail.jsonl --compare model.jsonl --predictions link.jsonl",
+    "evaluate mail.jsonl --features messages.jsonl --output link.jsonl",
+    "evaluate mail.jsonl --compare model.jsonl --output link.jsonl",
     "predict m mail.jsonl --vectors messages.jsonl --output link.jsonl",
     "run mail.jsonl --no-follow --vectors messages.jsonl --output link.jsonl",
     "tune mail.jsonl --vectors messages.jsonl --save link.jsonl",
@@ -75,7 +75,7 @@ def test_an_output_that_is_an_input_is_refused(main, model, here, written):
 
 
 @pytest.mark.parametrize(
-    "written", ["predict v mail.jsonl --output", "test v mail.jsonl --predictions", "run mail.jsonl --load v --output"]
+    "written", ["predict v mail.jsonl --output", "test v mail.jsonl --output", "run v mail.jsonl --output"]
 )
 def test_vectors_that_a_model_names_are_read(main, here, written):
     vectors = here / "words.vec"
@@ -98,7 +98,7 @@ def test_a_file_is_known_by_any_name(fails, here):
         assert "the command reads it" in fails("train mail.jsonl --save", name)
 
 
-@pytest.mark.parametrize("command", ["predict m mail.jsonl", "run mail.jsonl --load m --no-follow"])
+@pytest.mark.parametrize("command", ["predict m mail.jsonl", "run m mail.jsonl --no-follow"])
 def test_standard_output_that_is_an_input_is_refused(model, here, command):
     data = (here / "mail.jsonl").read_bytes()
     with open("mail.jsonl", "ab") as file:
@@ -124,6 +124,41 @@ def test_a_file_that_is_no_model_is_not_replaced(fails, model, here, command):
     assert "or remove it" in fails(command, thesis) and thesis.read_text(encoding="utf-8") == "ten years of work"
 
 
+ANSWERING = (
+    "predict m mail.jsonl --output",
+    "test m mail.jsonl --output",
+    "evaluate mail.jsonl --output",
+    "run m mail.jsonl --no-follow --append --output",
+)
+
+
+@pytest.mark.parametrize("command", ANSWERING)
+def test_what_holds_no_answers_is_not_replaced(fails, main, model, here, command):
+    others = {"a.csv": "id,name,label\n1,ann,x\n", "b.jsonl": '{"text": "a"}\n', "c.tsv": "ten years\tof work\n"}
+    for name, data in others.items():
+        (here / name).write_text(data, encoding="utf-8")
+        assert f"cannot write {name}: it exists and holds no answers; name another" in fails(f"{command} {name}")
+        assert (here / name).read_text(encoding="utf-8") == data
+    for name in "d.csv", "d.tsv", "d.jsonl", "d.txt":
+        if "predict" in command or name != "d.txt" or "run" in command:
+            for _ in range(2):
+                assert main(f"{command} {name} --limit 3")[0] == 0
+
+
+@pytest.mark.parametrize("command", ANSWERING)
+@pytest.mark.parametrize("name", ["a.xlsx", "a.parquet", "a.csv.zip", "a.json", "a.docx", "a.safetensors"])
+def test_answers_are_not_written_in_formats_that_are_not_known(fails, model, here, command, name):
+    assert f"{name} must end in .tsv, .csv or .jsonl" in fails(f"{command} {name}", code=2)
+    assert not (here / name).exists()
+
+
+def test_a_curve_replaces_only_a_curve(fails, ok, here):
+    for _ in range(2):
+        ok("evaluate mail.jsonl --plot curve.csv")
+    (here / "mine.csv").write_text("name\n", encoding="utf-8")
+    assert "it exists and holds no curve" in fails("evaluate mail.jsonl --plot mine.csv")
+
+
 def test_a_model_an_empty_file_and_a_damaged_model_are_replaced(ok, fails, model, here):
     (here / "empty").touch()
     (here / "damaged").write_bytes((here / "m").read_bytes()[:-1])
@@ -140,8 +175,8 @@ def test_a_model_an_empty_file_and_a_damaged_model_are_replaced(ok, fails, model
     "command",
     [
         "train mail.jsonl --save m",
-        "train mail.jsonl --load m --save m",
-        "train --load m --save m",
+        "train m mail.jsonl --save m",
+        "train m --save m",
         "evaluate mail.jsonl --save m",
         "tune mail.jsonl --save m",
         "label mail.jsonl --save m",
@@ -167,7 +202,7 @@ def checkpoint(model):
     load("m").snapshot({"n_read": 50}).write("c")
 
 
-@pytest.mark.parametrize("command", ["train mail.jsonl --load c", "train --load c", "forget-class c ham"])
+@pytest.mark.parametrize("command", ["train c mail.jsonl", "train c", "forget-class c ham"])
 @pytest.mark.parametrize("saved", ["c", "new"])
 def test_a_loaded_checkpoint_keeps_its_progress(ok, checkpoint, command, saved):
     ok(f"{command} --save {saved}")
@@ -178,14 +213,14 @@ def test_a_loaded_checkpoint_keeps_its_progress(ok, checkpoint, command, saved):
     "command",
     [
         "train mail.jsonl",
-        "train mail.jsonl --load m",
-        "train --load m",
+        "train m mail.jsonl",
+        "train m",
         "evaluate mail.jsonl",
         "tune mail.jsonl",
         "label mail.jsonl --host ''",
         "forget-class m spam",
         "run mail.jsonl --no-follow --output none",
-        "run mail.jsonl --no-follow --output none --load c",
+        "run c mail.jsonl --no-follow --output none",
     ],
 )
 def test_a_checkpoint_whose_progress_would_be_lost_is_left_alone(fails, checkpoint, here, command):
@@ -255,14 +290,14 @@ BESIDE = (".c.lock", "c.previous", "c.journal-0123abcd-0", f".{zlib.crc32(b'c'):
         "run mail.jsonl --no-follow --output none --checkpoint {} --save c",
         "serve --checkpoint c --spamd ./{}",
         "label mail.jsonl --output {} --save c",
-        "evaluate mail.jsonl --save c --predictions {}",
+        "evaluate mail.jsonl --save c --output {}",
         "evaluate mail.jsonl --save c --plot {}",
         "tune mail.jsonl --save {}",
         "predict c mail.jsonl --output {}",
-        "test c mail.jsonl --predictions {}",
+        "test c mail.jsonl --output {}",
         "train mail.jsonl --save {}",
         "forget-class m spam --save {}",
-        "imap --host h --user u --password-file p --model {}",
+        "imap --host h --user u --password-file p {}",
     ],
 )
 def test_what_stands_beside_a_model_is_no_output(fails, checkpoint, here, command, name):

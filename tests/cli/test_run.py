@@ -15,6 +15,7 @@ from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, TextClassifier
 from stream_pegasos.learners.loading import load_with_progress
 
 CHECKPOINT = "run mail.jsonl --no-follow --output none --checkpoint m"
+BEGUN_WITH_NEW = CHECKPOINT.replace("run", "run new")
 
 
 def test_run_answers_each_line_before_it_learns_it(here):
@@ -51,9 +52,7 @@ def test_run_without_predictions_goes_on_with_a_loaded_model_and_reads_no_more_t
     assert ok("run mail.jsonl --no-follow --output none --save m --limit 40") == ""
     assert load("m").weights == reference_of(stream[:40]).weights
     data = b"".join(line_of(text) for text, _ in stream[:50])
-    assert (
-        labels_of(ok("run --load m", input=data)) == load("m").predict_many([text for text, _ in stream[:50]]).tolist()
-    )
+    assert labels_of(ok("run m", input=data)) == load("m").predict_many([text for text, _ in stream[:50]]).tolist()
     assert "give kafka://host/topic or redis://host/stream" in fails("run mail.jsonl --save m --output foo://bar")
     assert load("m").n_iterations == 40  # a run that does not begin saves nothing
 
@@ -106,14 +105,14 @@ def test_csv_that_grows_is_learned_as_one_file(here, ok):
 @pytest.mark.parametrize("more", ["", "--multi-label"])
 def test_a_run_says_that_its_drift_detector_begins_anew(main, ok, more):
     ok(f"train {more} --drift-detector ADWIN --save new")
-    for again in (f"{CHECKPOINT} --load new", CHECKPOINT, "train mail.jsonl --load m --save m2"):
+    for again in (BEGUN_WITH_NEW, CHECKPOINT, "train m mail.jsonl --save m2"):
         assert "its drift detector starts afresh" in main(again)[2]
 
 
 def test_run_begins_with_a_model_that_was_taught_nothing(ok, fails):
     said = ok("train --half-life 500 --save new")
     assert said == "saved new, a model that has learned 0 messages\n"
-    ok(f"{CHECKPOINT} --load new")
+    ok(BEGUN_WITH_NEW)
     expected = TextClassifier(classifier=AdaptiveClassifier(half_life=500))
     expected.learn_many(*zip(*stream, strict=True))
     assert load("m").weights == expected.weights
@@ -126,7 +125,7 @@ def test_a_checkpoint_takes_another_decision_and_goes_on(ok):
     append("mail.jsonl", [("win", "spam")])
     ok(f"{CHECKPOINT}")
     learned = load("m")
-    ok("train --load m --pos-label spam --threshold 0.9 --save m")
+    ok("train m --pos-label spam --threshold 0.9 --save m")
     assert load("m").classifier.threshold == 0.9 and load("m").weights == learned.weights
     append("mail.jsonl", [("lunch", "ham")])
     ok(CHECKPOINT)
@@ -155,7 +154,7 @@ def test_serve_and_run_keep_checkpoints_apart(here, ok, fails):
     message = f"m belongs to {here / 'mail.jsonl'}, which run reads; MODEL takes only the model"
     assert message in fails("serve --port 0 --checkpoint m")
     TextClassifier().snapshot({"monitor": {}}).write(here / "web")
-    assert "web is a checkpoint of serve; --load takes only the model" in fails("run mail.jsonl --checkpoint web")
+    assert "web is a checkpoint of serve; MODEL takes only the model" in fails("run mail.jsonl --checkpoint web")
     assert "web: this is no state of a Monitor ('score')" in fails("serve --checkpoint web")
 
 
@@ -189,11 +188,11 @@ def test_run_joins_labels_that_come_later(here):
 def test_a_label_that_is_refused_leaves_its_message_to_another(here, main):
     messages = [{"id": i, "text": text} for i, text in enumerate(["win a prize", "lunch at noon"])]
     (here / "m.jsonl").write_text("".join(json.dumps(each) + "\n" for each in messages), encoding="utf-8")
-    for wrong, right, options in (("Spam", "spam", "--labels ham,spam"), ("good", 5, "--load ordered")):
+    for wrong, right, options in (("Spam", "spam", "m.jsonl --labels ham,spam"), ("good", 5, "ordered m.jsonl")):
         TextClassifier(classifier=OrdinalClassifier()).save("ordered")
         labels = [{"id": 0, "label": wrong}, {"id": 0, "label": right}]
         (here / "l.jsonl").write_text("".join(json.dumps(each) + "\n" for each in labels), encoding="utf-8")
-        code, _, err = main(f"run m.jsonl --label-topic l.jsonl {options} --no-follow --save x --output none")
+        code, _, err = main(f"run {options} --label-topic l.jsonl --no-follow --save x --output none")
         assert code == 0 and err.count("skipped") == 1 and str(wrong) in err
         assert load("x").classes == (right,) and load("x").n_learned == 1
 

@@ -81,6 +81,6 @@ def test_what_is_given_stays_in_all(options, n):
 def test_a_metric_of_evaluate_is_optimised(ok, fails):
     options = '--pos-label spam --features \'{"analyzer": "word"}\' --limit 200'
     for metric in ("macro-f1", "roc_auc"):
-        assert f"  {metric.replace('_', '-')}  " in ok(f"tune mail.jsonl --metric {metric} {options}")
+        assert f"  {metric.replace('-', '_')}  " in ok(f"tune mail.jsonl --metric {metric} {options}")
     err = fails("tune mail.jsonl --metric recall@0.01", code=2)
     assert "--metric" in err and "macro_f1" in err

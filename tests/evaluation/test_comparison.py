@@ -140,7 +140,7 @@ def test_several_labels_an_example():
     stream = [(text, {label, "long"} if len(text) > 60 else {label}) for text, label in STREAM[:300]]
     models = {name: TextClassifier(classifier=MultiLabelClassifier()) for name in "ab"}
     compared = prequential(stream, models)
-    assert compared.pairs[0].difference == 0.0 and "micro F1" in str(compared)
+    assert compared.pairs[0].difference == 0.0 and "micro_f1" in str(compared)
 
 
 def test_what_is_printed_and_drawn(tmp_path):

@@ -37,14 +37,14 @@ def test_classes(examples):
     n_classes = len(score.of_classes())
     expected = {
         "accuracy": score.accuracy,
-        "balanced accuracy": score.balanced_accuracy,
-        "macro F1": score.macro_f1,
-        "micro F1": score.micro_f1,
-        **({"F1 of spam": score.f1, "ROC AUC": score.roc_auc} if n_classes == 2 else {}),
-        "log loss": score.log_loss,
-        "calibration error": score.calibration_error,
+        "balanced_accuracy": score.balanced_accuracy,
+        "macro_f1": score.macro_f1,
+        "micro_f1": score.micro_f1,
+        **({"f1 of spam": score.f1, "roc_auc": score.roc_auc} if n_classes == 2 else {}),
+        "log_loss": score.log_loss,
+        "calibration_error": score.calibration_error,
         "accuracy of newest 600": score.accuracy,
-        **({"ROC AUC of newest 600": score.roc_auc} if n_classes == 2 else {}),
+        **({"roc_auc of newest 600": score.roc_auc} if n_classes == 2 else {}),
     }
     assert figures == [[name, f"{value:.4f}"] for name, value in expected.items()]
     assert classes[0] == [f"{n_classes} classes", "precision", "recall", "F1", "count"]
@@ -71,8 +71,8 @@ def test_several_labels(n):
     score.update(LabelOutcomes.of([("oil", "gas")] * n, [("gas", "tea")] * n, (), np.zeros((n, 0))))
     _, figures, classes, *pairs = tables(str(Evaluation(score)))
     assert [name for name, *_ in figures] == [
-        *("micro F1", "macro F1", "exact matches", "Hamming loss", "log loss", "calibration error"),
-        f"micro F1 of newest {n}",
+        *("micro_f1", "macro_f1", "exact_matches", "hamming_loss", "log_loss", "calibration_error"),
+        f"micro_f1 of newest {n}",
     ]
     assert classes[0][0] == ("3 labels" if n else "0 labels")
     assert pairs == ([[["missed", "predicted", "count"], ["oil", "tea", "1"]]] if n else [])

@@ -38,29 +38,29 @@ def filtered(monkeypatch, capfd):
 def test_headers_are_added_and_the_exit_code_is_bogofilters(filtered, saved_mail_model):
     for mail, says, code in ((SPAM, b"YES\r\n", 0), (HAM, b"NO\n", 1)):
         for options, expected in ((["--exit-code"], code), ([], 0)):
-            found, said, error = filtered(mail, "--model", saved_mail_model, *options)
+            found, said, error = filtered(mail, saved_mail_model, *options)
             assert (found, error) == (expected, "")
             assert said.startswith(b"X-Spam-Flag: " + says) and said.endswith(b"\n" + mail)
-    _, said, _ = filtered(SPAM, "--model", saved_mail_model, "--header-prefix", "X-Pegasos")
+    _, said, _ = filtered(SPAM, saved_mail_model, "--header-prefix", "X-Pegasos")
     assert said.startswith(b"X-Pegasos-Flag: YES\r\nX-Pegasos-Status: Yes") and b"X-Spam" not in said
     band = ["--spam-threshold", "0.999999", "--ham-threshold", "0.000001"]
-    assert filtered(SPAM, "--model", saved_mail_model, "--exit-code", *band)[0] == 2
+    assert filtered(SPAM, saved_mail_model, "--exit-code", *band)[0] == 2
 
 
 def test_a_large_mail_passes_as_it_comes(filtered, saved_mail_model):
     large = SPAM + b"x" * 3_000_000
-    found, said, _ = filtered(large, "--model", saved_mail_model)
+    found, said, _ = filtered(large, saved_mail_model)
     assert found == 0 and said.endswith(large) and said.startswith(b"X-Spam-Flag: ")
 
 
 @pytest.mark.parametrize(
     "arguments, why",
     [
-        (["--model", "nowhere"], "nowhere"),
-        (["--model", "mail"], "mail"),
-        ([], "give the model by --model"),
-        (["--model", "nowhere", "--header-prefix", "X Y"], "is not a header name"),
-        (["--model", "nowhere", "--ham-threshold", "0.99"], "nowhere"),
+        (["nowhere"], "nowhere"),
+        (["mail"], "mail"),
+        ([], "give the model, as in"),
+        (["nowhere", "--header-prefix", "X Y"], "is not a header name"),
+        (["nowhere", "--ham-threshold", "0.99"], "nowhere"),
     ],
 )
 def test_whatever_fails_the_mail_passes(filtered, tmp_path, monkeypatch, arguments, why):
@@ -83,7 +83,7 @@ def test_wrong_options_lose_no_mail(filtered):
     [("<&-", "--exit-code", 3), (">&-", "", 1), (">/dev/full", "--exit-code", 3), (">/dev/full", "", 1)],
 )
 def test_a_mail_that_cannot_pass_is_no_ham(saved_mail_model, streams, option, code):
-    command = f"{shlex.join([*FILTER, '--model', str(saved_mail_model)])} {option} {streams}"
+    command = f"{shlex.join([*FILTER, str(saved_mail_model)])} {option} {streams}"
     done = subprocess.run(["sh", "-c", command], input=HAM, capture_output=True, env=environment, timeout=120)
     error = done.stderr.decode()
     assert done.returncode == code and error.startswith("stream-pegasos: error: ") and error.count("\n") == 1
@@ -114,7 +114,7 @@ def test_behind_a_delivery_agent(tmp_path, saved_mail_model, program, rules):
         pytest.skip(f"{program} is not installed")
     rules_file = tmp_path / "rules"
     rules_file.write_text(
-        rules.format(folder=tmp_path, filter=shlex.join([*FILTER, "--model", str(saved_mail_model)])), encoding="utf-8"
+        rules.format(folder=tmp_path, filter=shlex.join([*FILTER, str(saved_mail_model)])), encoding="utf-8"
     )
     rules_file.chmod(0o600)
     for name in ("junk", "inbox"):  # folders, as procmail sleeps after it has written to a file

@@ -73,7 +73,7 @@ class Box:
         return [path for part in ("new", "cur") for path in (self.server.maildir(self.account, name) / part).iterdir()]
 
     def arguments(self, *options, host="127.0.0.1"):
-        at = ["--host", f"{host}:{self.server.port}", "--user", self.account, "--model", self.model]
+        at = ["--host", f"{host}:{self.server.port}", "--user", self.account, self.model]
         return [str(each) for each in ("imap", *at, "--password-file", self.folder / "password", "--verbose", *options)]
 
     def once(self, *options, **given):
@@ -360,7 +360,7 @@ def test_a_server_that_is_odd(tmp_path, trained, answers):
     shutil.copy(trained, tmp_path / "m")
     with servers.scripted(ANSWERS[answers]) as (port, connections):
         at = ["imap", "--host", f"127.0.0.1:{port}", "--tls", "never", "--user", "ann", "--timeout", "0.3"]
-        arguments = [*at, "--password-file", str(tmp_path / "password"), "--model", str(tmp_path / "m")]
+        arguments = [*at, "--password-file", str(tmp_path / "password"), str(tmp_path / "m")]
         done = run(*arguments, "--once")
         assert done.returncode == 1 and "Traceback" not in done.stderr and "secret" not in done.stderr
         assert done.stderr.splitlines()[-1].startswith("stream-pegasos: error: 127.0.0.1: ")

@@ -56,7 +56,7 @@ def test_the_filter_takes_the_vectors(model, table, tmp_path, monkeypatch, capfd
     model.save(tmp_path / "m")
     for options, said in ([], b""), (["--vectors", str(table)], b"X-Spam-Flag: YES\n"):
         output = io.BytesIO()
-        monkeypatch.setattr(sys, "argv", ["stream-pegasos", "mail-filter", "--model", str(tmp_path / "m"), *options])
+        monkeypatch.setattr(sys, "argv", ["stream-pegasos", "mail-filter", str(tmp_path / "m"), *options])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SPAM), "utf-8"))
         monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, "utf-8", write_through=True))
         monkeypatch.setattr("gc.disable", lambda: None)
