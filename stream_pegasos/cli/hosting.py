@@ -40,12 +40,27 @@ class HostingOptions:
         default=(),
         shown="those of this machine; with another --host any",
     )
+    access_log: Path | None = service_field(
+        "--access-log FILE",
+        "Write a line for each request here, - for standard output: the common log format, and the seconds it took.",
+        shown="no such log",
+    )
     take_back_seconds: float = service_field(
         "--take-back-seconds S",
         "How long a label given on the page can be taken back; then it is learned.",
         type=number(float, 0, 3600),
         default=10.0,
     )
+
+    def written(self) -> Path | None:
+        """The file of the access log; a Failure if it is one of another kind."""
+        path = None if self.access_log == Path("-") else self.access_log
+        if path is not None and path.is_file():
+            with path.open("rb") as file:
+                begin = file.readline(1 << 16)
+            if begin and not re.match(rb"\S+ - - \[", begin):
+                raise Failure(f"cannot write {path}: it exists and is no access log; name another file, or remove it")
+        return path
 
     def token(self) -> str | None:
         """The token in the file."""
@@ -97,11 +112,12 @@ def serve_page(
     beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
 ) -> None:
     """Serve the application until SIGTERM or Ctrl-C; a note has its URL, once requests may come."""
-    from stream_pegasos.service import create_app, serve
+    from stream_pegasos.service import AccessLog, create_app, serve
 
     host, port = hosting.host, hosting.port
     try:
-        app = create_app(service, hosts, beside)
+        access_log = None if hosting.access_log is None else AccessLog(hosting.access_log)
+        app = create_app(service, hosts, beside, access_log)
     except ValueError as error:  # a field has the name of something else in a request
         raise Failure(str(error)) from None
     try:

@@ -33,7 +33,7 @@ class LabelOptions:
         shown="NAME.labels.jsonl in this folder, for a FILE called NAME.csv, or labels.jsonl",
     )
     save: Path | None = options.save_field()
-    hosting: HostingOptions = bundled(without=("allowed_host", "take_back_seconds"))
+    hosting: HostingOptions = bundled(without=("allowed_host", "access_log", "take_back_seconds"))
 
 
 @command(LabelOptions)

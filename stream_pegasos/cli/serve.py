@@ -116,7 +116,8 @@ def serve(given: ServeOptions) -> None:
     from stream_pegasos.operation.live_learner import LiveLearner
 
     spamd, users = given.spamd.spamd, given.spamd.user_models
-    check_outputs(Path(spamd) if spamd and "/" in spamd else None, checkpoint=given.kept.path)
+    socket = Path(spamd) if spamd and "/" in spamd else None
+    check_outputs(socket, given.hosting.written(), checkpoint=given.kept.path)
     if users and given.kept.path and Path(os.path.realpath(given.kept.path)).is_relative_to(os.path.realpath(users)):
         raise Failure(f"cannot write {given.kept.path}: it is in the folder of --user-models")
     token = given.hosting.token()

@@ -18,6 +18,7 @@ __all__ = [
     "EX_TEMPFAIL",
     "EX_TIMEOUT",
     "EX_UNAVAILABLE",
+    "NAMES",
     "PONG",
     "Asked",
     "RefusalError",

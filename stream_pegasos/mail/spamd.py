@@ -18,6 +18,7 @@ from stream_pegasos.mail.protocol import (
     EX_TEMPFAIL,
     EX_TIMEOUT,
     EX_UNAVAILABLE,
+    NAMES,
     PONG,
     Asked,
     RefusalError,
@@ -39,6 +40,7 @@ __all__ = ["Spamd", "verdict_of"]
 
 log = logging.getLogger(__name__)
 
+FAILURES = (EX_SOFTWARE, EX_IOERR, EX_TEMPFAIL)  # of the service, not of a client
 SECONDS_TO_END = 10.0  # for the current requests at the end
 LARGE = 50_000  # bytes; larger mails are parsed in a thread
 LINGER = 1.0  # seconds in which a client that is still sending may read its answer
@@ -90,7 +92,9 @@ class Spamd:
             except Exception as error:
                 refusal = _refusal(error)
                 response = failure(refusal)
-                self._users.common.monitor.failed("spamd", str(refusal.code), refusal.reason)
+                common, is_failure = self._users.common, refusal.code in FAILURES
+                common.monitor.refused("spamd", str(refusal.code), refusal.reason, is_failure)
+                common.refusals.add(f"spamd {refusal.code}", NAMES[refusal.code], is_failure)
             with self._waiting_for(client):
                 async with client.timer:
                     await client.send(response)

@@ -30,6 +30,7 @@ from stream_pegasos.operation.limits import Limits
 from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, Encoding, MicroBatching, give_way, slices
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
+from stream_pegasos.operation.refusals import Refusals
 from stream_pegasos.streams import Answer
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class LiveLearner:
         self._encoding = Encoding(lambda X: encode_ahead(self.model, X))
         self._ending = False
         self.n_verdicts = Counter[str]()
+        self.refusals = Refusals()
         self._learning = Learning(
             model,
             checkpoints,
@@ -305,7 +307,8 @@ class LiveLearner:
                 "seconds_ago": None if written is None else monotonic() - written,
                 "error": self.checkpoints.error,
             }
-        return {**view, "checkpoint": checkpoint, "asks": self.active_learning.size > 0, "fields": self.fields}
+        told = {"n_refused": self.refusals.of_clients.total(), "checkpoint": checkpoint}
+        return {**view, **told, "asks": self.active_learning.size > 0, "fields": self.fields}
 
     def describe(self) -> dict[str, Any]:
         with self._lock:

@@ -104,9 +104,9 @@ class Monitor:
         finally:
             self._learns_again = False
 
-    def failed(self, request: str, status: str, reason: str) -> None:
-        """Count a request that failed, and keep the reason."""
-        self.n_failed += 1
+    def refused(self, request: str, status: str, reason: str, is_failure: bool) -> None:
+        """Keep why a request was refused, and count it if the service failed."""
+        self.n_failed += is_failure
         self.failures.add(request, status, reason)
 
     @property

@@ -11,7 +11,8 @@ try:
 except ImportError as error:
     raise missing("the service", "service", error) from None
 
+from stream_pegasos.service.access_log import AccessLog
 from stream_pegasos.service.app import LOOPBACK, create_app
 from stream_pegasos.service.server import serve
 
-__all__ = ["LOOPBACK", "create_app", "serve"]
+__all__ = ["LOOPBACK", "AccessLog", "create_app", "serve"]

@@ -18,6 +18,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.operation.refusals import SECONDS, Refusals
+from stream_pegasos.service.access_log import AccessLog
+from stream_pegasos.service.docs import docs
 from stream_pegasos.service.labelling import learning_as_given
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.middleware import RequestMiddleware
@@ -29,7 +32,7 @@ log = logging.getLogger(__name__)
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {"/": "index.html", **{f"/{file.name}": file.name for file in sorted(PAGE.glob("*.[cj]s*"))}}
-OPEN_PATHS = {*PAGE_FILES, "/healthz"}  # where no token is asked for: they tell nothing of any message
+OPEN_PATHS = {*PAGE_FILES, "/docs", "/healthz"}  # where no token is asked for: they tell nothing of any message
 MEDIA_TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript"}
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -45,16 +48,18 @@ def create_app(
     learner: LiveLearner,
     hosts: tuple[str, ...] = ("*",),
     beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
+    access_log: AccessLog | None = None,
 ) -> Starlette:
     """The application that serves a model. Requests for other hosts are refused, such as one that a stranger's web page
-    points here. `beside` runs in the event loop of the application, as long as it does.
+    points here. `beside` runs in the event loop of the application, as long as it does. Each request has a line in the
+    access log, if there is one.
     """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         learner.start()
         gc.freeze()  # the collector need not look through objects that stay while requests wait
-        async with learning_as_given(learner), beside():
+        async with learning_as_given(learner), _telling(learner.refusals), beside():
             yield
             await learner.finish()
         gc.unfreeze()
@@ -69,6 +74,9 @@ def create_app(
     async def describe(request: Request) -> Response:
         return as_json(openapi(operations, learner))
 
+    async def show_docs(request: Request) -> Response:
+        return Response(docs(openapi(operations, learner)), headers=PAGE_HEADERS, media_type=MEDIA_TYPES[".html"])
+
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         return as_json({"detail": error.detail}, error.status_code, error.headers)
@@ -77,10 +85,18 @@ def create_app(
         routes=[
             *(operation.route(learner) for operation in operations),
             Route("/openapi.json", describe),
-            *(Route(path, _page(PAGE / name)) for path, name in PAGE_FILES.items()),
+            Route("/docs", show_docs),
+            *(Route(path, _page(PAGE / name, learner.token is not None)) for path, name in PAGE_FILES.items()),
         ],
         middleware=[
-            Middleware(RequestMiddleware, learner=learner, metrics=metrics, open_paths=OPEN_PATHS, hosts=hosts)
+            Middleware(
+                RequestMiddleware,
+                learner=learner,
+                metrics=metrics,
+                open_paths=OPEN_PATHS,
+                hosts=hosts,
+                access_log=access_log,
+            )
         ],
         exception_handlers={HTTPException: refuse},
         lifespan=lifespan,
@@ -90,8 +106,27 @@ def create_app(
     return app
 
 
-def _page(path: Path) -> Callable[[Request], Awaitable[Response]]:
+@asynccontextmanager
+async def _telling(refusals: Refusals) -> AsyncIterator[None]:
+    """Have refusals told each minute, and at the end."""
+
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(SECONDS)
+            refusals.tell()
+
+    task = asyncio.create_task(tell())
+    try:
+        yield
+    finally:
+        task.cancel()
+        refusals.tell()
+
+
+def _page(path: Path, needs_token: bool) -> Callable[[Request], Awaitable[Response]]:
     content = path.read_bytes()
+    if needs_token:  # so that the page asks for nothing before it has one
+        content = content.replace(b"<body>", b"<body data-needs-token>")
 
     async def page(request: Request) -> Response:
         return Response(content, headers=PAGE_HEADERS, media_type=MEDIA_TYPES[path.suffix])

@@ -9,12 +9,15 @@ from typing import Any, Literal
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from stream_pegasos import __version__, engine
 from stream_pegasos.evaluation.metrics import spelled
 from stream_pegasos.operation.answers import shown
 from stream_pegasos.operation.live_learner import LiveLearner
 
 MOST_CLASSES = 20  # that have counters of their own
 OTHERS = "other"
+FAILED = "Requests that failed, by a fault of the service or where it could keep nothing, also of spamd's protocol."
+REFUSED = "Requests refused for what their client did wrong, by the status of HTTP or the code of spamd's protocol."
 
 
 class Metrics:
@@ -34,6 +37,8 @@ class Metrics:
             "stream_pegasos_request_seconds", "Time to answer a request.", ["path"], registry=self._registry
         )
         self._seconds = {path: seconds.labels(path) for path in (*self.PATHS, "other")}
+        about = {"version": __version__, "engine": engine.NAME}
+        prometheus_client.Info("stream_pegasos_build", "The version that runs.", registry=self._registry).info(about)
         self._counters: dict[tuple[str, int], Any] = {}
         self._classes: dict[Any, str] = {}  # the names of classes with counters of their own, by label
         self._registry.register(self)
@@ -59,7 +64,11 @@ class Metrics:
         yield _counter("messages_learned", "Messages predicted, then learned.", score.n)
         yield _counter("messages_unanswered", "Of these, those that had no answer yet.", score.n_unanswered)
         yield _counter("predictions", "Messages only predicted.", learner.monitor.n_predictions)
-        yield _counter("failed_requests", "Requests that failed, also of spamd's protocol.", learner.monitor.n_failed)
+        yield _counter("failed_requests", FAILED, learner.monitor.n_failed)
+        refused = CounterMetricFamily("stream_pegasos_refused_requests", REFUSED, labels=["status"])
+        for status, count in learner.refusals.of_clients.items():
+            refused.add_metric([status], count)
+        yield refused
         yield _gauge("failing", "Whether checkpoints or the journal cannot be written.", learner.health() != "ok")
         yield _counter("drifts", "Drifts detected.", model.n_drifts)
         yield _gauge("features", "Features that the model knows.", model.n_features)

@@ -6,6 +6,7 @@ import hmac
 import logging
 import re
 from contextlib import suppress
+from http import HTTPStatus
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +14,7 @@ import orjson
 from starlette.responses import Response
 
 from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.service.access_log import LONGEST_PATH, AccessLog
 from stream_pegasos.service.connections import CONNECTION
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.responses import as_json
@@ -20,6 +22,18 @@ from stream_pegasos.service.responses import as_json
 log = logging.getLogger(__name__)
 
 NOTHING: dict[str, Any] = {}
+# Why requests are refused, by status: all that the log says of them.
+REASONS = {
+    400: "the Host header has another name, or the body does not come to its end",
+    401: "the bearer token is missing or wrong",
+    404: "there is no such path, message or label",
+    405: "the path takes other methods",
+    408: "the body does not come in time",
+    413: "the body, a text or a list is too large",
+    415: "the body has another content type",
+    422: "the body or a parameter is not as it must be",
+    503: "nothing can be learned, or asked of an encoder, now",
+}
 
 
 class RequestMiddleware:
@@ -28,9 +42,16 @@ class RequestMiddleware:
     """
 
     def __init__(
-        self, app: Any, learner: LiveLearner, metrics: Metrics, open_paths: set[str], hosts: tuple[str, ...]
+        self,
+        app: Any,
+        learner: LiveLearner,
+        metrics: Metrics,
+        open_paths: set[str],
+        hosts: tuple[str, ...],
+        access_log: AccessLog | None = None,
     ) -> None:
         self._app, self._learner, self._metrics, self._open_paths = app, learner, metrics, open_paths
+        self._access_log = access_log
         self._token = None if learner.token is None else learner.token.encode()
         names = [re.escape(host.lower()).replace(r"\*", ".*") for host in hosts]
         self._host = re.compile(rf"({'|'.join(names)})(:\d*)?".encode(), re.IGNORECASE)
@@ -39,28 +60,40 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status, begun, said = perf_counter(), 500, False, b""
+        start, status, size, begun, said = perf_counter(), 500, 0, False, b""
 
         async def watch(message: Any) -> None:
-            nonlocal status, begun, said
+            nonlocal status, size, begun, said
             if message["type"] == "http.response.start":
                 status, begun = message["status"], True
-            elif status >= 400:
-                said = said or message.get("body", b"")
+            else:
+                body = message.get("body", b"")
+                size += len(body)
+                said = said or (body if status >= 400 else b"")
             await send(message)
 
         try:
             await (self._refusal(scope) or self._app)(scope, receive, watch)
         except Exception as error:
-            log.error("%a: %r", scope["path"], error)
+            log.error("%a: %r", scope["path"][:LONGEST_PATH], error)
             if not begun:
                 await as_json({"detail": "internal error"}, 500)(scope, receive, watch)
         finally:
+            seconds = perf_counter() - start
             if status >= 400:
-                self._learner.monitor.failed(f"{scope['method']} {scope['path']}", str(status), _detail(said))
-            self._metrics.observe(scope["path"], status, perf_counter() - start)
+                self._refused(scope, status, said)
+            self._metrics.observe(scope["path"], status, seconds)
+            if self._access_log is not None:
+                self._access_log.write(scope, status, size, seconds)
             if (connection := scope.get("state", NOTHING).get(CONNECTION)) is not None:
                 connection.answered()
+
+    def _refused(self, scope: Any, status: int, said: bytes) -> None:
+        """Count a refusal, which is a failure of the service from 500 on; a fault of ours is told by itself."""
+        is_failure = status >= 500
+        self._learner.monitor.refused(f"{scope['method']} {scope['path']}", str(status), _detail(said), is_failure)
+        if status != 500:
+            self._learner.refusals.add(str(status), REASONS.get(status, HTTPStatus(status).phrase), is_failure)
 
     def _refusal(self, scope: Any) -> Response | None:
         host = authorization = b""

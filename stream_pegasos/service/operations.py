@@ -11,7 +11,7 @@ from msgspec import UNSET
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from stream_pegasos import __version__
+from stream_pegasos import __version__, engine
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.operation.answers import shown
@@ -271,6 +271,10 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     async def healthz() -> Response:
         status = learner.health()
         return as_json({"status": status}, 200 if learner.can_learn else 503)
+
+    @operation("GET /version", "The version that runs, and its engine", answers=dict[str, str])
+    async def version() -> Response:
+        return as_json({"version": __version__, "engine": engine.NAME})
 
     @operation("GET /metrics", "Metrics for Prometheus")
     async def show_metrics() -> Response:

@@ -363,7 +363,8 @@ def test_prometheus_sees_the_verdicts_of_all_users_and_what_failed(mail_model, t
         'mails_total{verdict="unsure"} 0.0',
         'mails_total{verdict="spam"} 2.0',
         'mails_total{verdict="ham"} 1.0',
-        "failed_requests_total 1.0",
+        "failed_requests_total 0.0",
+        'refused_requests_total{status="spamd 76"} 1.0',
     ):
         assert f"\nstream_pegasos_{sample}\n" in text
     assert "\nstream_pegasos_failing 0.0\n" in text

@@ -377,7 +377,8 @@ def test_a_second_interrupt_leaves_out_nothing(serve, tmp_path):
         served.process.send_signal(signal.SIGINT)
     served.lines += served.process.communicate(timeout=120)[1].splitlines()
     assert served.process.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
-    assert len(served.lines) == 1
+    (_, said) = served.lines
+    assert said.startswith("stream-pegasos: 1 request refused within a minute: 400, ")  # of which half came
     assert load(tmp_path / "model").n_learned == 3
 
 

@@ -1,6 +1,7 @@
 """The service of each kind of model: what it answers, explains and tells of itself."""
 
 import json
+import re
 import sys
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 from kinds import ordered, several_labels
 from serving import MESSAGES, learn, name_all_features, ok, predict, refused, send, serving
 
+import stream_pegasos
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, TextClassifier
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.operations import operations_of
@@ -115,6 +117,21 @@ def test_the_examples_of_openapi_work(of_each_kind, case):
         assert "post" in methods or client.get(path).status_code == 200, path
 
 
+def test_docs_say_what_openapi_says_without_scripts(of_each_kind):
+    _, client = of_each_kind
+    response, schema = client.get("/docs"), ok(client.get("/openapi.json"))
+    page = response.text
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert not re.search(r"<script|<style|style=|https?://|//", page.replace("message/rfc822", ""))
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            assert f"<code>{method.upper()} {path}</code>" in page and operation["summary"].split("'")[0] in page
+    assert (
+        {*re.findall('href="#(.+?)"', page)} <= {*re.findall('id="(.+?)"', page)} == {*schema["components"]["schemas"]}
+    )
+
+
 def test_metrics_are_those_of_the_monitor(client):
     learn(client, MESSAGES[:100])
     for _ in range(3):
@@ -130,7 +147,10 @@ def test_metrics_are_those_of_the_monitor(client):
         "features": seen["model"]["n_features"],
     }.items():
         assert samples[(name,)] == value, name
-    assert (seen["n"], seen["n_unanswered"], seen["n_predictions"], seen["n_failed"]) == (100, 1, 15, 2)
+    assert (seen["n"], seen["n_unanswered"], seen["n_predictions"], seen["n_refused"]) == (100, 1, 15, 2)
+    assert samples[("failed_requests_total",)] == seen["n_failed"] == 0
+    assert samples["refused_requests_total", "422"] == samples["refused_requests_total", "404"] == 1
+    assert samples["build_info", stream_pegasos.engine.NAME, stream_pegasos.__version__] == 1
     for path, status, n in (("/predict", 200, 3), ("/learn", 200, 1), ("/learn", 422, 1), ("other", 404, 1)):
         assert samples["requests_total", path, str(status)] == n
     assert samples["request_seconds_count", "/predict"] == 3

@@ -162,6 +162,7 @@ def test_a_label_that_the_model_does_not_take_is_told(page):
     with served(service) as url:
         page.get(url)
         wait(page, lambda: shown(page, "token-form"))
+        assert not service.refusals.of_clients  # as it asks for nothing before it has a token
         page.find_element("id", "token").send_keys("secret", Keys.ENTER)
         wait(page, lambda: len(asked(page)) == 3)
         headers = {"Authorization": "Bearer secret"}

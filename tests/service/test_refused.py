@@ -1,5 +1,7 @@
 """Requests, and models to begin with, that are refused; what strangers get."""
 
+import re
+
 import pytest
 from running import bits
 from serving import GOOD, learn, learned, not_served, ok, predict, refused, send, serving, testclient
@@ -15,7 +17,7 @@ from stream_pegasos import (
 )
 from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.service import create_app
+from stream_pegasos.service import AccessLog, create_app
 from stream_pegasos.service.app import PAGE_FILES
 
 BAD = {
@@ -64,7 +66,8 @@ def test_a_request_that_fails_learns_nothing():
             headers = {"content-type": "application/json"}
             refused(client.post("/learn", content=content, headers=headers), 422, "")
         seen = ok(client.get("/monitor"))
-        assert bits(service.model) == before and (seen["n"], seen["n_failed"]) == (0, len(BAD) + len(RAW))
+        assert bits(service.model) == before and (seen["n"], seen["n_failed"]) == (0, 0)
+        assert seen["n_refused"] == len(BAD) + len(RAW)
         learn(client, GOOD)
     assert bits(service.model) != before
 
@@ -121,7 +124,7 @@ def test_a_parameter_that_is_misspelt_is_refused(client):
 
 
 def test_paths_that_are_none(client):
-    for path, status in (("/nothing", 404), ("/learn/", 404), ("/learn", 405), ("/docs", 404), ("/redoc", 404)):
+    for path, status in (("/nothing", 404), ("/learn/", 404), ("/learn", 405), ("/redoc", 404)):
         assert client.get(path).status_code == status
     assert client.head("/learn").status_code == 405
     for path in ("/", "/healthz", "/metrics"):  # watchdogs may ask for the head alone
@@ -205,12 +208,70 @@ def test_a_wrong_token(given):
             response = client.request(method, path, json=GOOD, headers=headers)
             refused(response, 401, "token")
             assert response.headers["www-authenticate"] == "Bearer"
-        for path in (*PAGE_FILES, "/healthz"):
+        for path in (*PAGE_FILES, "/docs", "/healthz"):
             assert client.get(path, headers=headers).status_code == 200
         for scheme in ("Bearer", "bearer"):  # in any case, as HTTP has it
             right = {"authorization": f"{scheme} secret"}
             assert ok(client.get("/monitor", headers=right))["n"] == 0
         assert "token" in ok(client.get("/openapi.json", headers=right))["components"]["securitySchemes"]
+
+
+def test_a_kind_of_refusal_is_one_line_without_a_word_of_strangers(caplog):
+    service = LiveLearner(TextClassifier(), token="secret")
+    right = {"authorization": "Bearer secret"}
+    with serving(service, raise_server_exceptions=False) as client:
+        for i in range(5):
+            client.get(f"/stranger{i}")
+            client.get(f"/stranger{i}", headers=right)
+        client.get("/learn", headers=right)
+        client.post("/learn", headers=right | {"content-type": "text/stranger"}, content=b"stranger")
+        client.post("/learn", headers=right, json={"stranger": 1})
+        assert caplog.text == ""
+        seen = ok(client.get("/monitor", headers=right))
+        assert (seen["n_failed"], seen["n_refused"]) == (0, 13)
+    lines = sorted(record.getMessage() for record in caplog.records)
+    assert [line.partition(",")[0] for line in lines] == [
+        *(f"1 request refused within a minute: {status}" for status in (405, 415, 422)),
+        *(f"5 requests refused within a minute: {status}" for status in (401, 404)),
+    ]
+    assert "stranger" not in caplog.text and "401, the bearer token is missing or wrong" in caplog.text
+
+
+def test_what_the_service_cannot_do_is_a_failure(caplog):
+    service = LiveLearner(TextClassifier())
+    with serving(service) as client:
+        service._ending = True
+        refused(send(client, "/learn", GOOD), 503, "ending")
+        seen = ok(client.get("/monitor"))
+        assert (seen["n_failed"], seen["n_refused"]) == (1, 0)
+        assert 'status="503"' not in client.get("/metrics").text.partition("refused_requests")[2].partition("#")[0]
+    assert "1 request refused within a minute: 503, nothing can be learned" in caplog.text
+
+
+LINE = re.compile(r'testclient - - \[\d\d/\w{3}/\d{4}(?::\d\d){3} \+0000\] "(.*)" (\d+) (\d+) \d+\.\d{6}')
+
+
+def test_an_access_log_has_a_line_for_each_request(tmp_path):
+    path = tmp_path / "access.log"
+    service = LiveLearner(TextClassifier())
+    with testclient.TestClient(create_app(service, access_log=AccessLog(path))) as client:
+        answer = client.post("/learn?label=secret", json=GOOD)
+        client.get('/"a"\\%0Ab/' + 300 * "c")
+        path.rename(tmp_path / "older")
+        client.get("/healthz")
+    (learned, size), (odd, *_) = [
+        (found[1], int(found[3]))
+        for line in (tmp_path / "older").read_text("utf-8").splitlines()
+        if (found := LINE.fullmatch(line))
+    ]
+    assert (learned, size) == ("POST /learn HTTP/1.1", len(answer.content))
+    assert len(odd) < 250 and "\n" not in odd
+    assert [LINE.fullmatch(line)[2] for line in path.read_text("utf-8").splitlines()] == ["200"]
+    (tmp_path / "diary").write_text("Dear diary\n", "utf-8")
+    code, said = not_served("--access-log", tmp_path / "diary")
+    assert code == 1 and "it exists and is no access log" in said
+    code, said = not_served("--access-log", tmp_path / "nowhere" / "log")
+    assert code == 1 and "cannot write" in said
 
 
 def test_a_fault_of_ours_tells_strangers_nothing(monkeypatch, caplog):

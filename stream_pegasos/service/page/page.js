@@ -109,6 +109,7 @@ function writeLabels(parent, labels) {
 // Asking the service --------------------------------------------------------------------------------------------------
 
 let wake = () => {};
+let needsToken = "needsToken" in document.body.dataset;
 
 function ask(path, options = {}) {
   const headers = { ...options.headers };
@@ -148,6 +149,7 @@ async function send(path, body) {
 
 function askForToken() {
   const form = byId("token-form");
+  needsToken = true;
   if (sessionStorage.getItem(TOKEN)) write(byId("token-error"), "That token was not accepted.");
   sessionStorage.removeItem(TOKEN);
   setState("locked", "Token needed");
@@ -214,10 +216,12 @@ async function refresh() {
 
 async function poll() {
   for (;;) {
-    await refresh().catch((error) => console.error(error));
+    const isLocked = needsToken && !sessionStorage.getItem(TOKEN);
+    if (isLocked) askForToken();
+    else await refresh().catch((error) => console.error(error));
     await new Promise((resolve) => {
       wake = resolve;
-      setTimeout(resolve, document.hidden ? POLL_HIDDEN : POLL);
+      if (!isLocked) setTimeout(resolve, document.hidden ? POLL_HIDDEN : POLL);
     });
   }
 }
