@@ -17,6 +17,7 @@ from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import resuming, save_model, tell_of_labels
 from stream_pegasos.cli.stream import Stream
+from stream_pegasos.cli.watching import host_and_port, metrics_at, telling
 from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ class RunOptions:
     )
     moved: bool = options.stream_field(
         "--moved", "Go on from the checkpoint although the source now has another name or server.", default=False
+    )
+    metrics: tuple[str, int] | None = options.service_field(
+        "--metrics PORT",
+        "Serve metrics for Prometheus at this port of this machine, or at HOST:PORT; 0 is any free port.",
+        type=host_and_port,
+        shown="nowhere",
     )
     stream: options.StreamOptions = bundled()
     vectors: str | None = options.vectors_field()
@@ -152,7 +159,8 @@ def run(given: RunOptions) -> None:
         stopped = end.enter_context(stopping(runner))
         if given.save:
             end.callback(save_model, learner, given.save)  # before another signal may end the process
-        runner.run()
+        with metrics_at(given.metrics, runner, checkpoints, lambda: source.n_bad), telling(runner):
+            runner.run()
         if written is not None and not stopped:
             written.write([])  # the header, if there were no answers
         source.n_good = runner.n_read - before.get("n_read", 0)

@@ -17,7 +17,7 @@ from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answer
 from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Source, StreamError, Truth, of_any_server
+from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Lag, Source, StreamError, Truth, of_any_server
 from stream_pegasos.streams.sources import LARGEST_BATCH
 
 __all__ = ["StreamRunner"]
@@ -134,6 +134,11 @@ class StreamRunner:
     def stop(self) -> None:
         """End soon, with what has been read; from any thread or from a signal handler."""
         self._stopping = True
+
+    def lags(self) -> dict[str, Lag]:
+        """How far what was learned is behind the end of each source, by its name, where that is known."""
+        lags = [source.lag(at) for source, at in zip(self._sources, self._positions, strict=False)]
+        return {source.name: lag for source, lag in zip(self._sources, lags, strict=True) if lag is not None}
 
     def snapshot(self) -> Snapshot:
         with self._lock:

@@ -22,7 +22,7 @@ def docs(described: dict[str, Any]) -> str:
         for method, operation in methods.items()
     ]
     schemas = [
-        f'<section class="panel" id="{escape(name)}"><h3>{escape(name)}</h3>{_about(schema)}{_json(schema)}</section>'
+        f'<section class="panel" id="{escape(name)}"><h3>{escape(name)}</h3>{_schema(schema)}</section>'
         for name, schema in described["components"]["schemas"].items()
     ]
     return "\n".join(
@@ -66,7 +66,8 @@ def _content(title: str, body: dict[str, Any]) -> list[str]:
         kind = _kind(content["schema"]) if "schema" in content else ""
         parts.append(f"<h3>{title}: {escape(media_type)}{' ' * bool(kind)}{kind}</h3>")
         for name, example in content.get("examples", {}).items():
-            parts.append(f"<p>{escape(name)}</p>{_json(example['value'])}")
+            value = json.dumps(example["value"], ensure_ascii=False)
+            parts.append(f"<p>{escape(name)}: <code>{escape(value)}</code></p>")
     return parts
 
 
@@ -83,12 +84,10 @@ def _kind(schema: dict[str, Any]) -> str:
     return escape(f"{schema.get('type', 'any')}{default}")
 
 
-def _about(schema: dict[str, Any]) -> str:
-    return f"<p>{escape(schema['description'])}</p>" if "description" in schema else ""
-
-
-def _json(value: Any) -> str:
-    return f"<pre><code>{escape(json.dumps(value, indent=1, ensure_ascii=False))}</code></pre>"
+def _schema(schema: dict[str, Any]) -> str:
+    about = f"<p>{escape(schema['description'])}</p>" if "description" in schema else ""
+    rows = [(escape(name), _kind(each)) for name, each in schema.get("properties", {}).items()]
+    return about + (_table(("name", "type"), rows) if rows else f"<p>{_kind(schema)}</p>")
 
 
 def _table(names: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -12,6 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from stream_pegasos import __version__, engine
 from stream_pegasos.evaluation.metrics import spelled
 from stream_pegasos.operation.answers import shown
+from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
 
 MOST_CLASSES = 20  # that have counters of their own
@@ -27,9 +28,7 @@ class Metrics:
 
     def __init__(self, learner: LiveLearner) -> None:
         self._learner = learner
-        self._registry = prometheus_client.CollectorRegistry()
-        prometheus_client.ProcessCollector(registry=self._registry)
-        prometheus_client.PlatformCollector(registry=self._registry)
+        self._registry = new_registry()
         self._requests = prometheus_client.Counter(
             "stream_pegasos_requests", "Requests answered.", ["path", "status"], registry=self._registry
         )
@@ -37,8 +36,6 @@ class Metrics:
             "stream_pegasos_request_seconds", "Time to answer a request.", ["path"], registry=self._registry
         )
         self._seconds = {path: seconds.labels(path) for path in (*self.PATHS, "other")}
-        about = {"version": __version__, "engine": engine.NAME}
-        prometheus_client.Info("stream_pegasos_build", "The version that runs.", registry=self._registry).info(about)
         self._counters: dict[tuple[str, int], Any] = {}
         self._classes: dict[Any, str] = {}  # the names of classes with counters of their own, by label
         self._registry.register(self)
@@ -61,26 +58,22 @@ class Metrics:
 
     def _of_model(self) -> Iterator[Any]:
         learner, score, model = self._learner, self._learner.monitor.score, self._learner.model
-        yield _counter("messages_learned", "Messages predicted, then learned.", score.n)
-        yield _counter("messages_unanswered", "Of these, those that had no answer yet.", score.n_unanswered)
-        yield _counter("predictions", "Messages only predicted.", learner.monitor.n_predictions)
-        yield _counter("failed_requests", FAILED, learner.monitor.n_failed)
+        yield counter("messages_learned", "Messages predicted, then learned.", score.n)
+        yield counter("messages_unanswered", "Of these, those that had no answer yet.", score.n_unanswered)
+        yield counter("predictions", "Messages only predicted.", learner.monitor.n_predictions)
+        yield counter("failed_requests", FAILED, learner.monitor.n_failed)
         refused = CounterMetricFamily("stream_pegasos_refused_requests", REFUSED, labels=["status"])
         for status, count in learner.refusals.of_clients.items():
             refused.add_metric([status], count)
         yield refused
-        yield _gauge("failing", "Whether checkpoints or the journal cannot be written.", learner.health() != "ok")
-        yield _counter("drifts", "Drifts detected.", model.n_drifts)
-        yield _gauge("features", "Features that the model knows.", model.n_features)
-        yield _gauge("classes", "Labels that the model knows.", len(model.classes))
+        yield gauge("failing", "Whether checkpoints or the journal cannot be written.", learner.health() != "ok")
+        yield counter("drifts", "Drifts detected.", model.n_drifts)
+        yield gauge("features", "Features that the model knows.", model.n_features)
+        yield gauge("classes", "Labels that the model knows.", len(model.classes))
         for name, value in score.metrics().items():
             newest = f" of the newest {score.window} messages" if name.startswith("window_") else ""
-            yield _gauge(name, f"Prequential {spelled(name)}{newest}.", value)
-        if learner.checkpoints is not None:
-            yield _counter("checkpoint_failures", "Checkpoints that failed.", learner.checkpoints.n_failures)
-            if learner.checkpoints.written_at is not None:
-                age = monotonic() - learner.checkpoints.written_at
-                yield _gauge("checkpoint_age_seconds", "Time since the last checkpoint.", age)
+            yield gauge(name, f"Prequential {spelled(name)}{newest}.", value)
+        yield from of_checkpoints(learner.checkpoints)
         yield from self._of_classes()
         mails = CounterMetricFamily(
             "stream_pegasos_mails", "Mails asked about by spamd's protocol.", labels=["verdict"]
@@ -112,11 +105,29 @@ class Metrics:
             yield family
 
 
-def _counter(name: str, text: str, value: float) -> CounterMetricFamily:
+def new_registry() -> prometheus_client.CollectorRegistry:
+    """A registry that has what each process tells: its resources, and the version that runs."""
+    registry = prometheus_client.CollectorRegistry()
+    prometheus_client.ProcessCollector(registry=registry)
+    prometheus_client.PlatformCollector(registry=registry)
+    about = {"version": __version__, "engine": engine.NAME}
+    prometheus_client.Info("stream_pegasos_build", "The version that runs.", registry=registry).info(about)
+    return registry
+
+
+def of_checkpoints(checkpoints: Checkpoints | None) -> Iterator[Any]:
+    if checkpoints is not None:
+        yield counter("checkpoint_failures", "Checkpoints that failed.", checkpoints.n_failures)
+        if checkpoints.written_at is not None:
+            age = monotonic() - checkpoints.written_at
+            yield gauge("checkpoint_age_seconds", "Time since the last checkpoint.", age)
+
+
+def counter(name: str, text: str, value: float) -> CounterMetricFamily:
     return CounterMetricFamily(f"stream_pegasos_{name}", text, value)
 
 
-def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"stream_pegasos_{name}", text, value)
 
 

@@ -18,7 +18,7 @@ from stream_pegasos.streams.join import LabelJoin
 from stream_pegasos.streams.opening import open_sink, open_source
 from stream_pegasos.streams.options import FORMATS, ReadOptions
 from stream_pegasos.streams.readers import format_of, read, read_mail
-from stream_pegasos.streams.sources import Batch, Sink, Source, of_any_server
+from stream_pegasos.streams.sources import Batch, Lag, Sink, Source, of_any_server
 from stream_pegasos.streams.synthetic import synthetic
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Example",
     "LabelFormat",
     "LabelJoin",
+    "Lag",
     "ReadOptions",
     "Sink",
     "Source",

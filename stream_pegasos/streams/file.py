@@ -18,7 +18,7 @@ from stream_pegasos.streams.encoding import marked_encoding
 from stream_pegasos.streams.example import Example, StreamError
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, ends_in_returns
 from stream_pegasos.streams.options import TABLE, ReadOptions
-from stream_pegasos.streams.sources import Asked, LiveSource, check_position
+from stream_pegasos.streams.sources import Asked, Lag, LiveSource, check_position
 
 _CHUNK = 1 << 20
 _HEAD = 1024  # first bytes, which tell a file from another one with the same inode
@@ -101,6 +101,18 @@ class FollowedFile(LiveSource):
     def release(self) -> None:
         if self._file is not None:
             self._file.close()
+
+    def lag(self, position: Any) -> Lag | None:
+        """The bytes behind the end, also of those files that came after a rotated one."""
+        try:
+            files = [*self._siblings(), (self.name, os.stat(self.name))]
+        except OSError:
+            return None
+        places = [(status.st_ino, status.st_dev) for _, status in files]
+        at = None if position is None else (position["inode"], position["device"])
+        begin = places.index(at) if at in places else len(files) - 1
+        offset = position["offset"] if at in places else 0
+        return Lag("bytes", {"": max(0, sum(status.st_size for _, status in files[begin:]) - offset)})
 
     # Lines
 

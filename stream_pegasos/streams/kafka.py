@@ -12,7 +12,7 @@ from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, Parsed, StreamError
-from stream_pegasos.streams.sources import LARGEST_BATCH, Asked, LiveSource, check_server, place_at_server
+from stream_pegasos.streams.sources import LARGEST_BATCH, Asked, Lag, LiveSource, check_server, place_at_server
 
 try:
     from confluent_kafka import (
@@ -30,6 +30,7 @@ except ModuleNotFoundError as error:
 _WAIT = 0.2  # seconds that the wait for a message may hold up `close`
 _REQUEST_TIMEOUT = 0.5  # seconds for the few other questions to the broker; each is asked again
 METADATA_INTERVAL = 60.0  # seconds between two looks for new partitions
+ENDS_INTERVAL = 0.5  # seconds between two looks where partitions end
 _COMMIT_TIMEOUT = 5.0  # seconds to store the last position, or to be told of a cluster
 
 _FATAL = {
@@ -79,6 +80,8 @@ class KafkaSource(LiveSource):
         self._server, offsets = _checked(asked.position)
         self._partitions = {number: _Partition(self._topic, number, offset) for number, offset in offsets.items()}
         self._next_look = 0.0  # for new partitions
+        self._ends: dict[int, int] = {}  # of partitions, as far as they are known
+        self._next_note = 0.0  # of these
         self._failure: KafkaError | None = None
         self._last_error: KafkaError | None = None
         self._uncommitted: dict[int, int] | None = None
@@ -113,6 +116,7 @@ class KafkaSource(LiveSource):
             messages = self._consumer.consume(1, _WAIT)
             if messages:
                 messages += self._consumer.consume(LARGEST_BATCH - 1, 0)
+            self._note_ends()
             return self._examples(messages)
         except KafkaException as error:
             raise StreamError(f"{self.name}: {error.args[0]}") from None
@@ -145,6 +149,23 @@ class KafkaSource(LiveSource):
             self._send_commit()
         if self._uncommitted or self._is_committing:
             self.event(f"{self.name}: the offsets of group {self._group} cannot be stored")
+
+    def lag(self, position: Any) -> Lag | None:
+        """The messages behind the end of each partition that the client was last told, as it reads far ahead."""
+        _, offsets = _checked(position)
+        at = {each.number: offsets.get(each.number, each.next_offset) or 0 for each in self._read_partitions()}
+        ends = {**self._ends}  # which the reading thread may change
+        behind = {f"partition {number}": max(0, ends[number] - n) for number, n in at.items() if number in ends}
+        return Lag("messages", behind) if behind else None
+
+    def _note_ends(self) -> None:
+        """Note where partitions end. The client lets no thread ask while another one waits for messages."""
+        if time.monotonic() >= self._next_note:
+            self._next_note = time.monotonic() + ENDS_INTERVAL
+            for partition in self._read_partitions():
+                _, end = self._consumer.get_watermark_offsets(partition.at(0), cached=True)
+                if end >= 0:  # it was told
+                    self._ends[partition.number] = end
 
     def _send_commit(self) -> None:
         if self._uncommitted is None or self._is_committing or self.is_down("broker"):

@@ -15,7 +15,7 @@ from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, Parsed, StreamError
 from stream_pegasos.streams.fields import decode_fields, parsed_fields
-from stream_pegasos.streams.sources import LARGEST_BATCH, Asked, LiveSource, check_server, place_at_server
+from stream_pegasos.streams.sources import LARGEST_BATCH, Asked, Lag, LiveSource, check_server, place_at_server
 
 try:
     import redis
@@ -30,6 +30,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two attempts to reach
 _REPORT_INTERVAL = 60.0  # seconds between two reports of trimming
 _BYTES_A_READ = 1 << 22
 _FIRST = "0-0"
+MOST_COUNTED = 10_000  # entries behind the end
+_COUNT_AFTER = "return #redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])"
 _FILES = {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"}
 
 _is_id = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
@@ -81,6 +83,15 @@ class RedisSource(LiveSource):
             self.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({error})")
         else:
             self.up("group", f"{self.name}: the place of group {self._group} is stored again")
+
+    def lag(self, position: Any) -> Lag | None:
+        """The entries behind the end; from 10,000 on they are not counted further, as the server waits meanwhile."""
+        id = _checked(position)[1] or self._id or _FIRST
+        try:
+            behind = self._client.eval(_COUNT_AFTER, 1, self._stream, id, MOST_COUNTED)
+        except redis.RedisError:  # it is away, or lets nobody count
+            return None
+        return Lag("messages", {"": int(behind)})
 
     def _wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds

@@ -40,6 +40,17 @@ def check_server(name: str, before: str | None, now: str | None) -> None:
         )
 
 
+class Lag(NamedTuple):
+    """How far a reader is behind the end of a stream."""
+
+    unit: str  # "messages" or "bytes"
+    behind: dict[str, int]  # how many of these, by part of the stream, such as its partitions; "" if it has no parts
+
+    def __str__(self) -> str:
+        parts = [f"{name}: {n:,}" if name else f"{n:,}" for name, n in self.behind.items()]
+        return f"{', '.join(parts)} {self.unit} behind"
+
+
 class Source(Protocol):
     """A stream that goes on while it is read. `open_source` makes one."""
 
@@ -50,6 +61,9 @@ class Source(Protocol):
 
     def commit(self, position: Any) -> None:
         """Take note that nothing before the position is needed again. From any thread; never raises."""
+
+    def lag(self, position: Any) -> Lag | None:
+        """How far a position is behind the end; `None` if that is not known now. From any thread; never raises."""
 
     def close(self) -> None:
         """Let `batches` end, within about half a second. From any thread and from signal handlers."""
@@ -112,6 +126,10 @@ class LiveSource(Source, ABC):
     def commit(self, position: Any) -> None:
         """Nothing is to be done unless a server keeps the position."""
         return
+
+    def lag(self, position: Any) -> Lag | None:
+        """A pipe does not tell."""
+        return None
 
     def close(self) -> None:
         self._closed = True

@@ -6,13 +6,17 @@ import json
 import os
 import signal
 import time
+from types import SimpleNamespace
+from urllib.request import urlopen
 
 import pytest
 from commands import append, labels_of, line_of, process, reference_of, started, stream, write_jsonl
 from running import bits
 
 from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, TextClassifier, load
+from stream_pegasos.cli import watching
 from stream_pegasos.learners.loading import load_with_progress
+from stream_pegasos.streams import Lag
 
 CHECKPOINT = "run mail.jsonl --no-follow --output none --checkpoint m"
 BEGUN_WITH_NEW = CHECKPOINT.replace("run", "run new")
@@ -268,3 +272,50 @@ def test_answers_to_what_a_pipe_gave_stay(here, ok, is_sent):
     (here / "a.jsonl").write_bytes(answers if is_sent else b"")
     ok("run --checkpoint m --output a.jsonl", input=b"".join(lines[20:]))
     assert (here / "a.jsonl").read_bytes().count(b"\n") == 30 and load("m").n_learned == 30
+
+
+def test_a_run_tells_how_far_it_is_behind(capsys, monkeypatch):
+    prometheus = pytest.importorskip("prometheus_client")
+    from stream_pegasos.service.runner_metrics import RunnerMetrics
+
+    lags = {"Kafka topic mail": Lag("messages", {"partition 0": 12_345, "partition 1": 0}), "a": Lag("bytes", {"": 7})}
+    runner = SimpleNamespace(n_read=1_000, n_learned=900, lags=lambda: lags)
+    monkeypatch.setattr(watching, "LOG_INTERVAL", 0.001)
+    said = (
+        "stream-pegasos: read 1,000 messages, learned 900; "
+        "Kafka topic mail: partition 0: 12,345, partition 1: 0 messages behind; a: 7 bytes behind\n"
+    )
+    told = ""
+    with watching.telling(runner):
+        while not told:
+            told += capsys.readouterr().err
+        time.sleep(0.02)  # as nothing changes, nothing is told
+    assert told + capsys.readouterr().err == said
+    registry = prometheus.CollectorRegistry()
+    registry.register(RunnerMetrics(runner, None, lambda: 3))
+    samples = {(of.name, *of.labels.values()): of.value for each in registry.collect() for of in each.samples}
+    for key, value in {
+        ("messages_read_total",): 1_000,
+        ("messages_learned_total",): 900,
+        ("bad_records_total",): 3,
+        ("lag_messages", "Kafka topic mail", "partition 0"): 12_345,
+        ("lag_bytes", "a", ""): 7,
+    }.items():
+        assert samples[f"stream_pegasos_{key[0]}", *key[1:]] == value
+
+
+def test_metrics_of_a_run_are_served_on_this_machine(here, fails):
+    pytest.importorskip("prometheus_client")
+    with started("run", "mail.jsonl", "--metrics", "0", "--output", "none") as run:
+        url = run.stderr.readline().decode().split()[-1]
+        assert url.startswith("http://127.0.0.1:") and url.endswith("/metrics")
+        wanted = f'stream_pegasos_lag_bytes{{part="",source="{here}/mail.jsonl"}} 0.0\n'
+        while wanted not in (text := urlopen(url).read().decode()):
+            time.sleep(0.01)
+        assert f"stream_pegasos_messages_learned_total {len(stream):.1f}\n" in text and "build_info" in text
+        port = url.split(":")[2].partition("/")[0]
+        said = fails(f"run mail.jsonl --no-follow --output none --metrics {port}")
+        assert f"--metrics: cannot listen at port {port} of 127.0.0.1: " in said
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=120)
+    assert "'x' is not a whole number from 0 to 65535" in fails("run mail.jsonl --metrics localhost:x", code=2)

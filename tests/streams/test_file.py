@@ -390,3 +390,21 @@ def test_nothing_is_lost_or_doubled(steps, chunk):
             look()
         writer.close()
         assert found == written
+
+
+@pytest.mark.parametrize("rotate", [None, rename, copy_and_truncate])
+def test_a_position_tells_the_bytes_behind_the_end(mail, rotate):
+    append(mail, *range(9))
+    source = open_source(mail, follow=False)
+    positions = [batch.position for batch in source.batches()]
+    assert source.lag(None).behind == {"": mail.stat().st_size}
+    assert str(source.lag(positions[-1])) == "0 bytes behind"
+    append(mail, "more")
+    n = len(line("more"))
+    assert source.lag(positions[-1]) == ("bytes", {"": n})
+    if rotate is rename:
+        rename(mail)
+        append(mail, "after")
+        assert source.lag(positions[-1]).behind == {"": n + len(line("after"))}
+    mail.unlink()
+    assert source.lag(positions[-1]) is None

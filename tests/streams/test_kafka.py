@@ -270,3 +270,14 @@ def test_a_topic_of_one_cluster_is_the_same_at_all_its_brokers(monkeypatch):
     assert is_same_stream(f"kafka://{one}/m", f"kafka://{other}/m")
     monkeypatch.setattr("stream_pegasos.streams.kafka._COMMIT_TIMEOUT", 0.2)
     assert not is_same_stream(f"kafka://{one}/m", "kafka://127.0.0.1:1/m")
+
+
+def test_a_position_tells_the_messages_behind_the_end_of_each_partition(topic, follow, monkeypatch):
+    monkeypatch.setattr("stream_pegasos.streams.kafka.ENDS_INTERVAL", 0.0)
+    topic.add("a", "b", "c")
+    topic.add("d", partition=1)
+    source = (following := follow(topic.address)).source
+    following.wait(lambda: source.lag(at({"0": 1, "1": 1})) == ("messages", {"partition 0": 2, "partition 1": 0}))
+    topic.add("e", "f", partition=1)
+    following.wait(lambda: str(source.lag(at({"0": 3}))) == "partition 0: 0, partition 1: 0 messages behind")
+    following.wait(lambda: source.lag(at({"0": 0, "1": 1})).behind == {"partition 0": 3, "partition 1": 2})

@@ -6,6 +6,7 @@ from reading import rest, texts
 from stream_pegasos import TextClassifier, cli
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.streams import Answer, StreamError, of_any_server, open_sink, open_source
+from stream_pegasos.streams import redis as redis_module
 from stream_pegasos.streams.answer import COLUMNS
 
 
@@ -252,3 +253,16 @@ def test_a_stream_that_does_not_exist_is_an_error_where_nothing_is_followed(grou
     source = open_source(f"redis://localhost/absent{group}", follow=False)
     with pytest.raises(StreamError, match="Redis stream absent does not exist"):
         [*source.batches()]
+
+
+def test_a_position_tells_the_entries_behind_the_end(address, redis_client, monkeypatch):
+    added = add(redis_client, *map(str, range(5)))
+    source = open_source(address, follow=False)
+    for at, id in enumerate(added, 1):
+        assert source.lag({"server": None, "id": id}) == ("messages", {"": 5 - at})
+    assert source.lag(None).behind == {"": 5}
+    monkeypatch.setattr(redis_module, "MOST_COUNTED", 3)
+    assert str(source.lag(None)) == "3 messages behind"
+    assert (
+        open_source(address.replace(address.split(":")[2].split("/")[0], "1")).lag(None) is None
+    )  # where nobody answers
