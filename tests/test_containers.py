@@ -13,7 +13,7 @@ from river import datasets
 
 from stream_pegasos import MultiLabelClassifier, PegasosClassifier, TextClassifier, prequential
 from stream_pegasos.sklearn import OnlineTextClassifier
-from stream_pegasos.streams import StreamError, read
+from stream_pegasos.streams import read
 
 try:
     import polars as pl
@@ -140,10 +140,16 @@ def test_decimals_are_weights_and_features_but_no_labels():
         one.learn_one({"a": 1.0}, Decimal(1))
 
 
-def test_a_folder_of_parquet_parts_is_named(tmp_path):
+def test_a_folder_of_parquet_parts_is_read(tmp_path):
     for i in range(2):
         pa.parquet.write_table(pa.table({"text": TEXTS, "label": LABELS}), tmp_path / f"part-{i}.parquet")
     (tmp_path / "_SUCCESS").touch()
-    with pytest.raises(StreamError, match="got a folder of Parquet parts; name each file"):
-        next(read(tmp_path))
-    assert len([example for part in sorted(tmp_path.glob("*.parquet")) for example in read(part)]) == 8
+    parts = [example for part in sorted(tmp_path.glob("*.parquet")) for example in read(part)]
+    for given in ({}, {"format": "parquet"}):
+        found = [*read(tmp_path, **given)]
+        assert [each[:3] for each in found] == [each[:3] for each in parts] and len(found) == 8
+        assert [each.line for each in found] == [*range(1, 9)]
+    (tmp_path / "readme.txt").touch()
+    for format in ("parquet", "csv"):
+        with pytest.raises(IsADirectoryError, match=r"only mails and parts \*.parquet are read: name a file in it"):
+            next(read(tmp_path, format=format))

@@ -101,6 +101,9 @@ def _explain_weights(given: ExplainOptions) -> None:
     chosen = None if given.label is None else chosen_label(learner, given.label, "--label")
     hashed = takes_text(learner)
     names = _names(learner.features, source) if hashed and source else None
+    if source and names is not None and not source.n_good:
+        source.report_rest()
+        raise source.nothing("read")
     kept = kept_names(learner, given.model, given.vectors) if hashed and not source else None
     lines: list[str] = []
     for about, weights, intercept in _columns(learner):

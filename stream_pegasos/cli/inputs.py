@@ -150,7 +150,7 @@ class Input:
         else:
             with ExitStack() as stack:
                 source: Any = address
-                if address != "-" and not (stream.is_mail and os.path.isdir(address)):
+                if address != "-" and not os.path.isdir(address):
                     source = self._file = stack.enter_context(open(address, "rb"))
                 yield from read(source, self._options, format=stream.format, on_bad_line=self._report_line)
 
@@ -291,9 +291,16 @@ class Input:
         if not (self.n_bad or self.n_good):
             is_csv = self.stream.format in ("csv", "tsv") and "columns" not in self.stream.written
             hint = "; it is empty" + ", or a header alone: where there is no header, see --read columns=…" * is_csv
+        if not self.n_good and self.stream.is_mail and os.path.isdir(str(self.stream.address or "")):
+            hint = "; a folder is read as mail, and there is none in it"
         if not self.n_good and self.stream.is_mail and (other := self._other_file()) is not None:
             hint = f"; a folder is read as mail: name a file, as {other}"
         return Failure(f"no message of {self.name} was {done}{hint}")
+
+    def tell_of_nothing(self) -> None:
+        """Say why if there was no message, which may be so."""
+        if not (self.n_good or self.n_bad or self.n_blank):
+            note(str(self.nothing("read")))
 
     def _other_file(self) -> str | None:
         """A file of another format in a folder that is read as mail."""

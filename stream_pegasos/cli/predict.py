@@ -76,6 +76,7 @@ def predict(given: PredictOptions) -> None:
             source.report_blank()
             if source.n_bad and not answers.n:
                 raise source.nothing("read")
+            source.tell_of_nothing()
             interrupt.wait(answers.write)
             tell_of_unknown_labels(learner, source.labels_met, only_all=True)
         except KeyboardInterrupt:

@@ -169,6 +169,10 @@ def run(given: RunOptions) -> None:
             note(f"read {source.n_good:,} messages, learned {n_learned:,}, {source.bad_lines()}")
         source.report_rest()
         source.report_blank()
+        if not stopped and not before:
+            source.tell_of_nothing()
+            if source.n_bad and not source.n_good:
+                raise source.nothing("read")
         tell_of_labels(learner, known, source.labels_met)
     if stopped:
         raise click.exceptions.Exit(128 + stopped[0])

@@ -36,6 +36,8 @@ def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterat
 # An example, the size of its record in bytes, and the number of its last line.
 Taken = tuple[Example | None, int, int]
 
+_may_be_name = re.compile(r"\w[\w .:/()-]{0,30}").fullmatch  # of a column
+
 
 class _Line(NamedTuple):
     number: int
@@ -211,7 +213,8 @@ class CSVReader:
         for other in ";\t|,".replace(self._delimiter, ""):
             with suppress(csv.Error, StopIteration):
                 names = [name.strip() for name in next(csv.reader((text,), delimiter=other, strict=True))]
-                if len(names) == wanted if isinstance(wanted, int) else {*names} & {*wanted}:
+                is_header = len(names) > 1 and self._delimiter not in text and all(map(_may_be_name, names))
+                if len(names) == wanted if isinstance(wanted, int) else is_header or {*names} & {*wanted}:
                     written = "\\t" if other == "\t" else other
                     return f"it looks separated by {written!r}: --read 'delimiter={written}'".replace("\\\\", "\\")
         return None

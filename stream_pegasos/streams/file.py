@@ -309,6 +309,10 @@ def _is_in(position: dict[str, Any], status: os.stat_result, head: bytes, by_ino
 
 def _check_can_be_followed(path: str, options: ReadOptions) -> None:
     format = str(options.format)
+    if os.path.isdir(path):
+        raise StreamError(
+            f"{path} is a folder and cannot be followed: name a file in it, or read it by train or predict"
+        )
     if format == "mail":
         raise StreamError(f"{path} is mail, which predict and train read to its end; to go on, {_hint(path, format)}")
     if not (TABLE[format].has_lines or format in _CSV or options.are_labels):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -127,9 +128,9 @@ def read(
 def _read(source: PathOrFile, options: ReadOptions, on_bad_line: OnBadLine | None) -> Iterator[Example]:
     path = _path(source)
     name = "standard input" if path == "-" else path
-    is_folder = options.format == "mail" and isinstance(source, str | os.PathLike) and os.path.isdir(source)
+    is_folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)
     with nullcontext() if is_folder else opened(source) as file:
-        examples = _mails_at([(path, None)], options) if file is None else _examples(file, name, options)
+        examples = _examples_in(path, options) if file is None else _examples(file, name, options)
         no_label = None if options.unlabelled else TABLE[str(options.format)].no_label.format(options.label_field)
         yield from _readable(examples, f"{name}: {options.record}", no_label, options.unreadable, on_bad_line)
 
@@ -211,6 +212,35 @@ def _readable(
             yield Example("", None, 1.0, example.line, example.id, fault)
 
 
+def _examples_in(folder: str, options: ReadOptions) -> Iterator[Example]:
+    """Yield the examples in a folder: its mails, or the rows of its parts of Parquet, which are numbered on."""
+    if options.format == "mail":
+        return _mails_at([(folder, None)], options)
+    if options.format != "parquet" or not (parts := _parquet_parts(folder)):
+        reason = "a folder, of which only mails and parts *.parquet are read: name a file in it"
+        raise IsADirectoryError(errno.EISDIR, reason, folder)
+    return _rows_of(parts, options)
+
+
+def _rows_of(parts: Sequence[str], options: ReadOptions) -> Iterator[Example]:
+    before = line = 0
+    for part in parts:
+        with opened(part) as file:
+            for example in _examples(file, part, options):
+                line = before + example.line
+                yield example._replace(line=line)
+        before = line
+
+
+def _parquet_parts(folder: str) -> list[str]:
+    """The files of a folder that holds one table, in their order; none where something else is in it."""
+    with suppress(OSError):  # Spark writes notes beside its parts
+        names = sorted(each for each in os.listdir(folder) if not each.startswith(("_", ".")))
+        if all(each.endswith(".parquet") for each in names):
+            return [os.path.join(folder, each) for each in names]
+    return []
+
+
 def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Example]:
     """Yield all examples, also those without a label and those with a fault."""
     is_compressed, chunks = decompressed(chunks_of(file), name)
@@ -266,18 +296,14 @@ def line_parser(options: ReadOptions, encoding: Encoding) -> Parser:
 
 
 def format_of(name: str, is_open: bool = False) -> str:
-    """The format that a file's extension stands for, `.gz` and the like aside; mail for a folder, and jsonl for a pipe
-    without an extension and for the address of a server. A StreamError if it stands for none.
+    """The format that a file's extension stands for, `.gz` and the like aside; parquet for a folder of its parts, mail
+    for another folder, and jsonl for a pipe without an extension and for the address of a server. A StreamError if it
+    stands for none.
     """
     if "://" in name:
         return "jsonl"
     if os.path.isdir(name):
-        parts: list[str] = []
-        with suppress(OSError):  # Spark writes notes beside its parts
-            parts = [each for each in os.listdir(name) if not each.startswith(("_", "."))]
-        if parts and all(each.endswith(".parquet") for each in parts):
-            raise StreamError(f"{name}: a stream must be a file, got a folder of Parquet parts; name each file of it")
-        return "mail"
+        return "parquet" if _parquet_parts(name) else "mail"
     stem, extension = os.path.splitext(name.lower())
     if extension in COMPRESSIONS:
         extension = os.path.splitext(stem)[1]

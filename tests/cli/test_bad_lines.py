@@ -69,6 +69,7 @@ def test_run_tells_of_ever_more_bad_lines(here, main):
         "100 lines skipped, the newest of them line 100",
         "1,000 lines skipped, the newest of them line 1000",
         "1,233 more bad lines skipped",
+        "error",
     ]
 
 

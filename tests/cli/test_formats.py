@@ -121,7 +121,8 @@ def test_empty_stream(main, fails, here, data):
         assert fails(command).startswith("stream-pegasos: error: no message of e.jsonl was learned")
     assert not any((here / name).exists() for name in ("m", "c.csv"))
     TextClassifier().save("new")
-    assert main("predict new e.jsonl") == (0, "", "")  # there was nothing to be done
+    code, out, err = main("predict new e.jsonl")  # there was nothing to be done
+    assert (code, out) == (0, "") and ("no message of e.jsonl was read; it is empty" in err) == (data != b"\n\n")
     assert main("explain new")[0] == 0
 
 
@@ -130,7 +131,9 @@ def test_files_that_cannot_be_read(fails, here):
         assert fails(command) == "stream-pegasos: error: x.jsonl: No such file or directory\n"
     (here / "d.jsonl").mkdir()
     (here / "mail.xyz").write_text("x", encoding="utf-8")
-    assert "d.jsonl: Is a directory" in fails("evaluate d.jsonl --format jsonl")
+    assert "d.jsonl: a folder, of which only mails and parts *.parquet are read: name a file in it" in fails(
+        "evaluate d.jsonl --format jsonl"
+    )
     assert "'.xyz'" in fails("evaluate mail.xyz")
 
 

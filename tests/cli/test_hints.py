@@ -106,6 +106,34 @@ def test_what_holds_no_message_says_why(fails, here, name, data, hint):
     assert fails(f"train {name} --save m").endswith(f"{hint}\n")
 
 
+@pytest.mark.parametrize("command", ["predict m {}", "run m {} --no-follow"])
+@pytest.mark.parametrize(("name", "data"), [("e.jsonl", ""), ("e.csv", ""), ("h.csv", "text,label\n")])
+def test_a_file_without_a_message_has_no_answer_and_is_told(main, ok, command, name, data):
+    ok("train mail.jsonl --limit 50 --save m")
+    Path(name).write_text(data, encoding="utf-8")
+    code, out, err = main(command.format(name))
+    assert (code, out) == (0, "") and f"no message of {name} was read; it is empty" in err
+    assert main(f"explain m {name}")[:2] == (1, "")
+
+
+@pytest.mark.parametrize(
+    "command", ["train {} --save n", "evaluate {}", "predict m {}", "run m {} --no-follow", "tune {}"]
+)
+def test_what_cannot_be_read_at_all_is_no_success(main, ok, here, command):
+    ok("train mail.jsonl --limit 50 --save m")
+    Path("semi.csv").write_text("The Message;Class\na;b\n", encoding="utf-8")
+    Path("wrong.jsonl").write_text('{"message": "a", "class": "b"}\n' * 3, encoding="utf-8")
+    (here / "papers").mkdir()
+    Path("papers/a.pdf").write_bytes(b"%PDF-1.4\n\x00")
+    for name, hint in {
+        "semi.csv": "its fields: The Message;Class; it looks separated by ';': --read 'delimiter=;'",
+        "wrong.jsonl": "no field 'text'; its fields: message, class",
+        "papers": "papers is a folder" if "run" in command else "a folder is read as mail, and there is none in it",
+    }.items():
+        code, _, err = main(command.format(name))
+        assert code == 1 and hint in err and err.splitlines()[-1].startswith("stream-pegasos: error: ")
+
+
 @pytest.mark.parametrize("name", ["a.zip", "a.csv.zip", "a.xlsx", "a.ods", "a.csv"])
 def test_archives_and_spreadsheets_say_what_to_do(fails, here, name):
     with zipfile.ZipFile(name, "w") as archive:

@@ -80,7 +80,7 @@ def test_compressed_data_under_another_name_and_a_folder(mail):
     mail.write_bytes(gzip.compress(line("a").encode()))
     with pytest.raises(StreamError, match="compressed"):
         rest(mail)
-    with pytest.raises(StreamError, match="not a regular file"):
+    with pytest.raises(StreamError, match="is a folder and cannot be followed"):
         open_source(mail.parent, format="jsonl")
 
 
