@@ -62,6 +62,8 @@ def create_app(
         async with learning_as_given(learner), _telling(learner.refusals), beside():
             yield
             await learner.finish()
+        if access_log is not None:
+            access_log.close()
         gc.unfreeze()
         try:
             await asyncio.to_thread(learner.close)

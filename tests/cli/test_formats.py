@@ -131,7 +131,7 @@ def test_files_that_cannot_be_read(fails, here):
         assert fails(command) == "stream-pegasos: error: x.jsonl: No such file or directory\n"
     (here / "d.jsonl").mkdir()
     (here / "mail.xyz").write_text("x", encoding="utf-8")
-    assert "d.jsonl: a folder, of which only mails and parts *.parquet are read: name a file in it" in fails(
+    assert "d.jsonl: a folder, of which only mails and parts *.parquet are read: " in fails(
         "evaluate d.jsonl --format jsonl"
     )
     assert "'.xyz'" in fails("evaluate mail.xyz")
