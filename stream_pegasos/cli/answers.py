@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from stream_pegasos.cli.console import Failure, check_choice, note, writing
+from stream_pegasos.cli.console import check_choice, note, writing
 from stream_pegasos.cli.options import result_field
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ FORMATS = ("tsv", "csv", "jsonl")
 TEXTS = ("", "txt", "text", "log", "out", "dat")  # extensions of what is none of these
 TRUTH = "truth"
 # How a file begins that holds answers: the head of tsv and csv, an object of jsonl, or a label and a probability.
-BEGINS_OF_ANSWERS = (
-    re.compile(rb"id([\t,])label\1probability\1"),
-    re.compile(rb'\{"id": .*"label": '),
-    re.compile(rb"[^\t]*\t(?:[01]\.\d+(?:[^\t]{1,9}?[01]\.\d+)*)?\r?\n"),
+ANSWERS = re.compile(
+    rb'id([\t,])label\1probability\1|\{"id": .*"label": |[^\t]*\t(?:[01]\.\d+(?:[^\t]{1,9}?[01]\.\d+)*)?\r?\n'
 )
 # JSON with all characters as they are; lone surrogates are escaped when the text is encoded.
 to_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -105,16 +103,6 @@ def chosen_format(
         plain = "" if has_truth else ", or plain .txt"
         raise click.BadParameter(f"{path} must end in .tsv, .csv or .jsonl{plain}", param_hint="--output")
     return AnswerFormat(name, separator or ",", has_truth)
-
-
-def check_replaceable(path: Path | None) -> None:
-    """Fail before the work begins if answers in this place would take that of something else."""
-    if path is None or not path.is_file():
-        return
-    with path.open("rb") as file:
-        begin = file.readline(1 << 16)
-    if begin and not any(pattern.match(begin) for pattern in BEGINS_OF_ANSWERS):
-        raise Failure(f"cannot write {path}: it exists and holds no answers; name another file, or remove it")
 
 
 class Output:

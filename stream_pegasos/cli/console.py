@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,8 @@ import click
 from stream_pegasos.common.display import printable
 
 MOST_LISTED = 10
+LONGEST_BEGIN = 1 << 16  # bytes that tell the kind of a file
+CURVE = re.compile(rb"n,")
 FILES = {"FILE", "JSON_OR_FILE", "MODEL", "NAME_OR_PATH", "PATH", "SOURCE", "STREAM"}  # as metavars
 WRITTEN = "stream_pegasos.written"  # the files that the command writes, in the context's `meta`
 
@@ -168,10 +171,15 @@ def file_itself(path: Path | str) -> object:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-def begins_with(path: Path, begin: bytes) -> bool:
-    """Whether a file is empty or begins so."""
-    with path.open("rb") as file:
-        return file.read(len(begin)) in (b"", begin)
+def check_replaceable(path: Path | None, begins: re.Pattern[bytes], kind: str) -> None:
+    """Fail before the work begins if an output, whose files begin so, would take the place of what is of another kind,
+    or stand behind it.
+    """
+    if path is not None and path.is_file():
+        with path.open("rb") as file:
+            begin = file.readline(LONGEST_BEGIN)
+        if begin and not begins.match(begin):
+            raise Failure(f"cannot write {path}: it exists and is no {kind}; name another file, or remove it")
 
 
 def check_plot(path: Path | None) -> None:
@@ -179,8 +187,7 @@ def check_plot(path: Path | None) -> None:
     if path is None:
         return
     if path.suffix.lower() == ".csv":
-        if path.is_file() and not begins_with(path, b"n,"):
-            raise Failure(f"cannot write {path}: it exists and holds no curve; name another file, or remove it")
+        check_replaceable(path, CURVE, "curve")
         return
     from stream_pegasos.evaluation.plot import FILE_TYPES
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.answers import EvaluatedAnswers, Output, check_replaceable, chosen_format
+from stream_pegasos.cli.answers import ANSWERS, EvaluatedAnswers, Output, chosen_format
 from stream_pegasos.cli.command import argument, bundled, command, number
-from stream_pegasos.cli.console import Failure, check_outputs, check_plot, print_lines, writing
+from stream_pegasos.cli.console import Failure, check_outputs, check_plot, check_replaceable, print_lines, writing
 from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -54,7 +54,7 @@ class ResultOptions:
     def check(self, save: Path | None = None) -> None:
         """Fail before the work begins if something cannot be written."""
         check_outputs(self.plot, self.output, save=save)
-        check_replaceable(self.output)
+        check_replaceable(self.output, ANSWERS, "file of answers")
         check_plot(self.plot)
 
 

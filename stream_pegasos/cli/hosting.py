@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli.command import number
-from stream_pegasos.cli.console import Failure, note
+from stream_pegasos.cli.console import Failure, check_replaceable, note
 from stream_pegasos.cli.models import takes_several
 from stream_pegasos.cli.options import service_field
 from stream_pegasos.common.addresses import is_loopback
@@ -19,6 +19,9 @@ from stream_pegasos.common.addresses import is_loopback
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.operation.live_learner import LiveLearner
+
+
+ACCESS_LOG = re.compile(rb"\S+ - - \[")
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,7 @@ class HostingOptions:
     def written(self) -> Path | None:
         """The file of the access log; a Failure if it is one of another kind."""
         path = None if self.access_log == Path("-") else self.access_log
-        if path is not None and path.is_file():
-            with path.open("rb") as file:
-                begin = file.readline(1 << 16)
-            if begin and not re.match(rb"\S+ - - \[", begin):
-                raise Failure(f"cannot write {path}: it exists and is no access log; name another file, or remove it")
+        check_replaceable(path, ACCESS_LOG, "access log")
         return path
 
     def token(self) -> str | None:

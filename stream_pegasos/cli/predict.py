@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.answers import Output, check_replaceable, chosen_format, format_field
+from stream_pegasos.cli.answers import ANSWERS, Output, chosen_format, format_field
 from stream_pegasos.cli.command import argument, bundled, command
-from stream_pegasos.cli.console import check_outputs, note
+from stream_pegasos.cli.console import check_outputs, check_replaceable, note
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use, tell_of_unknown_labels
@@ -62,7 +62,7 @@ def predict(given: PredictOptions) -> None:
 
     output = None if given.output == Path("-") else given.output
     check_outputs(output)
-    check_replaceable(output)
+    check_replaceable(output, ANSWERS, "file of answers")
     asked = Stream(given.file, given.stream)
     learner = model_to_use(given.model, asked, given.decision, given.vectors)
     source = Input(asked, learner, unlabelled=True, unreadable=True)

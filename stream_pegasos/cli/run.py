@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.answers import Output, check_replaceable, chosen_format, format_field
+from stream_pegasos.cli.answers import ANSWERS, Output, chosen_format, format_field
 from stream_pegasos.cli.command import argument, bundled, command, number
-from stream_pegasos.cli.console import Failure, check_outputs, file_itself, note
+from stream_pegasos.cli.console import Failure, check_outputs, check_replaceable, file_itself, note
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import resuming, save_model, tell_of_labels
@@ -205,7 +205,7 @@ def _check_kept(append: bool, path: Path | None, before: dict[str, Any]) -> bool
     if path is None or _length(path, before) is not None:
         return True
     if append:
-        check_replaceable(path)
+        check_replaceable(path, ANSWERS, "file of answers")
         return True
     if path.is_file() and path.stat().st_size:
         raise Failure(f"{path} is not empty: add to it by --append, name another file, or remove it")

@@ -137,7 +137,7 @@ def test_what_holds_no_answers_is_not_replaced(fails, main, model, here, command
     others = {"a.csv": "id,name,label\n1,ann,x\n", "b.jsonl": '{"text": "a"}\n', "c.tsv": "ten years\tof work\n"}
     for name, data in others.items():
         (here / name).write_text(data, encoding="utf-8")
-        assert f"cannot write {name}: it exists and holds no answers; name another" in fails(f"{command} {name}")
+        assert f"cannot write {name}: it exists and is no file of answers; name another" in fails(f"{command} {name}")
         assert (here / name).read_text(encoding="utf-8") == data
     for name in "d.csv", "d.tsv", "d.jsonl", "d.txt":
         if "predict" in command or name != "d.txt" or "run" in command:
@@ -156,7 +156,7 @@ def test_a_curve_replaces_only_a_curve(fails, ok, here):
     for _ in range(2):
         ok("evaluate mail.jsonl --plot curve.csv")
     (here / "mine.csv").write_text("name\n", encoding="utf-8")
-    assert "it exists and holds no curve" in fails("evaluate mail.jsonl --plot mine.csv")
+    assert "it exists and is no curve" in fails("evaluate mail.jsonl --plot mine.csv")
 
 
 def test_a_model_an_empty_file_and_a_damaged_model_are_replaced(ok, fails, model, here):
