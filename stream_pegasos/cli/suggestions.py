@@ -119,8 +119,15 @@ def option_advice(flag: str, command: click.Command, siblings: Iterable[click.Co
         for shown in there:
             there[shown] += [str(each.name)] * is_in(has, shown)
     elsewhere = [f"{shown} belongs to {', '.join(names)}." for shown, names in there.items() if names]
-    if not (here or elsewhere or needless):
-        here = get_close_matches(f"--{name}", [each for each in own if " " not in each], 1)
+    if not (here or elsewhere or needless):  # it is misspelt
+        spellings = {each.lstrip("-"): each for each in own if " " not in each}
+        spellings |= {
+            word: shown
+            for shown, others in OPTIONS_BY_OTHER_NAMES.items()
+            for word in others.split()
+            if is_in(own, shown) and word not in spellings
+        }
+        here = [spellings[near] for near in get_close_matches(name, spellings, 1)]
     here = [each if each.startswith("-") else f"{each}, without an option before it" for each in sorted(here)]
     advice = [*needless, *[f"Did you mean {' or '.join(here)}?"] * bool(here), *elsewhere]
     return " ".join(advice) or "--help-all lists the options."

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.operation.refusals import SECONDS, Refusals
 from stream_pegasos.service.access_log import AccessLog
+from stream_pegasos.service.connections import REFUSALS
 from stream_pegasos.service.docs import docs
 from stream_pegasos.service.labelling import learning_as_given
 from stream_pegasos.service.metrics import Metrics
@@ -56,11 +57,11 @@ def create_app(
     """
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         learner.start()
         gc.freeze()  # the collector need not look through objects that stay while requests wait
         async with learning_as_given(learner), _telling(learner.refusals), beside():
-            yield
+            yield {REFUSALS: learner.refusals}
             await learner.finish()
         if access_log is not None:
             access_log.close()

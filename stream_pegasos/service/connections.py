@@ -10,10 +10,11 @@ import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from stream_pegasos.operation.limits import LARGEST_HEAD
+from stream_pegasos.operation.refusals import Refusals
 
-__all__ = ["CONNECTION", "Connection"]
+__all__ = ["CONNECTION", "REFUSALS", "Connection"]
 
-CONNECTION = "connection"  # its name in the state of a request
+CONNECTION, REFUSALS = "connection", "refusals"  # their names in the state of a request
 PIECE = 4 << 10  # bytes that are handed on at a time: a request of a few bytes takes some thousand of memory
 LINGER = 1.0  # seconds in which a client that is still sending may read why it is refused
 
@@ -41,6 +42,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, app_state: dict[str, Any], **options: Any) -> None:
         self._server = HttpToolsProtocol(app_state={**app_state, CONNECTION: self}, **options)
+        self._refusals: Refusals | None = app_state.get(REFUSALS)
         self._parser: Any = httptools.HttpRequestParser(self)
         self._pending: bytes | memoryview = b""
         self._n_silent = 0  # bytes since the parser told of anything: of a head, or of what follows a body
@@ -132,6 +134,8 @@ class Connection(asyncio.Protocol):
         """Answer that the head is too large, and close in a moment."""
         if not self._in_body or self._n_unanswered:
             self._transport.write(REFUSAL)
+        if self._refusals is not None:
+            self._refusals.add("431", "the head of a request is too large")
         self._end()
         self._server.connection_lost(None)
         if self._transport.can_write_eof():

@@ -46,6 +46,8 @@ def test_a_command_like_no_other_names_none(fails):
         ("imap --server h", "Did you mean --host NAME[:PORT]?"),
         ("train --epochs 3", "Each message is learned once, in one pass."),
         ("train --treshold 3", "Did you mean --threshold?"),
+        ("predict --modle m", "Did you mean MODEL, without an option before it?"),
+        ("evaluate --delimeter x", "Did you mean --read delimiter=…?"),
         ("train --qqq", "--help-all lists the options."),
     ],
 )

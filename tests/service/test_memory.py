@@ -146,3 +146,4 @@ def test_a_head_has_so_many_bytes(served, size, status):
     end = b"\r\nconnection: close\r\n\r\n"
     head = GET + b"x: "
     assert statuses(served.port, [head + b"y" * (size - len(head) - len(end)) + end]) == [status]
+    assert status == 200 or 'refused_requests_total{status="431"}' in served.client.get("/metrics").text
