@@ -201,7 +201,7 @@ def test_the_page_says_why_requests_failed(page, taught):
         ["POST /learn", "422", "Object missing required field `label`", "2"],
     ]
     link = page.find_element("id", "n_failed")
-    assert link.text == "3 requests failed" and link.get_attribute("href").endswith("#failures")
+    assert link.text == "no request failed, 3 refused" and link.get_attribute("href").endswith("#failures")
     for size in (DESKTOP, TELEPHONE):
         for scheme in ("light", "dark"):
             resize(page, size, scheme)

@@ -52,7 +52,8 @@ function show(data) {
   const speed = isSlow ? 60 * rate : rate;
   write(byId("docs_per_second"), known(speed) && speed < 100 ? short.format(speed) : count(speed));
   write(byId("speed-unit"), isSlow ? "messages/min" : "messages/s");
-  write(byId("n_failed"), data.n_failed ? `${plural(data.n_failed, "request")} failed` : "no request failed");
+  const failed = data.n_failed ? `${plural(data.n_failed, "request")} failed` : "no request failed";
+  write(byId("n_failed"), data.n_refused ? `${failed}, ${count(data.n_refused)} refused` : failed);
 
   const drifts = data.drifts;
   const last = drifts.length ? `, the last one at message ${count(drifts.at(-1))}` : "";
