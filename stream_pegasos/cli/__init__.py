@@ -6,6 +6,7 @@ there at once.
 
 import io
 import logging
+import platform
 import sys
 import warnings
 from importlib import import_module
@@ -61,8 +62,26 @@ class _Commands(click.Group):
             formatter.write_dl([*COMMANDS.items()])
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    """What a report of a fault needs, on one line."""
+    if not is_asked or ctx.resilient_parsing:
+        return
+    from stream_pegasos.engine import NAME
+
+    python, system = platform.python_version(), f"{platform.system()} {platform.machine()}"
+    click.echo(f"stream-pegasos {__version__}, {NAME} engine, Python {python}, {system}")
+    ctx.exit()
+
+
 @click.group(cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s", help="Show the version.")
+@click.option(
+    *("-V", "--version"),
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, the engine, Python and the system.",
+)
 def _app() -> None:
     """Learn to classify a stream of messages, one message at a time.
 

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import importlib.util
+import platform
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -11,9 +12,10 @@ import click
 import pytest
 from commands import environment
 
-from stream_pegasos import MailFeatures, PegasosClassifier, TextClassifier, TextFeatures, load
+from stream_pegasos import MailFeatures, PegasosClassifier, TextClassifier, TextFeatures, __version__, load
 from stream_pegasos.cli import COMMANDS
 from stream_pegasos.cli.options import ModelOptions
+from stream_pegasos.engine import NAME
 
 
 def test_what_is_not_given_is_left_to_the_model(ok, here):
@@ -102,9 +104,11 @@ def test_a_mistake_says_what_is_wanted(fails, line, said):
 
 
 def test_version(ok):
-    name, number = ok("--version").split()
+    """And what else a report of a fault needs."""
+    name, engine, python, system = ok("--version").rstrip().split(", ")
     assert ok("-V") == ok("--version")
-    assert name == "stream-pegasos" and number[0].isdigit()
+    assert (name, python) == (f"stream-pegasos {__version__}", f"Python {platform.python_version()}")
+    assert engine == f"{NAME} engine" and platform.system() in system
 
 
 @pytest.mark.parametrize("name", COMMANDS)
