@@ -1,18 +1,21 @@
 """The command `train`."""
 
+import json
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from stream_pegasos.cli import options
 from stream_pegasos.cli.command import argument, bundled, command
-from stream_pegasos.cli.console import check_outputs, print_lines, rate
+from stream_pegasos.cli.console import check_outputs, note, print_lines, rate
 from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import keep_names, model_for, save_model, tell_of_labels
 from stream_pegasos.cli.stream import Stream, labelled_stream
+from stream_pegasos.common.display import printable
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,10 @@ def train(given: TrainOptions) -> None:
         if given.names:
             keep_names(learner)
         given.descriptions.learn(learner, descriptions)
+        telling = TellingHeaders(learner)
         with progress_bar(source) as show, suppress(KeyboardInterrupt):
             for chunk in encoded_ahead([learner], chunks(interrupt.until_signal(source))):
+                telling.meet(chunk)
                 n += learn(learner, chunk, source.refuse, options.n_threads())
                 show(n, "")
         seconds = perf_counter() - start
@@ -77,7 +82,35 @@ def train(given: TrainOptions) -> None:
         interrupted = ", interrupted" * (interrupt.signal is not None)
         print_lines(f"learned {n:,} messages{rate(n, seconds)}, {source.bad_lines()}{interrupted}; saved {given.save}")
         tell_of_labels(learner, known, source.labels_met)
+        telling.report()
     exit_with_code(source, interrupt)
+
+
+class TellingHeaders:
+    """Warns of header fields that alone nearly tell the label, if a model reads whole mails."""
+
+    def __init__(self, learner: Any) -> None:
+        from stream_pegasos.mail_text.telling import TellingFields
+
+        self._fields = TellingFields()
+        features = learner.parts.get("features")
+        self._mail_field = getattr(features, "mail_field", None)
+        self._ignored = getattr(features, "is_ignored", lambda name: False)
+
+    def meet(self, chunk: "list[Any]") -> None:
+        for x, y, *_ in chunk if self._mail_field is not None else ():
+            mail = x if isinstance(x, str) else x.get(self._mail_field)
+            if isinstance(mail, str):
+                self._fields.meet(mail, y)
+
+    def report(self) -> None:
+        for name, label, n, total in self._fields.found():
+            if not self._ignored(name):
+                ignored = json.dumps({"ignored_headers": [name]})
+                note(
+                    f"the header {name} alone nearly tells the label: of {total:,} mails with it {n:,} are "
+                    f"{printable(label)}; if no sender wrote it, new mails will not have it: --features '{ignored}'"
+                )
 
 
 def _save_untaught(given: TrainOptions) -> None:

@@ -6,7 +6,8 @@
 | charsets, transfer encodings, encoded words | `decoding` |
 | which of several forms is read, and what of it is seen | `parts` |
 | pages: elements, sheets, and which texts they hide | `html`, `sheets`, `styles` |
-| what headers say of sender, route and list | `headers` |
+| what filters write into a mail or around it, taken away | `markup` |
+| what headers say of sender, route and list; fields that tell the label | `headers`, `telling` |
 | texts as tokens; words that are disguised | `tokens`, `disguise` |
 | `MailFeatures` | `features` |
 | the id of a mail, by which it is learned once | `ids` |

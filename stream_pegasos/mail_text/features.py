@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import email.message
 import email.policy
-from collections.abc import Mapping, Sequence
+import fnmatch
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -62,6 +64,10 @@ class MailFeatures(Features):
         Word vectors or an encoder, as `TextFeatures` has them; of a mail subject and text have one vector together.
     mask_digits
         As for `TextFeatures`; a model that version 0.2 saved has `True`.
+    ignored_headers
+        Names of header fields that are not learned, such as `X-Company-*`; case does not count. Without that, what
+        servers of the receiver, lists, other filters and mail programs wrote is not learned: fields above the newest
+        line of a server, those whose names tell it, SpamAssassin's report around a mail, tags before a subject.
 
     Raises
     ------
@@ -108,9 +114,11 @@ class MailFeatures(Features):
         route: bool = True,
         vectors: Any = None,
         mask_digits: bool | Literal["both"] = "both",
+        ignored_headers: Sequence[str] | None = None,
     ) -> None:
-        self.on, self.route, self.mask_digits = on, route, mask_digits
+        self.on, self.route, self.mask_digits, self.ignored_headers = on, route, mask_digits, ignored_headers
         check_field(on)
+        self.is_ignored = ignoring(() if ignored_headers is None else ignored_headers)
         check_bool("route", route)
         try:
             # Or else it would be missed at the first mail with HTML.
@@ -189,9 +197,13 @@ class MailFeatures(Features):
             return ("",) * len(self._each)
         parts = parts_of(value)
         route = [parts.route, parts.source] if self.route else []
-        marks = "\n".join(parts.tokens).replace(" ", SPACE)
+        headers, tokens = parts.headers, parts.tokens
+        if self.ignored_headers:
+            headers = "\n".join(line for line in headers.split("\n") if not self.is_ignored(line.partition(":")[0]))
+            tokens = [of for of in tokens if not (of.startswith("field:") and self.is_ignored(of[len("field:") :]))]
+        marks = "\n".join(tokens).replace(" ", SPACE)
         sentence = [f"{parts.subject}\n{parts.text}"] if self.encoder is not None else []
-        return parts.text, parts.subject, parts.headers, *route, marks, *sentence
+        return parts.text, parts.subject, headers, *route, marks, *sentence
 
 
 class Marks(FieldFeatures, is_kind=False):
@@ -203,6 +215,14 @@ class Marks(FieldFeatures, is_kind=False):
 
     def name_of(self, token: str) -> str:
         return token.replace(SPACE, " ")
+
+
+def ignoring(names: Any) -> Callable[[str], Any]:
+    """What says whether the name of a header field is like one of these."""
+    if isinstance(names, str) or not all(isinstance(name, str) and name.strip() for name in names):
+        raise TypeError(f"ignored_headers must be a list of names, as ['X-Company-*'], got {names!r}")
+    patterns = [fnmatch.translate(name.strip().rstrip(":").lower()) for name in names]
+    return re.compile("|".join(patterns) or r"(?!)").match
 
 
 def parts_of(mail: Any) -> MailParts:

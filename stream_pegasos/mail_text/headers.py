@@ -18,6 +18,37 @@ MAX_LOCAL_PART = 200  # characters
 MAX_HEADER_TEXT = 6_000  # characters
 MAX_SOURCE = 300  # characters of the newest hops, and of fields, that are taken as they stand
 
+# What names of fields hold in which filters note what they found, or their makers: these would tell the label.
+OF_FILTERS = """
+    spam junk ham-report virus malware phish scan score bogo quarantine greylist reputation verdict threat filter
+    bayes dnsbl barracuda forefront ironport proofpoint mimecast sophos kaspersky symantec brightmail messagelabs
+    fortinet cloudmark trendmicro tm-as tmase mcafee f-secure bitdefender avast drweb eset nod32 clamav amavis cyren
+    commtouch retarus hornet nospamproxy mailguard mailmarshal canit declude mdaemon mailcow postini mxlogic
+    surfcontrol websense policyd purgate trustwave watchguard cisco-esa authority-analysis pyzor razor popfile
+    text-classification crm114 dspam rspamd rmilter sanesecurity puremessage perlmx vade
+    """.split()  # noqa: SIM905
+# What such names have behind X-, up to the next hyphen or the end; and those of flags, labels and folders of programs.
+AFTER_X = r"""
+    rbl dcc sieve gmx yandex ovh proxad mras mru msk qq aol ymail\w* yahoo rocket tm brmail mdav mdarrival csc cha
+    [0-9a-f]{8} pstn pmx nai mxl feas fe ctch cnfs cm cmae assp gfi klms kav kse avg panda comodo eleven kerio merak
+    icewarp smartermail mailru vr sonic lavabit me msg-ref scl bcl pcl sid-pra sid-result message-delivery
+    message-info hmxmr\w* eop\w* auth-result incomingtopheadermarker incomingheadercount last-tls-session-version
+    zimbra-received ms-(?!has-attach$|tnef-correlator$)\w+
+
+    mozilla gmail gm-(?:labels|thrid|msgid|raw) evolution kmail kontact claws apple uniform-type account-key folder
+    labels? tags? flags? keywords? status uid\w* universally-unique remote-mailbox mailmate eudora pegasus imap\w*
+    offlineimap tuid maildir mailbox archived?-at read deleted replied
+    """.split()  # noqa: SIM905
+is_of_filter = re.compile(rf"{'|'.join(OF_FILTERS)}|^x-(?:{'|'.join(AFTER_X)})(?:-|$)|-(?:scl|bcl|pcl|sfv)$").search
+# Fields that may stand above the newest server's line, and are the sender's all the same.
+OF_SENDER = frozenset(
+    """
+    reply-to in-reply-to references organization user-agent x-mailer x-mimeole x-priority x-msmail-priority importance
+    auto-submitted content-language content-disposition content-class thread-topic thread-index
+    """.split()  # noqa: SIM905
+)
+# What a server found of the sender is the same for new mail: it has tokens of its own.
+OF_RESULTS = frozenset(["authentication-results", "received-spf", "dkim-signature"])
 # Fields that the receiving side writes, or decides whether to keep.
 OF_RECEIVER = frozenset(
     """
@@ -126,6 +157,7 @@ def read_headers(found: Sequence[tuple[str, str]], subject: str, charset: str) -
     lines: list[str] = []
     of_program: list[str] = []
     tokens: list[str] = []
+    is_delivered = any(name.lower() == "received" for name, _ in found)
     for name, value in found[:MAX_FIELDS]:
         lower = name.lower()
         if lower == "received":
@@ -137,7 +169,7 @@ def read_headers(found: Sequence[tuple[str, str]], subject: str, charset: str) -
             fields[lower] = value
             if not value.isascii() or "\x1b" in value:
                 value = decode_bytes(value.encode("latin-1", "replace"), "", charset)
-            if lower in NOT_OF_SENDER or lower.startswith(ADDED):
+            if is_of_others(lower, is_delivered and not hops):
                 continue
             if lower not in COMMON:
                 tokens.append(f"field:{lower[:40]}")
@@ -161,6 +193,15 @@ def read_headers(found: Sequence[tuple[str, str]], subject: str, charset: str) -
     newest = NUMBER.sub("", "\n".join([hop.partition(";")[0] for hop in hops[:MAX_HOPS]])[: 2 * MAX_SOURCE])
     source = f"{newest[:MAX_SOURCE]}\n" + "\n".join(of_program)[:MAX_SOURCE]
     return Headers(f"{text}\n{masked(unnamed)}", "\n".join(route), source, tokens)
+
+
+def is_of_others(name: str, is_above: bool) -> bool:
+    """Whether not the sender wrote a field, but a server of the receiver, a list, a filter or a mail program: by its
+    name, or as it stands above the newest line of a server.
+    """
+    if name in NOT_OF_SENDER or name.startswith(ADDED) or is_of_filter(name):
+        return True
+    return is_above and name not in COMMON and name not in OF_SENDER and name not in OF_RESULTS
 
 
 def masked(text: str) -> str:

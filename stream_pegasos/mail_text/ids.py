@@ -8,6 +8,7 @@ from contextlib import suppress
 from hashlib import blake2b
 
 from stream_pegasos.mail_text.decoding import decode_bytes, found_in_ascii
+from stream_pegasos.mail_text.markup import without_markup, without_tag
 from stream_pegasos.mail_text.mime import MAX_BODY, end_of_headers, from_first_field
 
 __all__ = ["mail_id"]
@@ -25,15 +26,21 @@ def mail_id(mail: bytes) -> str:
     Nor does the end of a large body, which features do not read and IMAP does not fetch. If a mail has none of these
     headers, all of it counts.
     """
-    mail = from_first_field(mail)
+    mail = from_first_field(without_markup(mail))
     mail = in_utf8(mail[: (end_of_headers(mail) or 0) + 2 * MAX_BODY])
     end = end_of_headers(mail)
     end = len(mail) if end is None else end
     fields = sorted((name.lower(), number, value) for number, (name, value) in enumerate(FIELDS.findall(mail, 0, end)))
     body = mail[end if fields else 0 :]
     body = QUOTED.sub(b"", body)[:MAX_BODY].rstrip()
-    lines = [name + b":" + b" ".join(value.split()) for name, _, value in fields]
+    values = [(name, b" ".join(value.split())) for name, _, value in fields]
+    values = [(name, untagged(value) if name == b"subject" else value) for name, value in values]
+    lines = [name + b":" + value for name, value in values]
     return "digest:" + blake2b(b"\n".join([*lines, b"", body]), digest_size=16).hexdigest()
+
+
+def untagged(subject: bytes) -> bytes:
+    return without_tag(subject.decode("latin-1")).encode("latin-1")
 
 
 def in_utf8(mail: bytes) -> bytes:

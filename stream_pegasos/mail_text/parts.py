@@ -14,6 +14,7 @@ from stream_pegasos.mail_text.decoding import ENCODED, charset_in_page, decode_b
 from stream_pegasos.mail_text.disguise import compatible, respelled
 from stream_pegasos.mail_text.headers import read_headers
 from stream_pegasos.mail_text.html import MAX_TAGS, read_html
+from stream_pegasos.mail_text.markup import without_markup, without_tag
 from stream_pegasos.mail_text.mime import MAX_VALUE, Part, read_mail
 from stream_pegasos.mail_text.tokens import attachment_tokens, link_tokens, other_tokens, page_tokens, text_tokens
 
@@ -102,9 +103,13 @@ class MailReader:
         self.n_tags, self.n_characters = MAX_TAGS, MAX_TEXT
 
     def read(self, message: bytes) -> MailParts:
-        mail = read_mail(message, self.left_out)
+        mail = read_mail(without_markup(message), self.left_out)
+        mail.fields = [
+            (name, without_tag(value) if name.lower() == "subject" else value) for name, value in mail.fields
+        ]
         charset = next(filter(None, map(charset_of, texts_in(mail))), "")
-        subject = respelled(compatible(decode_field(mail.get("subject"), charset))[0][:MAX_VALUE])
+        subject = without_tag(decode_field(mail.get("subject"), charset))
+        subject = respelled(compatible(subject)[0][:MAX_VALUE])
         headers = read_headers(mail.fields, subject, charset)
         self._add(headers.tokens)
         shown = self._read_part(mail)
