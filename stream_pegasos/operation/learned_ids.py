@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
+import math
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -16,11 +18,19 @@ Id = int | str
 NEW, KNOWN, CORRECTED = "new", "known", "corrected"
 
 
+# A lesson stands above the digest of the label: 1 + 16 · log2(1 / lesson); 0 if nobody knows; the most if it was none.
+OF_DIGEST, NO_LESSON, IN_HALF = 48, 255, 16
+UNKNOWN = itertools.repeat(None)
+
+
 class LearnedIds:
-    """The ids of the newest messages learned, each with its label, in constant memory; 1 and `"1"` are two ids."""
+    """The ids of the newest messages learned, each with its label and how much it taught, in constant memory; 1 and
+    `"1"` are two ids.
+    """
 
     def __init__(self, window: int = 100_000) -> None:
-        self._ids: Recent[Id, int] = Recent(window, name="the window of ids")  # the digest of the label of each
+        # The digest of the label of each, and its lesson.
+        self._ids: Recent[Id, int] = Recent(window, name="the window of ids")
 
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
         """Which ids are not known; a message without an id is new."""
@@ -28,7 +38,14 @@ class LearnedIds:
 
     def has(self, id: Id, label: Any) -> bool:
         """Whether a message was learned with this label."""
-        return self._ids.get(id) == _digest(label)
+        return id in self._ids and _label_of(self._ids[id]) == _digest(label)
+
+    def lesson(self, id: Id) -> float | None:
+        """What the probability of its label lacked when a message was learned, 0 if nothing moved; `None` if nobody
+        knows.
+        """
+        number = self._ids.get(id, 0) >> OF_DIGEST
+        return 0.0 if number == NO_LESSON else 2.0 ** ((1 - number) / IN_HALF) if number else None
 
     def remove(self, id: Id) -> None:
         self._ids.pop(id, None)
@@ -42,23 +59,23 @@ class LearnedIds:
             if id is not None:
                 digest = _digest(label)
                 if id in met or id in self._ids:
-                    before = met[id] if id in met else self._ids[id]
+                    before = met[id] if id in met else _label_of(self._ids[id])
                     outcome = KNOWN if before == digest else CORRECTED
                 met[id] = digest
             outcomes.append(outcome)
         return outcomes
 
-    def add(self, ids: Iterable[Id | None], labels: Iterable[Any]) -> None:
-        for id, label in zip(ids, labels, strict=True):
+    def add(self, ids: Iterable[Id | None], labels: Iterable[Any], lessons: Iterable[float | None] = UNKNOWN) -> None:
+        for id, label, lesson in zip(ids, labels, lessons, strict=False):
             if id is not None:
-                self._ids[id] = _digest(label)
+                self._ids[id] = _digest(label) | _number_of(lesson) << OF_DIGEST
 
     def ids(self) -> list[Id]:
         """The ids, the oldest first."""
         return list(self._ids)
 
     def digests(self) -> list[int]:
-        """The digests of the labels, in the same order."""
+        """The digests of the labels, with their lessons, in the same order."""
         return list(self._ids.values())
 
     def set_state(self, ids: str, digests: str) -> None:
@@ -82,6 +99,16 @@ def _list(text: str, *kinds: type) -> list[Any]:
 def is_same(label: Any, other: Any) -> bool:
     """Whether two labels, or two tuples of labels in any order, are the same."""
     return _digest(label) == _digest(other)
+
+
+def _number_of(lesson: float | None) -> int:
+    if lesson is None:
+        return 0
+    return min(1 + round(-IN_HALF * math.log2(lesson)), NO_LESSON - 1) if lesson else NO_LESSON
+
+
+def _label_of(number: int) -> int:
+    return number & ((1 << OF_DIGEST) - 1)
 
 
 def _digest(label: Any) -> int:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import math
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, Protocol
 
+import numpy as np
+
 from stream_pegasos.common.locks import Lock
+from stream_pegasos.engine.pure.adaptive_state import SHARE_OF_REST
 from stream_pegasos.evaluation.chunks import n_teaching, predict_block, predict_learn
-from stream_pegasos.evaluation.predicted import Labelled
+from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
+from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.learned_ids import CORRECTED, KNOWN, Id, LearnedIds
@@ -25,6 +30,7 @@ __all__ = ["ONE_STEP", "TAUGHT_ANEW", "UNKNOWN", "Learning", "Notes", "noted"]
 
 log = logging.getLogger(__name__)
 
+SMALLEST_LESSON, MOST_STEPS_BACK = 2.0**-15, 2
 TAUGHT_ANEW, ONE_STEP, UNKNOWN = "taught anew", "one step", "unknown"
 
 
@@ -59,11 +65,50 @@ def _n_first(examples: Sequence[Labelled], n: int) -> int:
     return [0, *teaching][min(n, len(teaching))]
 
 
+def lessons(block: PredictedBlock, labels: Sequence[Any], model: Any) -> list[float]:
+    """How much each label teaches, or would: what its probability lacks; 0 where the model learns nothing, as it is
+    certain enough; 1 for a label that is new, or for several.
+    """
+    said = block.predictions
+    columns = {label: column for column, label in enumerate(said.classes) if label is not None}
+    core = model.parts["classifier"]
+    limit = getattr(getattr(core, "classifier", core), "margin", None)
+    found = []
+    for row, label in enumerate(labels):
+        column = columns.get(label) if is_one(label) else None
+        if column is None:
+            found.append(1.0)
+        else:
+            is_certain = limit is not None and margin_of(said, row, label, column) > limit
+            found.append(0.0 if is_certain else max(1.0 - float(said.probabilities[row, column]), SMALLEST_LESSON))
+    return found
+
+
+def is_one(label: Any) -> bool:
+    """Whether it is a label, and not those of a message that may have several."""
+    return isinstance(label, (str, int))
+
+
+def margin_of(said: Predictions, row: int, label: Any, column: int) -> float:
+    """How far an example is on the side of its label, beside the margin up to which it is learned."""
+    scores = said.scores[row]
+    if said.scores.ndim == 1:
+        score: float = scores.item()
+        return score if said.pair and label == said.pair[1] else -score
+    if len(said.classes) != len(scores):
+        return -math.inf
+    others = np.delete(scores, column)
+    margins: list[float] = [scores[column].item(), *(-others / SHARE_OF_REST).tolist()]
+    return min(margins)
+
+
 class Learning:
     """Learns messages with ids by a `TextClassifier`, and keeps it in a claimed checkpoint with a journal.
 
     A message that was learned with another label is corrected by two steps: the model learns it twice with the new
-    label, once to undo the old label and once for the new one. An exact correction would need a second model.
+    label, once to undo the old label and once for the new one. The step back weighs as much as the lesson did, which is
+    kept with the id: what the probability of the label lacked then, beside what that of the new label lacks now. An
+    exact correction would need a second model.
 
     The progress is what the checkpoint holds beside the model; what its journal has beyond that is learned again. A
     ValueError says that the progress or the journal does not belong to this model, or that the journal lacks messages;
@@ -235,44 +280,58 @@ class Learning:
         for end in (*corrected, len(examples)):
             answers += self._learn(examples[begin:end], ids[begin:end], notes[begin:end])
             if end < len(examples):
-                self._step(examples[end])
+                x, label, *weight = examples[end]
+                self._step_back(x, label, ids[end], *weight)
                 self.n_corrected += 1
             begin = end
         for i in corrected:
             answers[i] = answers[i]._replace(correction=TAUGHT_ANEW)
         return answers
 
-    def _step(self, example: Labelled) -> None:
-        for _ in predict_learn(self.model, [example]):
-            pass
+    def _step_back(self, x: Message, label: Any, id: Any, weight: float = 1.0) -> None:
+        """Undo the lesson of a message that was learned with another label than this: until this lacks no more than
+        the other one had before, in a few steps that weigh as the lesson did.
+        """
+        lesson = self.ids.lesson(id)
+        for _ in range(MOST_STEPS_BACK if is_one(label) else 1):
+            (lacking,) = lessons(predict_block(self.model, [x], []), [label], self.model)
+            lesson = 1.0 - lacking if lesson is None else lesson  # of a state of before: as certain as now
+            if lesson == 0.0 or lacking <= 1.0 - lesson:
+                return
+            for _ in predict_learn(self.model, [(x, label, weight * min(lesson / lacking, 1.0))]):
+                pass
 
     def _learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any]) -> list[Answer]:
         answers: list[Answer] = []
+        taught: list[float] = []
         before = self.model.n_learned
         try:
             for block in predict_learn(self.model, [*examples], threads=self._threads):
                 done = len(answers)
                 if self._monitor is not None:
                     self._monitor.learned([*examples[done : done + len(block)]], block)
+                taught += lessons(block, block.y, self.model)
                 answers += block.answers()
         finally:
             # If learning failed on the way, the model's `n_learned` says after how many messages that teach.
             n = max(len(answers), _n_first(examples, self.model.n_learned - before))
-            self.ids.add(ids[:n], [example[1] for example in examples[:n]])
+            taught += [1.0] * (n - len(taught))
+            self.ids.add(ids[:n], [example[1] for example in examples[:n]], taught[:n])
             self._apply(notes[:n])
             self.n_learned += n_teaching(examples[:n])
             self._count(n)
         return answers
 
     def unlearn(self, x: Message, id: Id) -> str:
-        """Forget the label of a message: a model of two labels learns it once with the other label, and its id is new
-        again. It returns "one step", or "unknown" if the id or the other label is not known and nothing is done.
+        """Forget the label of a message: a model of two labels learns it with the other label, until that lacks no more
+        than before the lesson, and its id is new again. It returns "one step", or "unknown" if the id or the other
+        label is not known and nothing is done.
         """
         known = list(self.model.classes)
         others = [label for label in known if not self.ids.has(id, label)]
         is_known = len(known) == 2 and len(others) == 1
         if is_known:
-            self._step((x, others[0]))
+            self._step_back(x, others[0], id)
             self.ids.remove(id)
         self._count(1)
         return ONE_STEP if is_known else UNKNOWN

@@ -2,6 +2,7 @@
 
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,14 +14,15 @@ from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.learned_ids import LearnedIds
 from stream_pegasos.operation.learning import Learning, noted
 from stream_pegasos.operation.monitor import Monitor
+from stream_pegasos.streams import synthetic
 from tests.contract import bits
 from tests.estimators import CASES
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.of != "features"], ids=lambda case: case.name)
-def test_a_correction_learns_the_new_label_twice(case):
-    """For any kind of model, also of one id several times, and in parts of any size."""
-    monitor, alone = Monitor(case.make()), case.make()
+def test_corrections_are_the_same_in_parts_of_any_size(case):
+    """For any kind of model, also of one id several times."""
+    monitor = Monitor(case.make())
     whole, one_by_one = Learning(monitor.model, monitor=monitor), Learning(case.make())
     stream = [(message_of(x), y) for x, y in case.stream(60)]
     labels = list(dict.fromkeys(y for _, y in stream))
@@ -33,18 +35,58 @@ def test_a_correction_learns_the_new_label_twice(case):
             one_by_one.learn([example], [id])
     corrected = [answer.correction is not None for answer in answers]
     assert corrected == [id != 40 for id in ids] and monitor.score.n == 60 + len(ids)
-    for example in (*stream, *(each for each, n in zip(again, corrected, strict=True) for _ in range(1 + n))):
-        alone.learn_one(*example)
-    assert bits(case, whole.model) == bits(case, one_by_one.model) == bits(case, alone)
+    assert bits(case, whole.model) == bits(case, one_by_one.model)
+    assert whole.ids.digests() == one_by_one.ids.digests()
 
 
-def test_an_example_is_forgotten_by_one_step():
-    learning, alone = Learning(TextClassifier()), TextClassifier()
+STREAM = list(synthetic(n=3_000, seed=3))
+OTHER = {"spam": "ham", "ham": "spam"}
+
+
+@pytest.mark.parametrize(
+    "is_wrong, is_kept, most",
+    [(False, True, 0.02), (False, False, 0.2), (True, True, 0.2)],
+    ids=["right", "right, of a state of before", "wrong"],
+)
+@pytest.mark.parametrize("label", ["spam", "ham"])
+def test_what_is_taken_back_is_what_was_taught(label, is_wrong, is_kept, most):
+    """After twenty messages are learned and forgotten, of spam and of ham as much is flagged as before; nearly so, where
+    nobody kept what they taught, or lessons contradict all others.
+    """
+    model = TextClassifier()
+    model.learn_many(*zip(*STREAM[:1_000], strict=True))
+    taught = [(text, OTHER[y] if is_wrong else y) for text, y in STREAM[1_000:1_400] if y == label][:20]
+
+    def flagged():
+        said = model.predict_many([text for text, _ in STREAM[1_400:]]) == "spam"
+        is_spam = np.array([y == "spam" for _, y in STREAM[1_400:]])
+        return np.array([said[is_spam].mean(), said[~is_spam].mean()])
+
+    learning, before = Learning(model), flagged()
+    learning.learn(taught, [*range(20)])
+    if not is_kept:
+        learning.ids.add([*range(20)], [y for _, y in taught])
+    assert [learning.unlearn(text, i) for i, (text, _) in enumerate(taught)] == ["one step"] * 20
+    assert learning.ids.ids() == []
+    assert (np.abs(flagged() - before) <= most).all()
+
+
+def test_a_lesson_is_what_the_probability_lacked():
+    learning = Learning(TextClassifier())
+    for i, (text, label) in enumerate(STREAM[:400]):
+        lacking = 1.0 - learning.model.predict_proba_one(text).get(label, 0.0)
+        margin = learning.model.decision_function_one(text) if i > 20 else 0.0
+        is_certain = i > 20 and (margin if label == learning.model.pair[1] else -margin) > 5.0
+        learning.learn([(text, label)], [i])
+        assert learning.ids.lesson(i) == (0.0 if is_certain else pytest.approx(lacking, rel=0.03, abs=1e-4)) or i < 2
+    assert learning.ids.lesson("never seen") is None
+
+
+def test_a_message_that_is_forgotten_is_new():
+    learning = Learning(TextClassifier())
     examples = [("win a prize", "ham"), ("lunch", "ham"), ("cheap pills", "spam"), ("at noon", "ham")]
     learning.learn(examples, [1, 2, 3, None])
     assert learning.unlearn("lunch", 2) == "one step"
-    alone.learn_many(*zip(*examples, ("lunch", "spam"), strict=True))
-    assert learning.model.snapshot().values == alone.snapshot().values
     assert learning.unlearn("lunch", 2) == learning.unlearn("never seen", 99) == "unknown"
     assert learning.ids.ids() == [1, 3]
 
@@ -99,7 +141,8 @@ def test_notes_come_back_with_the_messages(tmp_path, at):
     learning.journal.close()
     again = with_places(tmp_path / "model")
     for each in learning, again:
-        assert each._notes.seen == {"a": 2, "b": 3, "c": 2, "d": 3} and each.model.n_learned == 5
+        assert each._notes.seen == {"a": 2, "b": 3, "c": 2, "d": 3}
+        assert 4 <= each.model.n_learned == learning.model.n_learned <= 6
     assert again.ids.ids() == learning.ids.ids() and again.is_changed == (at < 3)
     again.journal.close()
 

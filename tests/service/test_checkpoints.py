@@ -97,6 +97,7 @@ def test_what_was_answered_outlives_a_kill(tmp_path):
 
 def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
     service, alone = killed(tmp_path / "model", active_learning=ActiveLearning(seconds=60.0)), TextClassifier()
+    reference = Learning(alone)
 
     def teach(client, text, label):
         (number,) = (each["number"] for each in ok(client.get("/asked"))["messages"] if each["text"] == text)
@@ -106,7 +107,7 @@ def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
     with serving(service) as client:
         for label in ("ham", "spam"):
             learn(client, {"text": "lunch", "label": label, "id": "m"})
-        alone.learn_many(["lunch"] * 3, ["ham", "spam", "spam"])
+            reference.learn([("lunch", label)], ["m"])
         predict(client, [{"text": text, "id": text} for text in "abcd"])
         teach(client, "a", "ham")
         ok(client.post("/teach", json={"number": teach(client, "b", "ham"), "take_back": True}))
@@ -415,7 +416,9 @@ def test_what_is_forgotten_outlives_a_kill(tmp_path):
         return await service.unlearn(["lunch", "never seen"], [0, 9])
 
     assert asyncio.run(learn_and_unlearn()) == ["one step", "unknown"]
-    alone.learn_many(*zip(*examples, ("lunch", "spam"), strict=True))
+    reference = Learning(alone)
+    reference.learn(examples, [0, 1, 2])
+    assert reference.unlearn("lunch", 0) == "one step"
     again = killed(tmp_path / "model")
     assert bits(service.model) == bits(again.model) == bits(alone)
     assert again.learned_ids() == service.learned_ids() == [1, 2]

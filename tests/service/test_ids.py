@@ -8,6 +8,7 @@ from serving import GOOD, MESSAGES, learn, learned, ok, predict, refused, resume
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.operation.active_learning import ActiveLearning
+from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.live_learner import LiveLearner
 
 
@@ -116,7 +117,9 @@ def test_a_message_of_weight_0_takes_no_id_and_supersedes_no_label():
             ("ham", 1, (True, "taught anew")),
         ):
             assert outcomes([learn(client, {"text": "pills", "label": label, "weight": weight, "id": "m"})]) == [said]
-        alone.learn_many(["pills"] * 3, ["spam", "ham", "ham"])
+        reference = Learning(alone)
+        for label in ("spam", "ham"):
+            reference.learn([("pills", label)], ["m"])
         assert bits(service.model) == bits(alone)
         predict(client, {"text": "lunch", "id": "k"})
         (asked,) = ok(client.get("/asked"))["messages"]
