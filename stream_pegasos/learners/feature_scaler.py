@@ -57,7 +57,7 @@ class FeatureScaler:
         moments = self.moments.copy()  # so that a copy of the scaler stays as it is
         if self.n < FIRST_EXAMPLES:
             known = {*self.names}
-            self.names = [*self.names, *(plain_name(name) for name in x if name not in known)]
+            self.names = [*self.names, *(name for name in x if name not in known)]
             moments = np.hstack([moments, np.zeros((3, len(self.names) - moments.shape[1]))])
         learn_moments(x, self.names, moments, self.n, weight)
         before, self.n = self.n, self.n + weight

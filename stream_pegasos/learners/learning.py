@@ -17,7 +17,9 @@ from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_nu
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
+from stream_pegasos.engine.pure.encoders import plain_items
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
+from stream_pegasos.features.base import MessageFeatures
 from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.class_weights import ClassWeights, plain_weight, weights_given, without_idle
 from stream_pegasos.learners.feature_scaler import FeatureScaler
@@ -190,8 +192,7 @@ class Learning(Model):
         weight = 1.0 if w == 1.0 and self.is_direct else of_label(self.labels.of_target(target), w)
         try:
             if self._scaling is not None:
-                encoder.check([x])
-                (x,) = self._scaled_to_learn([x], np.array([weight]))
+                (x,) = self._scaled_to_learn(plain_rows(encoder, [x]), np.array([weight]))
             if self.learner.learn(encoder, x, target, weight):
                 self.forget_names()
             if weight:
@@ -294,7 +295,7 @@ class Learning(Model):
         """Learn rows as `_learn_targets` does, with numeric features scaled."""
         if self._scaling is None:
             return self._learn_targets(encoder, rows, labels, targets, weights)
-        encoder.check(rows)
+        rows = plain_rows(encoder, rows)
         scaled = self._scaled_to_learn(rows, np.ones(len(targets)) if weights is None else weights)
         try:
             return self._learn_targets(in_any_column(encoder), scaled, labels, targets, weights)
@@ -391,6 +392,14 @@ class Learning(Model):
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         """The importance of each feature in a state; the least important are forgotten first."""
         raise NotImplementedError
+
+
+def plain_rows(encoder: Encoder, rows: Any) -> Any:
+    """Rows that can be learned; of dicts each value is read once, as whatever reads it may use the model."""
+    if isinstance(rows, tuple):
+        encoder.check(rows)
+        return rows
+    return [x if isinstance(x, MessageFeatures) else dict(plain_items(x)) for x in rows]
 
 
 def in_any_column(encoder: Encoder) -> Encoder:
