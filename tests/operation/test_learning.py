@@ -50,8 +50,8 @@ OTHER = {"spam": "ham", "ham": "spam"}
 )
 @pytest.mark.parametrize("label", ["spam", "ham"])
 def test_what_is_taken_back_is_what_was_taught(label, is_wrong, is_kept, most):
-    """After twenty messages are learned and forgotten, as much spam and ham is flagged as before; nearly so, where nobody
-    kept what they taught, or lessons contradict all others.
+    """After twenty messages are learned and forgotten, as much spam and ham is flagged as before; nearly so, where what
+    they taught is not known, or lessons contradict all others.
     """
     model = TextClassifier()
     model.learn_many(*zip(*STREAM[:1_000], strict=True))
