@@ -4,7 +4,7 @@ import errno
 import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,13 @@ class HostingOptions:
         "--access-log FILE",
         "Write a line for each request here, - for standard output: the common log format, and the seconds it took.",
         shown="no such log",
+    )
+    idle_seconds: int = service_field(
+        "--idle-seconds S",
+        "How long a connection stays open between two requests; longer than a proxy in front keeps one, which else "
+        "answers some by 502.",
+        type=number(int, 1, 3600),
+        default=75,
     )
     take_back_seconds: float = service_field(
         "--take-back-seconds S",
@@ -120,7 +127,8 @@ def serve_page(
     except ValueError as error:  # a field has the name of something else in a request
         raise Failure(str(error)) from None
     try:
-        serve(app, host, port, service.limits, lambda url: note(f"{doing} {url}"))
+        limits = replace(service.limits, idle_seconds=hosting.idle_seconds)
+        serve(app, host, port, limits, lambda url: note(f"{doing} {url}"))
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise

@@ -36,6 +36,7 @@ class Limits:
     # and limits those of each client.
     connections: int = 1024
     seconds: float = 30.0  # in which a client has to send the body of a request
+    idle_seconds: int = 75  # for which a connection stays open between two requests: longer than proxies keep one
     classes: int = 10_000  # labels that the model may learn here; each takes memory for good
 
     @cached_property

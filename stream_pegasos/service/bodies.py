@@ -11,6 +11,8 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope
 
+from stream_pegasos.common.display import printable
+
 __all__ = ["receive_body"]
 
 MOST_PASSED_OVER, LONGEST_PASSED_OVER = 64 << 20, 5.0  # bytes of a body that is too large, and seconds
@@ -19,14 +21,17 @@ MOST_PASSED_OVER, LONGEST_PASSED_OVER = 64 << 20, 5.0  # bytes of a body that is
 async def receive_body(
     scope: Scope, receive: Receive, types: Sequence[str], most: int, seconds: float
 ) -> tuple[str, bytes]:
-    """The content type of a request, in lower case, and its body. It is refused if it has another type, or more than
-    `most` bytes, or does not come within so many seconds.
+    """The content type of a request, in lower case, and its body. It is refused if it has another type or is encoded,
+    has more than `most` bytes, or does not come within so many seconds.
     """
     headers = dict(scope["headers"])
     type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
     if type not in types:
         # A browser asks the service before a page of another site may send these types.
         raise HTTPException(415, f"the content type must be {' or '.join(types)}")
+    if (encoding := headers.get(b"content-encoding", b"identity").strip().lower()) != b"identity":
+        name = printable(encoding.decode("latin-1"), 40)
+        raise HTTPException(415, f"the content encoding must be none, got {name}; send the body as it is")
     length = headers.get(b"content-length", b"")
     # Python refuses to read very many digits.
     if length.isdigit() and (len(length) > 18 or int(length) > most):

@@ -44,6 +44,7 @@ def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Ca
         proxy_headers=False,
         server_header=False,
         limit_concurrency=limits.connections,
+        timeout_keep_alive=limits.idle_seconds,
         timeout_graceful_shutdown=10,
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
