@@ -100,7 +100,7 @@ class CSVReader:
             text, fault = line.decode(errors="replace"), str(error)
         if not self._open and fault is None:  # most lines are a record
             try:
-                record = next(self._records((text if self._null is None else self._null.sub("", text),)))
+                record = self._record(text)
             except csv.Error:
                 pass
             else:
@@ -122,7 +122,7 @@ class CSVReader:
             return ()
         text = line.text if not was_open else "".join(each.text for each in self._open)
         try:
-            record = next(self._records((text if self._null is None else self._null.sub("", text),)))
+            record = self._record(text)
         except csv.Error as error:
             reason = one_line(str(error))
             return () if reason == "unexpected end of data" else self._resume(ValueError(self._fault(reason)))
@@ -153,6 +153,10 @@ class CSVReader:
         waiting = deque(rest)
         while waiting:
             yield from self._add(waiting.popleft())
+
+    def _record(self, text: str) -> list[str]:
+        """The record that a text is; a csv.Error if it is none, or goes on."""
+        return next(self._records((text if self._null is None else self._null.sub("", text),)))
 
     def _fault(self, reason: str) -> str:
         return f"not {str(self._options.format).upper()} ({reason})"
