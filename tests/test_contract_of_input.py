@@ -43,6 +43,7 @@ def refused(model, X, y, w=1.0, match=None):
         model.predict_learn_many(tuple(X), y, w)
 
 
+@pytest.mark.filterwarnings("ignore:no message had the label")  # as options of some cases name others
 @for_each(of_features, heavy=lambda case: case not in KINDS)
 def test_names_of_what_is_not_kept_are_forgotten(case):
     """An example that teaches nothing brings a new name each time, one by one and at once."""

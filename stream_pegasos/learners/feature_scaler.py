@@ -22,6 +22,7 @@ from stream_pegasos.features.frames import n_rows
 __all__ = ["IDLE", "FeatureScaler", "merge_scalers"]
 
 CHECKED_EVERY, LOOKED_FOR = 100, 1000  # after how many examples features are dropped; after how many none is looked for
+ROUNDED_UP = 1.0 + 1e-9  # counts of merged models may be larger by rounding
 IDLE: dict[str, Any] = {"n": float(LOOKED_FOR), "n_values": 0.0, "features": []}
 
 
@@ -113,7 +114,7 @@ class FeatureScaler:
         if len({*names}) < len(names):
             raise ValueError("a feature has moments twice")
         for _, count, mean, squares in state["features"]:
-            check_number("the count of a feature", count, 0.0, state["n"])
+            check_number("the count of a feature", count, 0.0, state["n"] * ROUNDED_UP)
             check_number("the size of a mean", abs(mean), 0.0, VALUE_LIMIT)
             check_number("the squares of a feature", squares, 0.0, LARGEST_SUM)
         self.n, self.n_values, self.names = state["n"], state["n_values"], names
@@ -134,6 +135,7 @@ def merge_scalers(base: FeatureScaler, parts: Sequence[FeatureScaler]) -> Featur
     distances = means - center  # lest the squares vanish beside that of a mean
     sums = np.array([counts, n * distances, squares + n * distances**2])
     counts, first, second = sums[:, 0] + (sums[:, 1:] - sums[:, :1]).sum(axis=1)
+    counts = np.maximum(counts, 0.0)
     made.n, made.n_values = (
         getattr(base, name) + sum(getattr(part, name) - getattr(base, name) for part in parts)
         for name in ("n", "n_values")

@@ -169,7 +169,7 @@ def test_spam_is_moved_and_what_people_move_is_learned(box, host):
     ]
     assert "learned 2, of which 1 were corrections" in out[-1]
     assert box.once("--ham-folder", "Archive", host=host)[:-1] == []
-    assert box.n_learned == 120 + 5 + 1  # the correction took two steps
+    assert 120 + 5 + 1 <= box.n_learned <= 120 + 5 + 2  # of the correction one or two steps went back
     assert sorted([*box.has(), *box.has("Junk"), *box.has("Archive")]) == sorted([*old, *spam, *ham])
 
 

@@ -20,7 +20,7 @@ def learn_moments(x not None, list names not None, double[:, ::1] moments not No
         difference = value - moments[1, place]
         moments[0, place] += weight * (value != 0.0)
         moments[1, place] += difference * (weight / (n + weight))
-        moments[2, place] += weight * difference * (value - moments[1, place])
+        moments[2, place] = max(moments[2, place] + weight * difference * (value - moments[1, place]), 0.0)
 
 
 def find_numeric(const double[:, ::1] moments not None, double n, double n_values):

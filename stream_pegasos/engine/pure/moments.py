@@ -31,7 +31,8 @@ def learn_moments(x: dict[Any, Any], names: Sequence[Any], moments: Moments, n: 
         count, mean, squares = moments[:, place].tolist()
         difference = value - mean
         mean += difference * (weight / (n + weight))
-        moments[:, place] = count + weight * (value != 0.0), mean, squares + weight * difference * (value - mean)
+        squares = max(squares + weight * difference * (value - mean), 0.0)  # rounding may go below
+        moments[:, place] = count + weight * (value != 0.0), mean, squares
 
 
 def find_numeric(moments: Moments, n: float, n_values: float) -> list[int]:
