@@ -143,7 +143,8 @@ class Input:
 
         stream, address = self.stream, self.stream.address
         if stream.mails:
-            yield from read_mail(stream.mails, unreadable=self._options.unreadable, on_bad_line=self._report_line)
+            unreadable = self._options.unreadable
+            yield from read_mail(stream.mails, unreadable=unreadable, on_bad_line=self._report_line, on_event=note)
         elif address is None:
             for line, (text, label) in enumerate(synthetic(), 1):
                 yield Example(text, label, 1.0, line)

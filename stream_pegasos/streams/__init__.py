@@ -4,7 +4,7 @@
 |---|---|
 | what is read and how | `options`, `readers`; an `example` |
 | formats | `json_lines`, `csv_tsv`, `labelled_text`, `vw_svmlight`, `parquet`, with `fields` of records |
-| mails | `mail`, `mail_folders` |
+| mails | `mail`, `mail_folders`; their order, `mail_arrival`; marks of other programs, `mail_marks` |
 | bytes to lines | `chunks`, `compression`, `encoding`, `lines` |
 | an answer, as a line, a record or JSON | `answer` |
 | live sources and sinks | `sources`, `addresses`, `opening`; `file`, `stdin`, `kafka`, `redis` |

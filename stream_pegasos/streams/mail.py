@@ -1,4 +1,4 @@
-"""Reading a mail or an mbox. A mail is a `str` of its bytes, decoded as Latin-1."""
+"""Reading a mail, or a file of several. A mail is a `str` of its bytes, decoded as Latin-1."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from stream_pegasos.mail_text.mime import KNOWN_FIELD, begin_of, end_of_headers,
 from stream_pegasos.streams.encoding import Encoding
 from stream_pegasos.streams.example import Example, Parsed, StreamError, Truth
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, examples_of
+from stream_pegasos.streams.mail_marks import is_marked_deleted, why_no_mail
 from stream_pegasos.streams.options import ReadOptions
 
 FROM = b"From "  # what an mbox begins with
+MMDF = b"\1\1\1\1"  # the line around each mail of an MMDF mailbox
 LONGEST_HEAD = 1 << 16  # bytes in which headers are looked for
 _PIECE = 1 << 16  # bytes of a line read at a time
 _LONGEST_SEPARATOR = 1000  # bytes
 _MOST_EMPTY_LINES = 100  # after a mail whose length is known
+_MOST_FIELDS = 200  # lines of the headers that are behind a bare separator
 _parts = {
     b"day": rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},?",
     b"month": rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}",
@@ -33,7 +36,14 @@ _separator = re.compile(
     rb"|\d{4}([-/])\d\d?\2\d\d?(?:T|,? {1,2})%(time)b%(zone)b)\s*$)" % _parts
 ).match
 _with_address = re.compile(rb"From [^\s@]+@[^\s@]+[ \t].*\d").match
-_field = re.compile(rb"[A-Za-z_][\w.-]{0,100}[ \t]*:(?!//)").match
+# What `git format-patch` writes before a patch, of which mails are full.
+_of_git = re.compile(rb"From [0-9a-f]{40,64} Mon Sep 17 00:00:00 2001\s*$").match
+_field = re.compile(rb"(?!BEGIN:V)[A-Za-z_][\w.-]{0,100}[ \t]*:(?!//)").match  # of a mail, and not of a vCard
+_next_field = re.compile(rb"[ \t]|[!-9;-~]+[ \t]*:").match
+_mark_of_mmdf = re.compile(rb"\x01{4}\r?\n?").match
+_length_of_emlx = re.compile(rb"[ \t]*(\d{1,10})[ \t]*\r?\n").match
+_flags_of_emlx = re.compile(rb"<key>flags</key>\s*<integer>(\d{1,20})</integer>").search
+_DELETED_IN_EMLX = 2
 _digits = re.compile(rb"\s*(\d{1,12})\s*").fullmatch
 _quoted = re.compile(rb"^>(>*From )", re.MULTILINE)
 _fold = re.compile(rb"\r?\n(?=[ \t])")
@@ -48,9 +58,23 @@ def separating_date(line: bytes) -> bytes | None:
 
 
 def begins_with_a_mail(head: bytes) -> bool:
-    """Whether an mbox or a mail, with a header field, begins so."""
+    """Whether mails in one file, or a mail with a header field, begin so."""
     begin = begin_of(head)
-    return head.startswith((FROM, b">" + FROM), begin) or _field(head, begin) is not None
+    if not head.startswith(FROM, begin):
+        return head.startswith((b">" + FROM, MMDF), begin) or is_emlx(head[begin:]) or _field(head, begin) is not None
+    line, _, after = head[begin:].partition(b"\n")
+    return separating_date(line) is not None or _field(after) is not None
+
+
+def begins_a_mailbox(head: bytes) -> bool:
+    """Whether several mails may be in what begins so: an mbox or MMDF."""
+    return head.startswith((FROM, MMDF), begin_of(head))
+
+
+def is_emlx(head: bytes) -> bool:
+    """Whether a mail of Apple Mail begins so: with a line that has its length."""
+    length = _length_of_emlx(head)
+    return length is not None and _field(head, length.end()) is not None
 
 
 class _Ahead:
@@ -58,6 +82,12 @@ class _Ahead:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._ahead = file, bytearray()
+        self._has_patches, self._n_words = False, 0  # of the first separator, if it is one of git, or has no date
+
+    def note_separator(self, line: bytes) -> None:
+        """Note the first separator, which shows what others look like."""
+        self._has_patches = _of_git(line) is not None
+        self._n_words = 0 if separating_date(line) else len(line.split())
 
     def readline(self) -> bytes:
         """A line, or the next piece of a long one."""
@@ -72,17 +102,33 @@ class _Ahead:
 
     def separates(self, line: bytes, end: int = 0, is_apart: bool = True) -> bool:
         """Whether a line, which ends there, stands between two mails. If its date is not understood, the header field
-        after it tells; where no empty line sets it apart, both have to.
+        after it tells; where no empty line sets it apart, both have to. A separator without a date like the first one
+        also separates there before whole headers.
         """
-        if not line.startswith(FROM) or len(line) > _LONGEST_SEPARATOR:
+        if not line.startswith(FROM) or len(line) > _LONGEST_SEPARATOR or (_of_git(line) and not self._has_patches):
             return False
         has_date = separating_date(line) is not None
         if has_date and is_apart:
             return True
         after = self._look(end)
         if not is_apart:
-            return has_date and KNOWN_FIELD.match(after) is not None
+            is_alike = has_date or (self._n_words == len(line.split()) and self._are_headers(end))
+            return is_alike and KNOWN_FIELD.match(after) is not None
         return KNOWN_FIELD.match(after) is not None or (_with_address(line) is not None and _field(after) is not None)
+
+    def _are_headers(self, begin: int) -> bool:
+        """Whether header fields begin there, and an empty line ends them."""
+        for _ in range(_MOST_FIELDS):
+            line = self._look(begin)
+            if line in (b"\n", b"\r\n"):
+                return True
+            if not _next_field(line):
+                break
+            begin += len(line)
+        return False
+
+    def begins_with(self, mark: bytes) -> bool:
+        return self._look(0).startswith(mark)
 
     def may_end(self, end: int) -> bool:
         """Whether a mail may end there: a separator follows, perhaps after empty lines, or nothing."""
@@ -105,12 +151,13 @@ class _Ahead:
 
 
 def split(file: BinaryIO) -> Iterator[tuple[int, int, bytes | None]]:
-    """Split an mbox, or take a single mail: yield the offset, the length and the bytes of each mail, with its
+    """Split an mbox or MMDF, or take a single mail: yield the offset, the length and the bytes of each mail, with its
     separating line. A mail that is too long has no bytes. What a mail server keeps for itself is left out.
 
     Where a header Content-Length of an mbox tells a place at which the mail may end, it does not end before.
     """
-    for offset, size, mail in _split(_Ahead(file)):
+    ahead = _Ahead(file)
+    for offset, size, mail in _split_mmdf(ahead) if ahead.begins_with(MMDF) else _split(ahead):
         if mail is None or not is_internal(mail):
             yield offset, size, mail
 
@@ -125,6 +172,7 @@ def _split(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
         if not has_begun and (begin := begin_of(piece)) < len(piece):
             has_begun, is_mbox = True, piece.startswith(FROM, begin)
             if is_mbox:
+                file.note_separator(piece[begin:])
                 offset += size + begin
                 mail, size, piece = bytearray(), 0, piece[begin:]
         elif is_mbox and is_begin and file.separates(piece, is_apart=is_after_empty or size == end):
@@ -150,8 +198,38 @@ def _split(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
         yield offset, size, bytes(mail) if size <= LONGEST_LINE else None
 
 
+def _split_mmdf(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
+    mail = bytearray()
+    offset = size = 0
+    is_begin, is_end = True, False
+    while not is_end:
+        piece = file.readline()
+        is_end = not piece
+        if is_end or (is_begin and piece.rstrip(b"\r\n") == MMDF):
+            if size > LONGEST_LINE or mail[len(MMDF) :].strip(b"\r\n"):
+                yield offset, size, bytes(mail) if size <= LONGEST_LINE else None
+            offset += size
+            mail, size = bytearray(), 0
+        size += len(piece)
+        if size <= LONGEST_LINE:
+            mail += piece
+        elif mail:
+            mail = bytearray()
+        is_begin = piece.endswith(b"\n")
+
+
 def unwrapped(mail: bytes) -> bytes:
-    """Remove what an mbox adds to a mail: the separating line, the empty line behind, and the quoting of `From `."""
+    """Remove what is around a mail. In an mbox it is the separating line, the empty line behind, and the quoting of
+    `From `; Apple Mail writes the length before a mail, and its notes behind.
+    """
+    if b"\n" not in mail:
+        mail = mail.replace(b"\r", b"\n")
+    if is_emlx(mail) and (length := _length_of_emlx(mail)):
+        begin = length.end()
+        return mail[begin : begin + int(length[1])]
+    mark = _mark_of_mmdf(mail)
+    if mark is not None:
+        mail = mail[mark.end() :]
     if not mail.startswith(FROM):
         return mail
     mail = mail.partition(b"\n")[2]
@@ -159,7 +237,15 @@ def unwrapped(mail: bytes) -> bytes:
         if mail.endswith(end + end) or mail == end:
             mail = mail[: -len(end)]
             break
-    return _quoted.sub(rb"\1", mail) if b">From " in mail else mail
+    return _quoted.sub(rb"\1", mail) if mark is None and b">From " in mail else mail
+
+
+def is_deleted(mail: bytes) -> bool:
+    """Whether a mail as it is kept, with what is around it, is marked as deleted."""
+    if is_emlx(mail[:LONGEST_HEAD]):
+        flags = _flags_of_emlx(mail, mail.rfind(b"<plist"))
+        return flags is not None and bool(int(flags[1]) & _DELETED_IN_EMLX)
+    return is_marked_deleted(mail[begin_of(mail[:LONGEST_HEAD]) : LONGEST_HEAD])
 
 
 def header(name: str) -> re.Pattern[bytes]:
@@ -200,8 +286,6 @@ def mail_parser(options: ReadOptions) -> Parser:
     label = None if options.label_field is None else header(options.label_field)
 
     def parse(mail: bytes) -> Parsed:
-        if b"\n" not in mail:
-            mail = mail.replace(b"\r", b"\n")
         before, mail = mail[: (begin := first_field(mail))], mail[begin:]
         end = end_of_headers(mail)
         y: Truth | ValueError | None = None
@@ -229,8 +313,17 @@ def _id(text: str) -> str | None:
 def read_mails(file: BinaryIO, parse: Parser, path: str | None = None) -> Iterator[Example]:
     """Yield the mails of a file, each as soon as it is there; a StreamError if a file with a path has none."""
     number = 0
-    for number, (_, _, mail) in enumerate(split(file), 1):
-        record = ValueError(f"the mail is {TOO_LONG}") if mail is None else unwrapped(mail)
+    for _, _, mail in split(file):
+        record: bytes | ValueError
+        if mail is None:
+            record = ValueError(f"the mail is {TOO_LONG}")
+        elif begins_a_mailbox(mail) and is_deleted(mail):
+            continue
+        elif begins_with_a_mail(mail[(begin := begin_of(mail)) : begin + LONGEST_HEAD]):
+            record = unwrapped(mail)
+        else:
+            record = ValueError(f"this {why_no_mail(mail)}")
+        number += 1
         yield from examples_of([(number, record)], parse)
     if not number and path is not None:
         raise StreamError(f"{path}: there is no mail in this file")

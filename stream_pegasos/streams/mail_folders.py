@@ -7,62 +7,69 @@ import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timedelta, timezone
-from email.utils import parsedate_tz
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.mail_text.mime import begin_of, end_of_headers
-from stream_pegasos.streams.chunks import buffered, chunks_of
+from stream_pegasos.streams.chunks import Chunks, buffered, chunks_of
 from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.example import Example, StreamError, Truth
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, examples_of
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, examples_of, with_newlines
 from stream_pegasos.streams.mail import (
     FROM,
     LONGEST_HEAD,
+    MMDF,
+    begins_a_mailbox,
     begins_with_a_mail,
-    header,
+    is_deleted,
+    is_emlx,
     is_internal,
     separating_date,
     split,
     unwrapped,
-    value,
 )
+from stream_pegasos.streams.mail_arrival import IN_BLOCKS, Arrival, arrival_of, in_order_of_arrival, plausible, time_of
+from stream_pegasos.streams.mail_marks import is_deleted_in_maildir, is_deleted_in_mh, why_no_mail, why_other
 
 _OF_MAILDIR = ("cur", "new")
 _MOST_IN_MEMORY = 1 << 24  # bytes of copies
 _MOST_EMPTY = 1 << 20  # bytes of empty lines before a mail
-_LONGEST_DATE = 200  # characters
+_EMPTY = "the file is empty"
+_digits = re.compile(r"\d+")
 _seconds = re.compile(r"([0-9]{1,12})[.]").match  # at the beginning of the name of a file in a Maildir
 # What Dovecot, Courier, Cyrus, Thunderbird and Evolution keep beside mails.
 _is_index = re.compile(
     r"dovecot[.-](?:index|list|mailbox|map|uidlist|uidvalidity|keywords|acl|expunges|lda|quota|vsize).*"
     r"|courier(?:imap|pop3).*|maildir(?:size|folder)|subscriptions|cyrus[.](?:header|index|cache|squat|expunge|seen)"
-    r"|.*[.](?:msf|cmeta|ev-summary(?:-meta)?|ibex[.]index(?:[.]data)?)|(?:popstate|msgFilterRules)[.]dat"
+    r"|.*[.](?:msf|cmeta|ev-summary(?:-meta)?|ibex[.]index(?:[.]data)?)|(?:popstate|msgFilterRules)[.]dat|Info[.]plist"
 ).fullmatch
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_iso_date = re.compile(
-    r"^(\d{4})[-/](\d\d?)[-/](\d\d?)(?:T|,? +)(\d\d?:\d\d(?::\d\d)?)(?:[.,]\d+)? ?(?:([+-]\d\d):?(\d\d)?)?", re.ASCII
-)
-_received, _date = header("Received"), header("Date")
 
 
 class _Place(NamedTuple):
-    """Where a mail is. The first four fields order mails by their arrival."""
+    """Where a mail is."""
 
-    time: float  # seconds since 1970
-    name: str
     path: str
+    time: float | None = None  # of its arrival, in seconds since 1970
+    folder: int = 0  # the number of the path that was asked for
     offset: int = 0
-    length: int | None = None  # of a mail in an mbox
+    length: int | None = None  # of a mail in a file of several
     is_copied: bool = False
     label: Truth | None = None
     fault: str | None = None
 
+    @property
+    def by_name(self) -> tuple[str, str, int]:
+        """What orders mails that arrived at the same time: numbers in names count as such."""
+        name = _digits.sub(lambda number: number[0].zfill(20), os.path.basename(self.path))
+        return name, self.path, self.offset
 
-def read_mail_folders(sources: Iterable[tuple[str, Truth | None]], parse: Parser) -> Iterator[Example]:
-    """Yield the mails at some paths in order of arrival, with the label of their path if it has one.
+
+def read_mail_folders(
+    sources: Iterable[tuple[str, Truth | None]], parse: Parser, on_event: Callable[[str], None] = lambda event: None
+) -> Iterator[Example]:
+    """Yield the mails at some paths in order of arrival, with the label of their path if it has one. `on_event` is told
+    how many deleted ones are left out, and where the labels come one after the other.
 
     Only the place of each mail is kept; the mail is read when its turn comes.
     """
@@ -71,7 +78,7 @@ def read_mail_folders(sources: Iterable[tuple[str, Truth | None]], parse: Parser
         for path, label in sources:
             index.add(path, label)
         number = 1
-        for place in index.in_order():
+        for place in index.in_order(on_event):
             try:
                 mail: bytes | ValueError = index.mail(place)
             except OSError as error:
@@ -100,34 +107,51 @@ class _Index:
     def __init__(self, copies: IO[bytes]) -> None:
         self._places: list[_Place] = []
         self._copies = copies  # of mails from compressed mboxes and pipes, which cannot be read again at an offset
-        self._n_files = 0
+        self._n_files = self._n_folders = self._n_deleted = 0
         self._empty: list[_Place] = []  # where there is no mail
+        self._faults: list[_Place] = []  # what is no mail, or cannot be read
         self.broken_off: list[StreamError] = []  # of compressed mboxes that are damaged after their first mails
 
-    def in_order(self) -> list[_Place]:
+    def in_order(self, on_event: Callable[[str], None]) -> list[_Place]:
         """All places, sorted by arrival; those of a single mbox in the order of the file. A StreamError if there is no
-        mail at any path; if there are mails at others, that is a fault, and the first.
+        mail at any path; if there are mails at others, that is a fault, and the first. Other faults are the last.
         """
-        if self._empty and not self._places:
+        if self._n_deleted:
+            on_event(f"{self._n_deleted:,} deleted mail{'s are' if self._n_deleted > 1 else ' is'} left out")
+        if self._empty and not self._places and not self._faults:
             raise StreamError("; ".join(str(place.fault) for place in self._empty))
+        places = self._places
         if self._n_files > 1:
-            self._places.sort(key=lambda place: place[:4])
-        return [*self._empty, *self._places]
+            places = sorted(places, key=lambda place: place.by_name)
+            arrivals = [Arrival(place.time, place.folder, place.label) for place in places]
+            order, is_interleaved = in_order_of_arrival(arrivals)
+            places = [places[number] for number in order]
+            if is_interleaved:
+                on_event(IN_BLOCKS)
+        return [*self._empty, *places, *self._faults]
 
     def add(self, path: str, label: Truth | None) -> None:
         """Add the mails at a path; an OSError if there is nothing."""
-        before, n_broken_off = len(self._places), len(self.broken_off)
+        self._n_folders += 1
+        before = self._n_added
         is_folder = stat.S_ISDIR(os.stat(path).st_mode)
         if is_folder:
             self._add_folder(path, label)
         else:
             try:
-                self._add_file(path, label)
+                fault = self._add_file(path, label)
+                if fault is not None and fault != _EMPTY:
+                    self._empty.append(_Place(path, fault=_fault(path, fault)))
+                    return
             except StreamError as error:
                 self.broken_off.append(error)
-        if (len(self._places), len(self.broken_off)) == (before, n_broken_off):
+        if self._n_added == before:
             fault = f"{path}: there is no mail in this {'folder' if is_folder else 'file'}"
-            self._empty.append(_Place(0.0, "", path, fault=fault))
+            self._empty.append(_Place(path, fault=fault))
+
+    @property
+    def _n_added(self) -> int:
+        return len(self._places) + len(self._faults) + len(self.broken_off)
 
     def _add_folder(self, path: str, label: Truth | None) -> None:
         for each, has_maildirs, fault in _files(path):
@@ -135,60 +159,81 @@ class _Index:
             try:
                 if fault is not None:
                     raise fault
-                status = os.stat(each)
-                if stat.S_ISREG(status.st_mode):
-                    self._add_file_of_folder(each, status.st_mtime, label, has_maildirs)
+                if stat.S_ISREG(os.stat(each).st_mode):
+                    self._add_file_of_folder(each, label, has_maildirs)
             except StreamError as error:
                 if len(self._places) > n_before:
                     self.broken_off.append(error)
                 else:  # a mail by itself
-                    self._add_fault(each, str(error), status.st_mtime)
+                    self._add_fault(each, str(error))
+            except ImportError as error:  # a library that decompresses
+                self._add_fault(each, _fault(each, str(error)))
             except OSError as error:
                 if each == path:
                     raise
                 self._add_fault(each, _fault(each, error))
 
-    def _add_file_of_folder(self, path: str, modified: float, label: Truth | None, has_maildirs: bool) -> None:
-        folder, name = os.path.split(os.path.abspath(path))
+    def _add_file_of_folder(self, path: str, label: Truth | None, has_maildirs: bool) -> None:
+        name = os.path.basename(path)
         is_index = _is_index(name) is not None
-        if os.path.basename(folder) in _OF_MAILDIR:
-            if not is_index:
-                seconds = _seconds(name)
-                self._n_files += 1
-                self._places.append(_Place(float(seconds[1]) if seconds else modified, name, path, label=label))
+        if is_index and _is_in_maildir(path):
             return
         fault = self._add_file(path, label, _begins_with_a_separator if is_index else begins_with_a_mail)
         if fault is not None and not is_index and not has_maildirs:
-            self._add_fault(path, _fault(path, fault), modified)
+            self._add_fault(path, _fault(path, fault))
 
     def _add_file(
-        self, path: str, label: Truth | None, is_mail: Callable[[bytes], bool] = lambda head: True
+        self, path: str, label: Truth | None, is_mail: Callable[[bytes], bool] = begins_with_a_mail
     ) -> str | None:
         """Add a mail or the mails of an mbox; a StreamError if the rest of it cannot be read. Return why it is neither,
         if its beginning shows that.
         """
-        name = os.path.basename(path)
+        name, is_in_maildir = os.path.basename(path), _is_in_maildir(path)
+        if is_deleted_in_maildir(name) if is_in_maildir else is_deleted_in_mh(name):
+            self._n_deleted += 1
+            return None
         with open(path, "rb") as file:
-            modified = os.fstat(file.fileno()).st_mtime
-            is_compressed, chunks = decompressed(chunks_of(file), path)
+            chunks = chunks_of(file)
+            if (fault := why_other(chunks)) is not None:
+                return fault
+            is_compressed, chunks = decompressed(chunks, path)
+            chunks = with_newlines(chunks)
             head = chunks.look(_wants_more)
             begin = begin_of(head)
             if begin == len(head):
-                return "the file is empty"
+                return _EMPTY
             if not is_mail(head):
-                return "is no mail: it begins with no header field"
-            is_mbox = head.startswith(FROM, begin)
-            is_copied = not file.seekable() or (is_compressed and is_mbox)
+                return why_no_mail(head[begin:])
+            is_mailbox = begins_a_mailbox(head) and not is_in_maildir
+            is_copied = not file.seekable() or (is_compressed and is_mailbox)
             self._n_files += 1
-            if not is_copied and not is_mbox:
-                if not is_internal(head):
-                    self._places.append(_Place(_arrived(head[begin:], modified), name, path, label=label))
+            place = _Place(path, folder=self._n_folders, label=label)
+            if not is_copied and not is_mailbox:
+                self._add_mail(place, head[begin:], chunks, plausible(os.fstat(file.fileno()).st_mtime))
                 return None
             for offset, length, mail in split(buffered(chunks)):
-                time = _arrived((mail or b"")[:LONGEST_HEAD], modified)
-                place = self._copied(mail or b"") if is_copied else offset
-                self._places.append(_Place(time, name, path, place, length, is_copied, label))
+                head = (mail or b"")[:LONGEST_HEAD]
+                if is_deleted(head):
+                    self._n_deleted += 1
+                    continue
+                place = place._replace(time=_arrived(head), length=length, is_copied=is_copied)
+                self._places.append(place._replace(offset=self._copied(mail or b"") if is_copied else offset))
         return None
+
+    def _add_mail(self, place: _Place, head: bytes, rest: Chunks, modified: float | None) -> None:
+        """Add the mail that a file is."""
+        if is_internal(head):
+            return
+        if is_emlx(head):  # whose notes are at its end
+            head = buffered(rest).read(LONGEST_LINE)
+        if not _is_in_maildir(place.path) and is_deleted(head):  # in a Maildir only names tell
+            self._n_deleted += 1
+            return
+        time = _arrived(unwrapped(head)[:LONGEST_HEAD])
+        seconds = _seconds(os.path.basename(place.path)) if _is_in_maildir(place.path) else None
+        if time is None and seconds:
+            time = plausible(float(seconds[1]))
+        self._places.append(place._replace(time=modified if time is None else time))
 
     def _copied(self, mail: bytes) -> int:
         """Copy a mail, and return the offset of the copy."""
@@ -196,8 +241,8 @@ class _Index:
         self._copies.write(mail)
         return offset
 
-    def _add_fault(self, path: str, fault: str, time: float = float("inf")) -> None:
-        self._places.append(_Place(time, os.path.basename(path), path, fault=fault))
+    def _add_fault(self, path: str, fault: str) -> None:
+        self._faults.append(_Place(path, fault=fault))
 
     def mail(self, place: _Place) -> bytes:
         """Read a mail; a ValueError or OSError says why if it cannot be read."""
@@ -208,13 +253,17 @@ class _Index:
         with open(place.path, "rb") as file:
             if place.length is not None:
                 mail = _bytes_at(place, file)
-                if len(mail) < place.length or not mail.startswith(FROM):
+                if len(mail) < place.length or not mail.startswith((FROM, MMDF)):
                     raise ValueError(_fault(place.path, "it was written anew meanwhile"))
                 return unwrapped(mail)
             mail = buffered(decompressed(chunks_of(file), place.path)[1]).read(LONGEST_LINE + 1)
         if not 0 < len(mail) <= LONGEST_LINE:
-            raise ValueError(_fault(place.path, f"the mail is {TOO_LONG}" if mail else "the file is empty"))
-        return mail
+            raise ValueError(_fault(place.path, f"the mail is {TOO_LONG}" if mail else _EMPTY))
+        return unwrapped(mail)
+
+
+def _is_in_maildir(path: str) -> bool:
+    return os.path.basename(os.path.dirname(os.path.abspath(path))) in _OF_MAILDIR
 
 
 def _bytes_at(place: _Place, mbox: IO[bytes]) -> bytes:
@@ -255,38 +304,10 @@ def _begins_with_a_separator(head: bytes) -> bool:
     return separating_date(head[begin_of(head) :].partition(b"\n")[0]) is not None
 
 
-def _arrived(head: bytes, modified: float) -> float:
-    """When a mail arrived: by the line before it in an mbox, else by the newest header Received, else by the header
-    Date, else when its file was modified.
-    """
-    if head.startswith(FROM):
-        line, _, head = head.partition(b"\n")
-        date = separating_date(line)
-        time = None if date is None else _time(date.decode("latin-1"))
-        if time is not None:
-            return time
-    end = end_of_headers(head)
-    for pattern in (_received, _date):
-        found = pattern.search(head, 0, len(head) if end is None else end)
-        time = None if found is None else _time(value(found).rpartition(";")[2])
-        if time is not None:
-            return time
-    return modified
-
-
-def _time(date: str) -> float | None:
-    """The seconds since 1970 of a date, in UTC unless it names a zone; `None` if it is no date."""
-    try:
-        date = _iso_date.sub(_as_in_mails, date.strip()[:_LONGEST_DATE])
-        parts = parsedate_tz(date)
-        if parts is None:
-            return None
-        return datetime(*parts[:6], tzinfo=timezone(timedelta(seconds=parts[9] or 0))).timestamp()
-    except Exception:  # it raises in many ways
-        return None
-
-
-def _as_in_mails(date: re.Match[str]) -> str:
-    year, month, day, time, hours, minutes = date.groups()
-    zone = f"{hours}{minutes or '00'}" if hours else ""
-    return f"{day} {_MONTHS[int(month) - 1]} {year} {time} {zone}"
+def _arrived(head: bytes) -> float | None:
+    """When a mail arrived: by its headers, or else by the line before it in an mbox; `None` if neither tells it."""
+    time = arrival_of(head)
+    if time is None and (head := head.removeprefix(MMDF).lstrip(b"\r\n")).startswith(FROM):
+        date = separating_date(head.partition(b"\n")[0])
+        time = None if date is None else time_of(date.decode("latin-1"))
+    return time

@@ -11,8 +11,8 @@ from typing import Any
 from stream_pegasos.streams.addresses import PORTS, Address, parse_address
 from stream_pegasos.streams.example import LabelFormat, StreamError
 from stream_pegasos.streams.options import ReadOptions
-from stream_pegasos.streams.readers import format_of
-from stream_pegasos.streams.sources import Asked, OnBad, OnEvent, Sink, Source
+from stream_pegasos.streams.readers import OnEvent, format_of
+from stream_pegasos.streams.sources import Asked, OnBad, Sink, Source
 
 LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
 

@@ -31,7 +31,7 @@ TABLE = {
     "vw": Format(".vw", has_fields=True, has_features=True, no_label="no label"),
     "svmlight": Format(".svmlight .svm .libsvm", has_features=True, no_label="no label"),
     "parquet": Format(".parquet", has_fields=True, has_lines=False),
-    "mail": Format(".eml .mbox .mbx", has_lines=False, no_label="no label in a header {!r}"),
+    "mail": Format(".eml .emlx .mbox .mbx .mmdf", has_lines=False, no_label="no label in a header {!r}"),
     "text": Format(),
 }
 FORMATS = (*TABLE,)

@@ -22,6 +22,7 @@ from stream_pegasos.streams.example import Example, Parsed, StreamError
 from stream_pegasos.streams.json_lines import json_parser, read_json
 from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser, text_parser
 from stream_pegasos.streams.lines import Parser, examples_of, numbered_lines, with_newlines
+from stream_pegasos.streams.mail_marks import why_other
 from stream_pegasos.streams.options import EXTENSIONS, FORMATS, TABLE, ReadOptions
 from stream_pegasos.streams.vw_svmlight import svmlight_parser, vw_parser
 
@@ -36,6 +37,7 @@ PARSERS: dict[str, Callable[[ReadOptions], Parser]] = {
 }
 
 OnBadLine = Callable[[int, str], None]
+OnEvent = Callable[[str], None]
 
 
 def read(
@@ -65,16 +67,19 @@ def read(
     | `vw` | `label,... weight 'tag\\|namespace:weight feature:value ...` | .vw |
     | `svmlight` | `label,... id:value ... # comment` | .svmlight .svm .libsvm |
     | `parquet` | a row; `line` is its number | .parquet |
-    | `mail` | a mail, an mbox, a Maildir or another folder; `line` is the number of the mail | .eml .mbox .mbx |
+    | `mail` | a mail, several in a file, or a folder; `line` is the number of the mail | .eml .emlx .mbox .mbx .mmdf |
     | `text` | a line, without label | |
 
     A mail is a `str`: its bytes, decoded as Latin-1. Its `id` is its Message-ID, without the angle brackets. What
-    begins with `From ` is an mbox, in any quoting or with Content-Length; a folder with `cur` or `new` is a Maildir,
-    without its subfolders. In another folder each file, also in its subfolders, is a mail or an mbox, unless it is
-    hidden, or an index of a mail program; one that begins with no header field is no mail, and a bad line. The
-    mails of a folder come in order of arrival: by the name of the file in a Maildir, by the line before them in an
-    mbox, or else by the first header Received, the header Date or when the file was modified. A mail that cannot be
-    read is a bad line.
+    begins with `From ` is an mbox, in any quoting or with Content-Length; what begins with four times Ctrl-A is an
+    MMDF mailbox; what begins with a number in a line is a mail of Apple Mail (.emlx). A folder with `cur` or `new` is a
+    Maildir, without its subfolders. In another folder each file, also in its subfolders, is a mail or has several,
+    unless it is hidden, or an index of a mail program. What begins with no header field is no mail, and a bad line. A
+    mail that is marked as deleted is left out, unless it is a single one that is read by itself: flag T in a Maildir,
+    `Status`, `X-Status`, `X-Mozilla-Status` or `X-Evolution` elsewhere, names such as `,3` and `#3`. The mails of a
+    folder come in order of arrival: by the newest header Received, else by the header Date, else by the name of the
+    file in a Maildir, the line before them in an mbox, or when the file was modified. Times that no mail can have do
+    not count; mails without any are spread over the others. A mail that cannot be read is a bad line.
 
     Parameters
     ----------
@@ -140,12 +145,14 @@ def read_mail(
     *,
     unreadable: bool = False,
     on_bad_line: OnBadLine | None = None,
+    on_event: OnEvent | None = None,
 ) -> Iterator[Example]:
     """Yield mails that are labelled by where they are, all in the order in which they arrived.
 
-    Each path is a mail, an mbox, a Maildir or another folder, as `read` knows them; any file may be compressed. The
-    places of the mails are held in memory, about 300 bytes each, and one mail at a time; a compressed mbox is copied to
-    a temporary file.
+    Each path is a mail, an mbox, a Maildir or another folder, as `read` knows them; any file may be compressed. If by
+    their arrival the labels come one after the other, the folders are interleaved, each in its own order. The places of
+    the mails are held in memory, about 300 bytes each, and one mail at a time; a compressed mbox is copied to a
+    temporary file.
 
     Parameters
     ----------
@@ -153,6 +160,8 @@ def read_mail(
         By each label a path, or several.
     unreadable, on_bad_line
         As in `read`; what counts as the line is the number of the mail.
+    on_event
+        Called with what one should know: how many deleted mails are left out; that the labels come one after the other.
 
     Raises
     ------
@@ -182,16 +191,18 @@ def read_mail(
     for label, paths in folders.items():
         each = [paths] if isinstance(paths, str | os.PathLike) else paths
         sources += [(os.fspath(path), label) for path in each]
-    return _readable(
-        _mails_at(sources, ReadOptions(label_field=None, unlabelled=True)), "mail", None, unreadable, on_bad_line
-    )
+    options = ReadOptions(label_field=None, unlabelled=True)
+    mails = _mails_at(sources, options, on_event or (lambda event: None))
+    return _readable(mails, "mail", None, unreadable, on_bad_line)
 
 
-def _mails_at(sources: Sequence[tuple[str, Label | None]], options: ReadOptions) -> Iterator[Example]:
+def _mails_at(
+    sources: Sequence[tuple[str, Label | None]], options: ReadOptions, on_event: OnEvent = lambda event: None
+) -> Iterator[Example]:
     from stream_pegasos.streams.mail import mail_parser
     from stream_pegasos.streams.mail_folders import read_mail_folders
 
-    return read_mail_folders(sources, mail_parser(options))
+    return read_mail_folders(sources, mail_parser(options), on_event)
 
 
 def _readable(
@@ -243,7 +254,10 @@ def _parquet_parts(folder: str) -> list[str]:
 
 def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Example]:
     """Yield all examples, also those without a label and those with a fault."""
-    is_compressed, chunks = decompressed(chunks_of(file), name)
+    chunks = chunks_of(file)
+    if options.format == "mail" and (fault := why_other(chunks)) is not None:
+        raise StreamError(f"{name} {fault}")
+    is_compressed, chunks = decompressed(chunks, name)
     head = chunks.look(partial(may_begin, marks=(PARQUET,)))
     if options.format == "parquet" or head.startswith(PARQUET):
         from stream_pegasos.streams.parquet import read_parquet
@@ -253,7 +267,7 @@ def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Examp
         from stream_pegasos.streams.mail import mail_parser, read_mails
 
         path = name if os.path.isfile(name) else None
-        return read_mails(buffered(chunks), mail_parser(options), path)
+        return read_mails(buffered(with_newlines(chunks)), mail_parser(options), path)
     encoding, chunks = options.decoder.with_lines(chunks, name, brackets=options.format == "jsonl")
     chunks = with_newlines(chunks)
     if options.format == "jsonl" and options.on_lines_of_text is not None and not options.fields:

@@ -11,13 +11,12 @@ from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, StreamError, unreadable
 from stream_pegasos.streams.lines import Parser, example_of
 from stream_pegasos.streams.options import TABLE, ReadOptions
-from stream_pegasos.streams.readers import line_parser
+from stream_pegasos.streams.readers import OnEvent, line_parser
 
 LARGEST_BATCH = 512
 _LARGEST_TEXT = 1 << 20  # characters of a batch, roughly
 
 OnBad = Callable[[str, str], None]
-OnEvent = Callable[[str], None]
 
 
 class Batch(NamedTuple):

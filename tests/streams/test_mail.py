@@ -64,11 +64,13 @@ def names(source):
 # one mail, and an mbox
 
 
-@pytest.mark.parametrize("data, id", [(HAM, "h@x"), (SPAM, "s@x"), (BARE, None), (b"\n\nFor you", None)])
+@pytest.mark.parametrize("data, id", [(HAM, "h@x"), (SPAM, "s@x"), (b"A: b", None), (b"\n\nFor: you", None)])
 def test_a_mail_is_its_bytes(tmp_path, data, id):
     (example,) = found(write(tmp_path / "a.EML", data))
     assert (example.x.encode("latin-1"), example.y, example.line, example.id) == (data, None, 1, id)
     assert in_bytes(data) == [data] and in_bytes(b"") == []
+    reason = "this is no mail: it begins with no header field"
+    assert bad_lines(BARE, "mail", unlabelled=True) == bad_lines(b"\n\nFor you", "mail") == [(1, reason)]
 
 
 PIECES = [FROM[5:], b"From me", b">From b", b"From a@x", b"A: b", b"", b"\xff\r x"]
@@ -182,7 +184,7 @@ def test_labels_by_folder_and_the_number_of_the_mail(tmp_path):
 # folders, and the order of arrival
 
 
-@pytest.mark.parametrize("kind, some", [(mailbox.Maildir, [HAM, SPAM, BARE]), (mailbox.MH, [HAM, SPAM])])
+@pytest.mark.parametrize("kind, some", [(mailbox.Maildir, [HAM, SPAM]), (mailbox.MH, [HAM, SPAM])])
 def test_folders_that_python_writes(tmp_path, kind, some):
     path = box_of(kind, tmp_path / "box", *some)
     assert format_of(str(path)) == "mail"

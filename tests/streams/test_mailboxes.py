@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reading import byte_by_byte, pairs
+from reading import bad_lines, byte_by_byte, pairs
 
 from stream_pegasos.streams import StreamError, read, read_mail
 from stream_pegasos.streams.mail import separating_date, split
-from stream_pegasos.streams.mail_folders import _time
+from stream_pegasos.streams.mail_arrival import time_of
 
 FROM = b"From ann@x.example Thu Jan  2 10:00:00 2020\n"
 BOM = b"\xef\xbb\xbf"
@@ -104,7 +104,7 @@ def test_dates_of_separators(tmp_path, date):
         data = line + b"Odd\n" + end + line + mail("b")  # though no header field follows
         assert names(data) == ["", "b"]
     if DATES[date] is not None:
-        assert _time(date) in (1704448800 + DATES[date], 1704448800)
+        assert time_of(date) in (1704448800 + DATES[date], 1704448800)
     assert from_each_side(line + mail("a") + b"\n" + line + mail("b"), tmp_path) == ["a", "b"]
 
 
@@ -337,17 +337,27 @@ def test_files_beside_and_above_maildirs(tmp_path):
         tmp_path, maildir | beside | {"ann/box": FROM + mail("b"), "bob/README": b"no\n", "ann/empty": b""}
     )
     bad, good = bad_and_good(folder)
-    assert bad == [f"bob{os.sep}README: is no mail: it begins with no header field"]
-    assert sorted(good) == ["", "a", "b"]
-    assert bad_and_good(folder / "ann")[0] == [] and bad_and_good(f"{folder}/ann/")[0] == []
+    no_field = "is no mail: it begins with no header field"
+    assert sorted(bad) == [f"ann/Sent/new/2: {no_field}", f"bob/README: {no_field}"]
+    assert sorted(good) == ["a", "b"]
+    of_maildir = [f"Sent/new/2: {no_field}"]
+    assert bad_and_good(folder / "ann")[0] == bad_and_good(f"{folder}/ann")[0] == of_maildir
 
 
-@pytest.mark.parametrize("name", [*NO_MAILS, "subscriptions"])
-def test_a_file_that_is_named_is_read_as_it_is(tmp_path, name):
-    data = NO_MAILS.get(name, b"INBOX\n")
-    path = written(tmp_path, {name: data}) / name
-    expected = gzip.decompress(data) if name.endswith(".gz") else data
-    assert [each.x.encode("latin-1") for each in read_mail({"ham": path})] == [expected]
+@pytest.mark.parametrize("name", NO_MAILS)
+def test_no_mail_is_none_wherever_it_is(tmp_path, name):
+    """Named, in a Maildir, and read by itself."""
+    files = {name: NO_MAILS[name], "box/cur/1:2,S": NO_MAILS[name], "box/cur/2:2,S": mail("a"), "ham": mail("b")}
+    written(tmp_path, files)
+    reason = "is no mail: it begins with no header field"
+    with pytest.raises(StreamError, match=f"{name}: {reason}"):
+        list(read_mail({"spam": tmp_path / name}))
+    bad = []
+    paths = {"spam": tmp_path / name, "ham": [tmp_path / "box", tmp_path / "ham"]}
+    good = list(read_mail(paths, on_bad_line=lambda *at: bad.append(at[1])))
+    assert names_of(each.x for each in good) == ["a", "b"] and {each.y for each in good} == {"ham"}
+    assert bad == [f"{tmp_path / name}: {reason}", f"{tmp_path / 'box' / 'cur' / '1:2,S'}: {reason}"]
+    assert bad_lines(NO_MAILS[name], "mail", unlabelled=True) == [(1, f"this {reason}")]
 
 
 # where there is no mail

@@ -1,0 +1,130 @@
+"""When mails arrived, and their order: one rule for all kinds of mailboxes."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_tz
+from itertools import islice, pairwise
+from statistics import fmean
+from time import time as now
+from typing import NamedTuple
+
+from stream_pegasos.mail_text.mime import end_of_headers
+from stream_pegasos.streams.example import Truth
+from stream_pegasos.streams.mail import header, value
+
+IN_BLOCKS = "the labels come one after the other: accuracy means little; the folders are interleaved"
+EARLIEST = 315532800.0  # 1980, in seconds since 1970; a time before it was never set
+_DAY = 86400.0
+_LONG_AFTER = 30 * _DAY  # a download that is so late is that of an archive, and tells nothing
+_MOST_DOWNLOADS = 3  # newest headers Received among which those of downloads are looked for
+_MOST_RECEIVED = 100
+_LONGEST_DATE = 200  # characters
+_FEWEST_IN_BLOCK = 5  # mails of a label; fewer may come one after the other by chance
+_APART = 0.95  # of pairs of mails with two labels, the share that has them in the same order, from which they are apart
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_iso_date = re.compile(
+    r"^(\d{4})[-/](\d\d?)[-/](\d\d?)(?:T|,? +)(\d\d?:\d\d(?::\d\d)?)(?:[.,]\d+)? ?(?:([+-]\d\d):?(\d\d)?)?", re.ASCII
+)
+_received, _date = header("Received"), header("Date")
+_is_download = re.compile(r"\bwith (?:POP|IMAP)|fetchmail|getmail", re.IGNORECASE).search
+
+
+class Arrival(NamedTuple):
+    """When a mail arrived, in seconds since 1970, if that is known; the number of its folder, and its label."""
+
+    time: float | None
+    folder: int
+    label: Truth | None
+
+
+def arrival_of(head: bytes) -> float | None:
+    """When a mail arrived, in seconds since 1970: by its newest header Received, else by its header Date."""
+    end = end_of_headers(head)
+    end = len(head) if end is None else end
+    lines = [value(found) for found in islice(_received.finditer(head, 0, end), _MOST_RECEIVED)]
+    times = [(line, time) for line in lines if (time := time_of(line.rpartition(";")[2])) is not None]
+    while times:
+        # A program that fetches an old mail writes when it does so.
+        late = [n for n, (line, _) in enumerate(times[:_MOST_DOWNLOADS]) if _is_download(line)]
+        if not late or (rest := times[late[0] + 1 :]) == [] or times[0][1] - rest[0][1] < _LONG_AFTER:
+            return times[0][1]
+        times = rest
+    found = _date.search(head, 0, end)
+    return None if found is None else time_of(value(found))
+
+
+def time_of(date: str) -> float | None:
+    """The seconds since 1970 of a date, in UTC unless it names a zone; `None` if it is no date, or a `plausible` one of
+    no mail.
+    """
+    try:
+        date = _iso_date.sub(_as_in_mails, date.strip()[:_LONGEST_DATE])
+        parts = parsedate_tz(date)
+        if parts is None:
+            return None
+        return plausible(datetime(*parts[:6], tzinfo=timezone(timedelta(seconds=parts[9] or 0))).timestamp())
+    except Exception:  # it raises in many ways
+        return None
+
+
+def _as_in_mails(date: re.Match[str]) -> str:
+    year, month, day, time, hours, minutes = date.groups()
+    zone = f"{hours}{minutes or '00'}" if hours else ""
+    return f"{day} {_MONTHS[int(month) - 1]} {year} {time} {zone}"
+
+
+def plausible(time: float) -> float | None:
+    """The time, or `None` if no mail can have arrived then: in the future, or before there was mail."""
+    return time if EARLIEST <= time <= now() + _DAY else None
+
+
+def in_order_of_arrival(mails: Sequence[Arrival]) -> tuple[list[int], bool]:
+    """The numbers of mails in their order, and whether their labels would come one after the other. If so, the folders
+    are interleaved in proportion to their sizes, each in its own order.
+
+    Mails whose time is not known are spread evenly over the others. Equal times leave the order as it is.
+    """
+    times = _without_gaps(mails)
+    order = sorted(range(len(mails)), key=times.__getitem__)
+    if not _are_in_blocks([mails[number].label for number in order]):
+        return order, False
+    return sorted(order, key=_shares(order, mails).__getitem__), True
+
+
+def _without_gaps(mails: Sequence[Arrival]) -> list[float]:
+    known = sorted(mail.time for mail in mails if mail.time is not None) or [0.0]
+    unknown = defaultdict[int, list[int]](list)
+    for number, mail in enumerate(mails):
+        if mail.time is None:
+            unknown[mail.folder].append(number)
+    times = [mail.time or 0.0 for mail in mails]
+    for numbers in unknown.values():
+        for n, number in enumerate(numbers):
+            times[number] = known[int((n + 0.5) / len(numbers) * len(known))]
+    return times
+
+
+def _shares(order: Sequence[int], mails: Sequence[Arrival]) -> dict[int, float]:
+    """For each mail, which share of its folder comes before its middle."""
+    folders = defaultdict[int, list[int]](list)
+    for number in order:
+        folders[mails[number].folder].append(number)
+    return {number: (n + 0.5) / len(numbers) for numbers in folders.values() for n, number in enumerate(numbers)}
+
+
+def _are_in_blocks(labels: Sequence[Truth | None]) -> bool:
+    places = defaultdict[Truth | None, list[int]](list)
+    for place, label in enumerate(labels):
+        places[label].append(place)
+    blocks = sorted((some for some in places.values() if len(some) >= _FEWEST_IN_BLOCK), key=fmean)
+    return len(blocks) > 1 and all(_share_before(one, two) >= _APART for one, two in pairwise(blocks))
+
+
+def _share_before(first: list[int], second: list[int]) -> float:
+    """Of all pairs of one of each, the share in which that of the first is before (both are sorted)."""
+    return fmean(bisect_left(first, place) for place in second) / len(first)
