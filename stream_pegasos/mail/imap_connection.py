@@ -16,6 +16,7 @@ from typing import Any
 from stream_pegasos.common.display import one_line, shortened
 from stream_pegasos.common.extras import missing
 from stream_pegasos.features.message import grouped
+from stream_pegasos.streams.mail_arrival import arrival_of, plausible
 
 __all__ = [
     "Account",
@@ -179,8 +180,10 @@ class Connection:
         return _numbers(self._call(self._client.select_folder, folder, not to_write))
 
     def uids(self, first: int = 1, since: datetime | None = None) -> list[int]:
-        """The mails of the open folder from this UID on, or those of them that arrived on this day or later."""
-        criteria: list[Any] = ["UID", f"{first}:*"]
+        """The mails of the open folder from this UID on, or those of them that arrived on this day or later. Here as
+        elsewhere a mail with the flag \\Deleted is gone.
+        """
+        criteria: list[Any] = ["UNDELETED", "UID", f"{first}:*"]
         if since is not None:
             criteria += ["SINCE", since.date()]
         found = self._call(self._client.search, criteria)
@@ -191,7 +194,8 @@ class Connection:
         """Which of these mails are in the open folder."""
         found: set[int] = set()
         for batch in in_batches([*uids], KEYS_AT_ONCE):
-            found |= {int(uid) for uid in self._call(self._client.search, ["UID", ",".join(map(str, batch))])}
+            numbers = ",".join(map(str, batch))
+            found |= {int(uid) for uid in self._call(self._client.search, ["UNDELETED", "UID", numbers])}
         return found
 
     def keys(self, uids: Sequence[int]) -> Iterator[dict[int, str]]:
@@ -223,13 +227,18 @@ class Connection:
                     found[uid] = value
         return found
 
-    def arrivals(self, uids: Sequence[int]) -> dict[int, float]:
-        """When mails of the open folder arrived, in seconds since 1970."""
-        found = {}
+    def arrivals(self, uids: Sequence[int]) -> dict[int, float | None]:
+        """When mails of the open folder arrived, in seconds since 1970; `None` where nothing tells it. Their headers
+        tell first: the server may have them from a download.
+        """
+        found: dict[int, float | None] = {}
         for batch in in_batches(uids, KEYS_AT_ONCE):
+            headers = self._headers(batch, "BODY.PEEK[HEADER.FIELDS (RECEIVED DATE)]")
             for uid, parts in self._call(self._client.fetch, batch, ["INTERNALDATE"]).items():
-                date = parts.get(b"INTERNALDATE")
-                found[uid] = date.timestamp() if isinstance(date, datetime) else 0.0
+                date, time = parts.get(b"INTERNALDATE"), arrival_of(headers.get(uid, b""))
+                if time is None and isinstance(date, datetime):
+                    time = plausible(date.timestamp())
+                found[uid] = time
         return found
 
     def move(self, uid: int, folder: str) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stream_pegasos.mail.imap_connection import Connection
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
+from stream_pegasos.streams.mail_arrival import IN_BLOCKS, Arrival, in_order_of_arrival, with_times
 
 __all__ = ["learn_folders"]
 
+log = logging.getLogger(__name__)
+
 AT_ONCE = 100  # mails in memory
 BEGIN = [0.0, 0]  # before the first mail of a folder
+ORDER = "headers"  # what tells the order of a folder; progress of earlier versions is in another one
 
 
 def learn_folders(
@@ -22,7 +27,8 @@ def learn_folders(
     on_progress: Callable[[int, int], None] = lambda n, total: None,
 ) -> int:
     """Learn all mails in folders, each folder once, and return how many mails were learned. Each folder has the label
-    of its mails, `"spam"` or `"ham"`; `on_progress` is told how many are learned, and how many there are.
+    of its mails, `"spam"` or `"ham"`; `on_progress` is told how many are learned, and how many there are. Where the
+    labels come one after the other, the folders are interleaved, and a warning says so.
 
     The ledger records the progress, so that a run after a kill goes on from there. Mails that come meanwhile are not
     learned.
@@ -33,18 +39,18 @@ def learn_folders(
         uidvalidity, uidnext = box.open(name)
         state = training.get(_key(name))
         if state is None or state[0] != uidvalidity:
-            state = [uidvalidity, uidnext or 1 + max(box.uids(), default=0), *BEGIN, False]
+            state = [uidvalidity, uidnext or 1 + max(box.uids(), default=0), *BEGIN, False, ORDER]
             ledger.record([["trained", _key(name), state]])
-        if not state[4]:
-            states[name] = state
-    mails = _in_order(box, states)
+        if not state[4]:  # what was learned before is not learned again
+            states[name] = state if ORDER in state else [*state[:2], *BEGIN, False, ORDER]
+    mails = _in_order(box, states, folders)
     for begin in range(0, len(mails), AT_ONCE):
         batch, found, names = mails[begin : begin + AT_ONCE], dict[tuple[str, int], LabelledMail](), [*states]
         uids: dict[str, list[int]] = {}
         for arrived, number, uid in batch:
             name = names[number]
             uids.setdefault(name, []).append(uid)
-            states[name] = [*states[name][:2], arrived, uid, False]
+            states[name] = [*states[name][:2], arrived, uid, False, ORDER]
         for name, some in uids.items():
             box.open(name)
             keys = {uid: key for keys in box.keys(sorted(some)) for uid, key in keys.items()}
@@ -55,7 +61,7 @@ def learn_folders(
         events = [["trained", _key(name), states[name]] for name in uids]
         ledger.record(events, [found[each] for each in order if each in found])
         on_progress(begin + len(batch), len(mails))
-    ledger.record([["trained", _key(name), [*state[:4], True]] for name, state in states.items()])
+    ledger.record([["trained", _key(name), [*state[:4], True, ORDER]] for name, state in states.items()])
     return ledger.learning.n_learned - before
 
 
@@ -63,11 +69,20 @@ def _key(folder: str) -> str:
     return f"folder {folder}"
 
 
-def _in_order(box: Connection, states: Mapping[str, Sequence[Any]]) -> list[tuple[float, int, int]]:
-    """The mails that are still to be learned, by arrival: when each arrived, the number of its folder, and its UID."""
-    rows = list[tuple[float, int, int]]()
-    for number, (name, (uidvalidity, end, arrived, last, _)) in enumerate(states.items()):
+def _in_order(
+    box: Connection, states: Mapping[str, Sequence[Any]], labels: Mapping[str, str]
+) -> list[tuple[float, int, int]]:
+    """The mails that are still to be learned, in their order: when each arrived, the number of its folder, its UID."""
+    mails, uids = list[Arrival](), list[int]()
+    for number, (name, (uidvalidity, end, *_)) in enumerate(states.items()):
         if box.open(name)[0] == uidvalidity:
             times = box.arrivals([uid for uid in box.uids() if uid < end])
-            rows += [(time, number, uid) for uid, time in times.items() if (time, uid) > (arrived, last)]
-    return sorted(rows)
+            uids += sorted(times)
+            mails += [Arrival(times[uid], number, labels[name]) for uid in sorted(times)]
+    mails = with_times(mails)
+    order, is_interleaved = in_order_of_arrival(mails)
+    progress = [(arrived, last) for _, _, arrived, last, *_ in states.values()]
+    if is_interleaved and not any(last for _, last in progress):
+        log.warning(IN_BLOCKS)
+    rows = [(mails[n].time or 0.0, mails[n].folder, uids[n]) for n in order]
+    return [(time, number, uid) for time, number, uid in rows if (time, uid) > progress[number]]

@@ -45,6 +45,7 @@ _length_of_emlx = re.compile(rb"[ \t]*(\d{1,10})[ \t]*\r?\n").match
 _flags_of_emlx = re.compile(rb"<key>flags</key>\s*<integer>(\d{1,20})</integer>").search
 _DELETED_IN_EMLX = 2
 _digits = re.compile(rb"\s*(\d{1,12})\s*").fullmatch
+_digit = re.compile(rb"\d").search
 _quoted = re.compile(rb"^>(>*From )", re.MULTILINE)
 _fold = re.compile(rb"\r?\n(?=[ \t])")
 _in_brackets = re.compile(r"<([^<>]+)>").search
@@ -77,17 +78,23 @@ def is_emlx(head: bytes) -> bool:
     return length is not None and _field(head, length.end()) is not None
 
 
+def _shape(line: bytes) -> list[tuple[bool, bool]]:
+    """How a separator looks: which of its words have an @, and which digits."""
+    return [(b"@" in word, _digit(word) is not None) for word in line.split()]
+
+
 class _Ahead:
     """A file whose next bytes may be looked at before they are read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._ahead = file, bytearray()
-        self._has_patches, self._n_words = False, 0  # of the first separator, if it is one of git, or has no date
+        self._has_patches = False  # whether the first separator is one of git
+        self._shape: list[tuple[bool, bool]] | None = None  # of the first separator, if it has no date
 
     def note_separator(self, line: bytes) -> None:
         """Note the first separator, which shows what others look like."""
         self._has_patches = _of_git(line) is not None
-        self._n_words = 0 if separating_date(line) else len(line.split())
+        self._shape = None if separating_date(line) else _shape(line)
 
     def readline(self) -> bytes:
         """A line, or the next piece of a long one."""
@@ -112,7 +119,7 @@ class _Ahead:
             return True
         after = self._look(end)
         if not is_apart:
-            is_alike = has_date or (self._n_words == len(line.split()) and self._are_headers(end))
+            is_alike = has_date or (self._shape == _shape(line) and self._are_headers(end))
             return is_alike and KNOWN_FIELD.match(after) is not None
         return KNOWN_FIELD.match(after) is not None or (_with_address(line) is not None and _field(after) is not None)
 

@@ -48,12 +48,13 @@ def arrival_of(head: bytes) -> float | None:
     end = len(head) if end is None else end
     lines = [value(found) for found in islice(_received.finditer(head, 0, end), _MOST_RECEIVED)]
     times = [(line, time) for line in lines if (time := time_of(line.rpartition(";")[2])) is not None]
-    while times:
-        # A program that fetches an old mail writes when it does so.
-        late = [n for n, (line, _) in enumerate(times[:_MOST_DOWNLOADS]) if _is_download(line)]
-        if not late or (rest := times[late[0] + 1 :]) == [] or times[0][1] - rest[0][1] < _LONG_AFTER:
-            return times[0][1]
-        times = rest
+    # A program that fetches an old mail writes when it does so, and then the server that it hands it to.
+    for number, ((line, time), (_, before)) in enumerate(pairwise(times[: _MOST_DOWNLOADS + 1]), 1):
+        if _is_download(line) and time - before > _LONG_AFTER:
+            times = times[number:]
+            break
+    if times:
+        return times[0][1]
     found = _date.search(head, 0, end)
     return None if found is None else time_of(value(found))
 
@@ -89,24 +90,26 @@ def in_order_of_arrival(mails: Sequence[Arrival]) -> tuple[list[int], bool]:
 
     Mails whose time is not known are spread evenly over the others. Equal times leave the order as it is.
     """
-    times = _without_gaps(mails)
-    order = sorted(range(len(mails)), key=times.__getitem__)
+    mails = with_times(mails)
+    order = sorted(range(len(mails)), key=lambda number: mails[number].time or 0.0)
     if not _are_in_blocks([mails[number].label for number in order]):
         return order, False
     return sorted(order, key=_shares(order, mails).__getitem__), True
 
 
-def _without_gaps(mails: Sequence[Arrival]) -> list[float]:
+def with_times(mails: Sequence[Arrival]) -> list[Arrival]:
+    """The same mails; those whose time is not known get times that spread each folder's evenly over the others."""
     known = sorted(mail.time for mail in mails if mail.time is not None) or [0.0]
     unknown = defaultdict[int, list[int]](list)
     for number, mail in enumerate(mails):
         if mail.time is None:
             unknown[mail.folder].append(number)
-    times = [mail.time or 0.0 for mail in mails]
+    spread = [*mails]
     for numbers in unknown.values():
         for n, number in enumerate(numbers):
-            times[number] = known[int((n + 0.5) / len(numbers) * len(known))]
-    return times
+            time = known[int((n + 0.5) / len(numbers) * len(known))]
+            spread[number] = mails[number]._replace(time=time)
+    return spread
 
 
 def _shares(order: Sequence[int], mails: Sequence[Arrival]) -> dict[int, float]:
