@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -25,6 +25,8 @@ ONE_DAY = timedelta(days=1)
 LONGEST_SUBJECT = 60
 MOST_WARNED = 100
 OLD = "old mails"  # in what is remembered of training: keys of mails that the first look found in the inbox
+COPIES = "copies"  # the same of mails beside which there is one in Junk: folder, UIDVALIDITY, UID and key of each
+MOST_COPIES = 1_000
 NEW_MAILS = "INBOX"  # so RFC 3501 names the folder into which they come
 DIGITS = re.compile(r"\d+")
 
@@ -79,6 +81,7 @@ class MailboxFilter:
                 if memory.folders[folder][0] == uidvalidity:
                     self._settle(box)
             n += self._look_at(box, folder, role)
+        self._look_at_copies(box)
         self._backlog = False
         return n
 
@@ -192,16 +195,53 @@ class MailboxFilter:
                     self._settle(box)
 
     def _drop_copies(self, box: Connection, folder: str, keys: dict[int, str], steps: dict[int, str]) -> None:
-        """Do not learn mails that are still in Junk, too: they were not moved out of it."""
+        """Do not learn mails that are still in Junk, too: they were not moved out of it. That may come, since many
+        programs move a mail by a copy.
+        """
         back = {uid: keys[uid] for uid, step in steps.items() if step == LEARN_HAM}
-        numbers = self.ledger.memory.junk_uids(back.values())
-        if numbers:
-            box.open(self.plan.junk)
-            still = box.there(numbers.values())
-            box.open(folder, folder == NEW_MAILS and self.plan.acts)
-            for uid, key in back.items():
-                if numbers.get(key) in still:
-                    del steps[uid]
+        if not back:
+            return
+        copies = self._in_junk(box, back.values())
+        uidvalidity, _ = self._open(box, folder)
+        dropped = {uid: key for uid, key in back.items() if key in copies}
+        for uid in dropped:
+            del steps[uid]
+        if not dropped:
+            return
+        new = ([folder, uidvalidity, uid, key] for uid, key in dropped.items())
+        kept = [*self.ledger.memory.training.get(COPIES, ()), *new]
+        self.ledger.record([["trained", COPIES, kept[-MOST_COPIES:]]])
+
+    def _look_at_copies(self, box: Connection) -> None:
+        """Learn copies of mails that have since gone from Junk."""
+        memory = self.ledger.memory
+        copies = [each for each in memory.training.get(COPIES, ()) if memory.mails.get(each[3], Known(False)).is_junk]
+        if not copies:
+            return
+        still = self._in_junk(box, [key for *_, key in copies])
+        roles = dict(self._folders())
+        for folder in {folder: None for folder, _, _, key in copies if key not in still and folder in roles}:
+            uidvalidity, _ = self._open(box, folder)
+            gone = {uid: key for *where, uid, key in copies if where == [folder, uidvalidity] and key not in still}
+            for keys in box.keys([*gone]):
+                back = [uid for uid in box.there(keys) if keys[uid] == gone[uid]]
+                for mails in box.mails(back):
+                    self._take(roles[folder], {uid: (LEARN_HAM, gone[uid], mail) for uid, mail in mails.items()})
+        kept = [each for each in copies if each[3] in still]
+        if kept != memory.training[COPIES]:
+            self.ledger.record([["trained", COPIES, kept]])
+
+    def _in_junk(self, box: Connection, keys: Iterable[str]) -> set[str]:
+        """Which of these mails are still where they were seen in Junk, which is then the open folder."""
+        numbers = self.ledger.memory.junk_uids(keys)
+        if not numbers:
+            return set()
+        box.open(self.plan.junk)
+        still = box.there(numbers.values())
+        return {key for key, uid in numbers.items() if uid in still}
+
+    def _open(self, box: Connection, folder: str) -> tuple[int, int]:
+        return box.open(folder, folder == NEW_MAILS and self.plan.acts)
 
     def _drop_old(self, box: Connection, keys: dict[int, str], steps: dict[int, str]) -> list[Event]:
         """Do not judge mails that arrived before the first start and are only now moved into the inbox."""

@@ -173,6 +173,30 @@ def test_spam_is_moved_and_what_people_move_is_learned(box, host):
     assert sorted([*box.has(), *box.has("Junk"), *box.has("Archive")]) == sorted([*old, *spam, *ham])
 
 
+def test_a_mail_that_is_marked_as_deleted_is_gone(server, tmp_path):
+    """From where it was moved by a copy, and from folders that are learned."""
+    box = Box(server, tmp_path, "ann", None)
+    box.once()
+    spam, ham = mails("spam", 4), mails("ham", 3)
+    box.deliver(spam, "Junk")
+    box.deliver(ham, "Archive")
+    with imapclient.IMAPClient("127.0.0.1", server.plain_port, ssl=False, timeout=120) as client:
+        client.login("ann", "secret-ann")
+        for some, folder in ((spam[:2], "Junk"), (ham[:1], "Archive")):
+            client.select_folder(folder)
+            client.delete_messages(
+                [uid for each in some for uid in client.search(["HEADER", "Message-ID", id_of(each)])]
+            )
+        out = box.once("--spam", "Junk", "--ham", "Archive")
+        assert "learned 4, of which 0" in out[-1]
+        client.select_folder("Junk")
+        uids = client.search(["HEADER", "Message-ID", id_of(spam[3])])
+        client.copy(uids, "INBOX")
+        client.delete_messages(uids)
+        out = box.once("--spam", "Junk", "--ham", "Archive")
+        assert out[0].startswith("corrected: ham") and len(out) == 2
+
+
 def test_two_mailboxes_are_watched_at_once(server, tmp_path, trained):
     both = []
     for account in ("ann", "cleo"):

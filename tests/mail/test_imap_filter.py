@@ -38,6 +38,7 @@ class Mailbox:
         self.validity = dict.fromkeys(FOLDERS, 1)
         self.next = dict.fromkeys(FOLDERS, 1)
         self.has_move, self.kill_at, self.opened = has_move, None, ""
+        self.deleted = set()  # mails with that flag: their folder and UID
 
     def call(self, action):
         if self.kill_at is None:
@@ -88,7 +89,7 @@ class Mailbox:
         return self.call(lambda: sorted(uid for uid in self.here if uid >= first))
 
     def there(self, uids):
-        return self.call(lambda: {*uids} & {*self.here})
+        return self.call(lambda: {uid for uid in {*uids} & {*self.here} if (self.opened, uid) not in self.deleted})
 
     def keys(self, uids):
         yield self.call(lambda: {uid: key_of(self.here[uid]) for uid in uids if uid in self.here})
@@ -213,6 +214,34 @@ def test_a_copy_of_a_mail_in_junk_teaches_nothing(box, process):
     box.put("INBOX", mail)
     process.look()
     assert box.where(mail) == ["INBOX", "Junk"] and process.ledger.model.n_learned == 0
+
+
+@pytest.mark.parametrize("target", ["INBOX", "Archive"])
+@pytest.mark.parametrize("end", ["marked", "expunged"])
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_move_by_a_copy_is_learned_once_the_mail_has_gone_from_junk(tmp_path, target, end, is_restarted):
+    box = Mailbox(True)
+    process = Process(tmp_path, box)
+    process.look()
+    mail, other = b"Message-ID: a\nSubject: spam\n\n", b"Message-ID: b\nSubject: spam\n\n"
+    for each in (mail, other):
+        box.put("INBOX", each)
+    process.look()
+    for each in (mail, other):
+        box.put(target, each)
+        process.look()  # between the copy and its mark
+    assert process.ledger.model.n_learned == 0
+    if is_restarted:
+        process.end(True)
+        process = Process(tmp_path, box)
+    (uid,) = (uid for uid, each in box.folders["Junk"].items() if each == mail)
+    box.deleted.add(("Junk", uid))
+    if end == "expunged":
+        del box.folders["Junk"][uid]
+    for _ in range(2):
+        process.look()
+    assert process.label_of(mail) == "ham" and process.ledger.model.n_learned == 1
+    process.end(False)
 
 
 def test_a_mail_that_cannot_be_moved_stays_and_can_be_taught(box, process):
