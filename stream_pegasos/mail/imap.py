@@ -8,10 +8,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 
 from stream_pegasos.common.display import printable
 from stream_pegasos.evaluation.chunks import predict_block
-from stream_pegasos.mail.imap_connection import Connection, CopiedError, RefusedError, in_batches
+from stream_pegasos.mail.imap_connection import (
+    Connection,
+    CopiedError,
+    RefusedError,
+    in_batches,
+    warn_of_undelivered,
+)
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEARN_HAM, NOTHING, Event, Known
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
@@ -26,7 +33,9 @@ LONGEST_SUBJECT = 60
 MOST_WARNED = 100
 OLD = "old mails"  # in what is remembered of training: keys of mails that the first look found in the inbox
 COPIES = "copies"  # the same of mails beside which there is one in Junk: folder, UIDVALIDITY, UID and key of each
-MOST_COPIES = 1_000
+UNDELIVERED = "undelivered"  # the same of mails that the server could not deliver: folder, UIDVALIDITY, UID
+MOST_NOTED = 1_000  # of each of both
+SECONDS_TO_RETRY = 60.0
 NEW_MAILS = "INBOX"  # so RFC 3501 names the folder into which they come
 DIGITS = re.compile(r"\d+")
 
@@ -56,6 +65,7 @@ class MailboxFilter:
         self._warned: set[str] = set()
         self._shown: dict[int, str] = {}  # what is logged of pending mails
         self._backlog = plan.backlog
+        self._next_try = 0.0  # for mails that were not delivered, by the monotonic clock
 
     def begin(self, box: Connection) -> None:
         """Record the mails in folders that are new to the memory, and make Junk if it is missing."""
@@ -82,6 +92,9 @@ class MailboxFilter:
                     self._settle(box)
             n += self._look_at(box, folder, role)
         self._look_at_copies(box)
+        if monotonic() >= self._next_try:
+            self._look_at_undelivered(box)
+            self._next_try = monotonic() + SECONDS_TO_RETRY
         self._backlog = False
         return n
 
@@ -190,9 +203,36 @@ class MailboxFilter:
                 for mails in box.mails(batch):
                     self._take(role, {uid: (steps[uid], keys[uid], mail) for uid, mail in mails.items()})
             if uidvalidity is not None and keys:
-                self.ledger.record([["looked", folder, uidvalidity, max(keys) + 1]])
+                self.ledger.record([["looked", folder, uidvalidity, max(memory.folders[folder][1], max(keys) + 1)]])
                 if role == INBOX:
                     self._settle(box)
+        self._note_undelivered(box, folder, uidvalidity, uids)
+
+    def _note_undelivered(self, box: Connection, folder: str, uidvalidity: int | None, uids: Sequence[int]) -> None:
+        """Report once which of these mails were not delivered, and note them, but for those that may have stood there
+        all along.
+        """
+        before, asked = self.ledger.memory.training.get(UNDELIVERED, []), {*uids}
+        now = [each for each in before if each[0] != folder or (each[1] == uidvalidity and each[2] not in asked)]
+        for uid in [uid for uid in uids if (folder, uid) in box.undelivered]:
+            if [folder, uidvalidity, uid] not in before:
+                warn_of_undelivered(box, folder, uid)
+            now += [[folder, uidvalidity, uid]] if uidvalidity is not None else []
+        if now != before:
+            self.ledger.record([["trained", UNDELIVERED, now[-MOST_NOTED:]]])
+
+    def _look_at_undelivered(self, box: Connection) -> None:
+        """Ask again for mails that the server could not deliver."""
+        memory, roles = self.ledger.memory, dict(self._folders())
+        noted = memory.training.get(UNDELIVERED, ())
+        for folder in dict.fromkeys(folder for folder, _, _ in noted if folder in roles):
+            uidvalidity, _ = self._open(box, folder)
+            uids = [uid for *where, uid in noted if where == [folder, uidvalidity]]
+            for uid in uids:
+                box.undelivered.pop((folder, uid), None)
+            if memory.folders[folder][0] == uidvalidity:
+                self._meet(box, folder, roles[folder], sorted(box.there(uids)), uidvalidity)
+                self._note_undelivered(box, folder, uidvalidity, uids)
 
     def _drop_copies(self, box: Connection, folder: str, keys: dict[int, str], steps: dict[int, str]) -> None:
         """Do not learn mails that are still in Junk, too: they were not moved out of it. That may come, since many
@@ -210,7 +250,7 @@ class MailboxFilter:
             return
         new = ([folder, uidvalidity, uid, key] for uid, key in dropped.items())
         kept = [*self.ledger.memory.training.get(COPIES, ()), *new]
-        self.ledger.record([["trained", COPIES, kept[-MOST_COPIES:]]])
+        self.ledger.record([["trained", COPIES, kept[-MOST_NOTED:]]])
 
     def _look_at_copies(self, box: Connection) -> None:
         """Learn copies of mails that have since gone from Junk."""

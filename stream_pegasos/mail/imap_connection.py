@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import imaplib
+import logging
 import re
 import ssl
 from base64 import urlsafe_b64encode
@@ -26,7 +27,10 @@ __all__ = [
     "LoginRefusedError",
     "RefusedError",
     "in_batches",
+    "warn_of_undelivered",
 ]
+
+log = logging.getLogger(__name__)
 
 LARGEST_MAIL = 512 * 1024  # bytes that are read; the features take less
 LARGEST_HEADER = 64 * 1024
@@ -36,6 +40,7 @@ KEYS_AT_ONCE, MAILS_AT_ONCE = 500, 50
 FIRST_IDLE, LONGEST_IDLE = 1.0, 60.0
 LONGEST_REASON = 200
 NOT_NOW = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]")  # reasons to refuse a login that are no fault of the password
+MANY = 10  # mails; if none of them can be had, no single one is at fault
 # No two mails have the same values in all of these. A stranger can copy a Message-ID, but not choose what our own
 # server writes into Received.
 FIELDS = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID DATE FROM SUBJECT RECEIVED)]"
@@ -44,6 +49,10 @@ MESSAGE_ID = re.compile(rb"^message-id:[ \t]*\S", re.IGNORECASE | re.MULTILINE)
 
 class ConnectionFailedError(Exception):
     """The server cannot be reached, has gone, or does not speak IMAP: connect anew."""
+
+
+class BrokenOffError(ConnectionFailedError):
+    """The server ended the connection in place of an answer."""
 
 
 class LoginRefusedError(ConnectionFailedError):
@@ -82,12 +91,21 @@ class Connection:
     Every method raises ConnectionFailedError when the connection is of no use any more, and RefusedError if the server
     says no. Neither has the password in it. `wait` calls a function that waits for the server; it may raise
     KeyboardInterrupt meanwhile.
+
+    A mail that the server cannot deliver is left out of what is fetched; `undelivered` has the reason, by its folder
+    and UID. Some servers break off instead, and are asked for the other mails by a new connection.
     """
 
     def __init__(self, account: Account, wait: Callable[..., Any] = lambda function, *args: function(*args)) -> None:
-        self._wait = wait
-        self._secret = wait(account.secret)
+        self._account, self._wait = account, wait
         self._client: Any = None
+        self._folder, self._is_to_write, self._uidvalidity = "", False, 0  # that is open
+        self.undelivered: dict[tuple[str, int], str] = {}
+        self._connect()
+
+    def _connect(self) -> None:
+        account = self._account
+        self._secret = self._wait(account.secret)
         try:
             from imapclient import IMAPClient  # type: ignore[import-untyped, unused-ignore]
         except ModuleNotFoundError as error:
@@ -133,7 +151,7 @@ class Connection:
         except ssl.SSLCertVerificationError as error:
             raise LoginRefusedError(f"its certificate is not trusted: {error.verify_message}") from None
         except imaplib.IMAP4.abort as error:
-            raise ConnectionFailedError(self._reason(error)) from None
+            raise BrokenOffError(self._reason(error)) from None
         except imaplib.IMAP4.error as error:
             # A login that broke off was not refused.
             kind = ConnectionFailedError if isinstance(error.__context__, imaplib.IMAP4.abort) else RefusedError
@@ -177,7 +195,9 @@ class Connection:
 
     def open(self, folder: str, to_write: bool = False) -> tuple[int, int]:
         """Open a folder, and return its UIDVALIDITY and its next UID, which is 0 if the server does not say it."""
-        return _numbers(self._call(self._client.select_folder, folder, not to_write))
+        uidvalidity, uidnext = _numbers(self._call(self._client.select_folder, folder, not to_write))
+        self._folder, self._is_to_write, self._uidvalidity = folder, to_write, uidvalidity
+        return uidvalidity, uidnext
 
     def uids(self, first: int = 1, since: datetime | None = None) -> list[int]:
         """The mails of the open folder from this UID on, or those of them that arrived on this day or later. Here as
@@ -219,13 +239,43 @@ class Connection:
 
     def _fetched(self, uids: Sequence[int], what: str, begin: bytes) -> dict[int, bytes]:
         """One part of each mail, whose name in the answer starts with `begin`; servers differ in the rest of it."""
-        answer = self._call(self._client.fetch, uids, [what])
         found = {}
-        for uid, parts in answer.items():
+        for uid, parts in self._answers(uids, what).items():
             for name, value in parts.items():
                 if name.startswith(begin) and isinstance(value, bytes):
                     found[uid] = value
         return found
+
+    def _answers(self, uids: Sequence[int], what: str) -> dict[int, dict[bytes, Any]]:
+        """What the server tells of mails of the open folder."""
+        answers = self._delivered(uids, what)
+        refused = [reason for uid in uids if (reason := self.undelivered.get((self._folder, uid)))]
+        if len(refused) == len(uids) >= MANY:
+            raise RefusedError(refused[0])
+        return answers
+
+    def _delivered(self, uids: Sequence[int], what: str, is_again: bool = False) -> dict[int, dict[bytes, Any]]:
+        try:
+            answers: dict[int, dict[bytes, Any]] = self._call(self._client.fetch, uids, [what])
+            return answers
+        except (BrokenOffError, RefusedError) as error:
+            is_broken_off = isinstance(error, BrokenOffError)
+            if is_broken_off:
+                self._connect_anew()
+            if len(uids) > 1:
+                middle = len(uids) // 2
+                return {**self._delivered(uids[:middle], what), **self._delivered(uids[middle:], what)}
+            if is_broken_off and not is_again:
+                return self._delivered(uids, what, True)
+            self.undelivered[self._folder, uids[0]] = str(error)
+            return {}
+
+    def _connect_anew(self) -> None:
+        before = self._uidvalidity
+        self.close()
+        self._connect()
+        if self.open(self._folder, self._is_to_write)[0] != before:
+            raise ConnectionFailedError(f"{self._folder} was numbered anew meanwhile")
 
     def arrivals(self, uids: Sequence[int]) -> dict[int, float | None]:
         """When mails of the open folder arrived, in seconds since 1970; `None` where nothing tells it. Their headers
@@ -234,7 +284,7 @@ class Connection:
         found: dict[int, float | None] = {}
         for batch in in_batches(uids, KEYS_AT_ONCE):
             headers = self._headers(batch, "BODY.PEEK[HEADER.FIELDS (RECEIVED DATE)]")
-            for uid, parts in self._call(self._client.fetch, batch, ["INTERNALDATE"]).items():
+            for uid, parts in self._answers(batch, "INTERNALDATE").items():
                 date, time = parts.get(b"INTERNALDATE"), arrival_of(headers.get(uid, b""))
                 if time is None and isinstance(date, datetime):
                     time = plausible(date.timestamp())
@@ -269,6 +319,10 @@ class Connection:
             news = self._call(self._client.idle_check, min(seconds, longest))
             if self._call(self._client.idle_done)[1] or news:
                 return
+
+
+def warn_of_undelivered(box: Connection, folder: str, uid: int) -> None:
+    log.warning("%s: mail %d cannot be had, and is left out: %s", folder, uid, box.undelivered[folder, uid])
 
 
 def _numbers(answer: dict[bytes, Any]) -> tuple[int, int]:

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stream_pegasos.mail.imap_connection import Connection
+from stream_pegasos.mail.imap_connection import Connection, warn_of_undelivered
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
+from stream_pegasos.mail.imap_memory import Event
 from stream_pegasos.streams.mail_arrival import IN_BLOCKS, Arrival, in_order_of_arrival, with_times
 
 __all__ = ["learn_folders"]
@@ -31,7 +32,7 @@ def learn_folders(
     labels come one after the other, the folders are interleaved, and a warning says so.
 
     The ledger records the progress, so that a run after a kill goes on from there. Mails that come meanwhile are not
-    learned.
+    learned. Those that the server cannot deliver are reported, and learned by a later run that gets them.
     """
     training, before = ledger.memory.training, ledger.learning.n_learned
     states = {}
@@ -40,9 +41,10 @@ def learn_folders(
         state = training.get(_key(name))
         if state is None or state[0] != uidvalidity:
             state = [uidvalidity, uidnext or 1 + max(box.uids(), default=0), *BEGIN, False, ORDER]
-            ledger.record([["trained", _key(name), state]])
+            ledger.record([["trained", _key(name), state], ["trained", _missing(name), []]])
         if not state[4]:  # what was learned before is not learned again
             states[name] = state if ORDER in state else [*state[:2], *BEGIN, False, ORDER]
+        _learn_again(box, ledger, name, folders[name], junk)
     mails = _in_order(box, states, folders)
     for begin in range(0, len(mails), AT_ONCE):
         batch, found, names = mails[begin : begin + AT_ONCE], dict[tuple[str, int], LabelledMail](), [*states]
@@ -51,14 +53,18 @@ def learn_folders(
             name = names[number]
             uids.setdefault(name, []).append(uid)
             states[name] = [*states[name][:2], arrived, uid, False, ORDER]
+        events: list[Event] = []
         for name, some in uids.items():
             box.open(name)
-            keys = {uid: key for keys in box.keys(sorted(some)) for uid, key in keys.items()}
-            for contents in box.mails([*keys]):
-                for uid, mail in contents.items():
-                    found[name, uid] = LabelledMail(mail, keys[uid], folders[name], uid if name == junk else 0)
+            mails_of_folder = _fetched(box, sorted(some), folders[name], name == junk)
+            found |= {(name, uid): mail for uid, mail in mails_of_folder.items()}
+            missing = [uid for uid in some if (name, uid) in box.undelivered]
+            for uid in missing:
+                warn_of_undelivered(box, name, uid)
+            if missing:
+                events.append(["trained", _missing(name), [*training.get(_missing(name), ()), *missing]])
         order = [(names[number], uid) for _, number, uid in batch]
-        events = [["trained", _key(name), states[name]] for name in uids]
+        events += [["trained", _key(name), states[name]] for name in uids]
         ledger.record(events, [found[each] for each in order if each in found])
         on_progress(begin + len(batch), len(mails))
     ledger.record([["trained", _key(name), [*state[:4], True, ORDER]] for name, state in states.items()])
@@ -67,6 +73,30 @@ def learn_folders(
 
 def _key(folder: str) -> str:
     return f"folder {folder}"
+
+
+def _missing(folder: str) -> str:
+    return f"undelivered of {folder}"
+
+
+def _fetched(box: Connection, uids: list[int], label: str, is_junk: bool) -> dict[int, LabelledMail]:
+    """Mails of the open folder."""
+    keys = {uid: key for keys in box.keys(uids) for uid, key in keys.items()}
+    return {
+        uid: LabelledMail(mail, keys[uid], label, uid if is_junk else 0)
+        for contents in box.mails([*keys])
+        for uid, mail in contents.items()
+    }
+
+
+def _learn_again(box: Connection, ledger: Ledger, folder: str, label: str, junk: str) -> None:
+    """Learn mails of the open folder that the server could not deliver before."""
+    missing = ledger.memory.training.get(_missing(folder), [])
+    if missing:
+        mails = _fetched(box, sorted(box.there(missing)), label, folder == junk)
+        still = [uid for uid in missing if (folder, uid) in box.undelivered]
+        if still != missing:
+            ledger.record([["trained", _missing(folder), still]], [*mails.values()])
 
 
 def _in_order(

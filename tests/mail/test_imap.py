@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from email.utils import formatdate
 from types import SimpleNamespace
 
 import pytest
@@ -197,6 +198,25 @@ def test_a_mail_that_is_marked_as_deleted_is_gone(server, tmp_path):
         assert out[0].startswith("corrected: ham") and len(out) == 2
 
 
+def test_a_mail_that_the_server_cannot_deliver_costs_no_other_one(server, tmp_path, trained):
+    """Of a wrong size in the name of its file, or unreadable: Dovecot breaks off."""
+    box = Box(server, tmp_path, "ann", trained)
+    box.once()
+    box.deliver(mails("spam", 4))
+    box.deliver(mails("ham", 4), "Archive")
+    sorted(box.files())[1].rename(f"{sorted(box.files())[1]},S=9999")
+    sorted(box.files("Archive"))[2].chmod(0)
+    done = run(*box.arguments("--once", "--ham", "Archive"))
+    assert done.returncode == 0 and len(box.has("Junk")) == 3 and box.n_learned == 123
+    assert re.findall(r"(\w+): mail \d+ cannot be had", done.stderr) == ["Archive", "INBOX"]
+    assert box.once("--ham", "Archive")[-1].startswith("looked at 0 new mails, moved 0, learned 0")
+    [wrong] = [file for file in box.files() if "S=9999" in file.name]
+    wrong.rename(str(wrong).replace(",S=9999", ""))
+    [file.chmod(0o644) for file in box.files("Archive")]
+    done = run(*box.arguments("--once", "--ham", "Archive"))
+    assert done.stderr == "" and len(box.has("Junk")) == 4 and box.n_learned == 124
+
+
 def test_two_mailboxes_are_watched_at_once(server, tmp_path, trained):
     both = []
     for account in ("ann", "cleo"):
@@ -282,8 +302,12 @@ def test_a_model_that_has_learned_too_little_moves_nothing(server, tmp_path):
 def test_folders_are_learned_once_in_order_of_arrival_whatever_kills_the_process(server, tmp_path):
     box = Box(server, tmp_path, "eve")
     n, kinds = 1_000, ("spam", "ham")
-    for offset, (kind, name) in enumerate(zip(kinds, ("Junk", "Archive"), strict=True)):
-        server.deliver("eve", mails(kind, n // 2), name, LAST_YEAR + 0.5 * offset)
+
+    def dated(number, kind):
+        return b"Date: %b\n" % formatdate(LAST_YEAR + 2 * number + (kind == "ham")).encode() + mail(number, kind)
+
+    for offset, (kind, name) in enumerate(zip(kinds, ("Junk", "Archive"), strict=True)):  # downloaded one by one
+        server.deliver("eve", [dated(number, kind) for number in range(n // 2)], name, LAST_YEAR + 9e5 * offset)
     options = ["--spam", "Junk", "--ham", "Archive"]
     for size in (1, 50_000, 100_000):
         with box.watching(*options, end=signal.SIGKILL):
@@ -292,7 +316,7 @@ def test_folders_are_learned_once_in_order_of_arrival_whatever_kills_the_process
     model = TextClassifier(MailFeatures())
     for number in range(n // 2):
         for kind in kinds:
-            model.learn_one(mail(number, kind), kind)
+            model.learn_one(dated(number, kind), kind)
     assert bits(load(box.model)) == bits(model)
 
 

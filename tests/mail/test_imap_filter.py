@@ -39,6 +39,7 @@ class Mailbox:
         self.next = dict.fromkeys(FOLDERS, 1)
         self.has_move, self.kill_at, self.opened = has_move, None, ""
         self.deleted = set()  # mails with that flag: their folder and UID
+        self.undelivered, self.broken = {}, set()  # mails that are not delivered: the reasons, and the mails
 
     def call(self, action):
         if self.kill_at is None:
@@ -95,7 +96,9 @@ class Mailbox:
         yield self.call(lambda: {uid: key_of(self.here[uid]) for uid in uids if uid in self.here})
 
     def mails(self, uids):
-        yield self.call(lambda: {uid: self.here[uid] for uid in uids if uid in self.here})
+        found = self.call(lambda: {uid: self.here[uid] for uid in uids if uid in self.here})
+        self.undelivered |= {(self.opened, uid): "damaged" for uid, mail in found.items() if mail in self.broken}
+        yield {uid: mail for uid, mail in found.items() if mail not in self.broken}
 
     def move(self, uid, target):
         if self.has_move:
@@ -290,6 +293,34 @@ def test_mails_that_came_while_nobody_looked_are_judged(tmp_path, monkeypatch):
     box.put("INBOX", b"Message-ID: a\nSubject: spam\n\n")
     process.look()
     assert [since.timestamp() for since in asked if since is not None] == [first]
+    process.end(False)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_mail_that_is_not_delivered_costs_no_other_one(tmp_path, monkeypatch, caplog, is_restarted):
+    monkeypatch.setattr("stream_pegasos.mail.imap.SECONDS_TO_RETRY", 0.0)
+    box = Mailbox(True)
+    process = Process(tmp_path, box)
+    process.look()
+    spam, ham, bad, moved = (b"Message-ID: %s\nSubject: %b\n\n" % (b, b) for b in (b"spam", b"ham", b"spam2", b"ham2"))
+    box.broken = {bad, moved}
+    for name, mail in (("INBOX", bad), ("INBOX", spam), ("INBOX", ham), ("Junk", moved)):
+        box.put(name, mail)
+    for _ in range(3):
+        process.look()
+    assert [box.where(mail) for mail in (spam, ham, bad)] == [["Junk"], ["INBOX"], ["INBOX"]]
+    if is_restarted:
+        process.end(True)
+        process = Process(tmp_path, box)
+        process.look()
+    assert sorted(caplog.messages) == [
+        f"{name}: mail 1 cannot be had, and is left out: damaged" for name in FOLDERS[:2]
+    ]
+    box.broken = set()
+    for _ in range(2):
+        process.look()
+    assert box.where(bad) == ["Junk"] and process.label_of(moved) == "spam" and process.ledger.model.n_learned == 1
+    assert process.ledger.memory.training["undelivered"] == [] and len(caplog.messages) == 2
     process.end(False)
 
 
