@@ -227,8 +227,9 @@ def imap(given: ImapOptions) -> None:
     """Watch an IMAP mailbox: move spam to Junk, and learn from what people move.
 
     A mail that someone moves to Junk is learned as spam. One that someone moves
-    from Junk back to the inbox, or to a --ham-folder, is learned as ham. Mails
-    that stay where they are teach nothing.
+    from Junk back to the inbox, or to a --ham-folder, is learned as ham. With
+    --action flag someone may also set the keyword $Junk, or take it away, or set
+    $NotJunk. Mails that stay as they are teach nothing.
 
     Nothing is called spam before the model has learned enough mails of both
     kinds: see --spam and --ham. Mails already in the inbox at the first start

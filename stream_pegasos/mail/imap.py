@@ -20,7 +20,7 @@ from stream_pegasos.mail.imap_connection import (
     warn_of_undelivered,
 )
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
-from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEARN_HAM, NOTHING, Event, Known
+from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEARN_HAM, LEARN_SPAM, NOTHING, Event, Known
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
 from stream_pegasos.mail_text.parts import mail_parts
 
@@ -34,7 +34,11 @@ MOST_WARNED = 100
 OLD = "old mails"  # in what is remembered of training: keys of mails that the first look found in the inbox
 COPIES = "copies"  # the same of mails beside which there is one in Junk: folder, UIDVALIDITY, UID and key of each
 UNDELIVERED = "undelivered"  # the same of mails that the server could not deliver: folder, UIDVALIDITY, UID
-MOST_NOTED = 1_000  # of each of both
+FLAGS = "flags"  # the UIDVALIDITY of the inbox, and its UIDs that have a keyword of spam, and one of ham
+MOST_NOTED = 1_000  # of each of these
+MOST_FLAGGED = 10_000
+# Keywords by which mail programs tell spam and ham: the registered ones, and Thunderbird's.
+OF_SPAM, OF_HAM = ("$Junk", "Junk"), ("$NotJunk", "NonJunk")
 SECONDS_TO_RETRY = 60.0
 NEW_MAILS = "INBOX"  # so RFC 3501 names the folder into which they come
 DIGITS = re.compile(r"\d+")
@@ -92,6 +96,8 @@ class MailboxFilter:
                     self._settle(box)
             n += self._look_at(box, folder, role)
         self._look_at_copies(box)
+        if not self.plan.moves:
+            self._look_at_flags(box)
         if monotonic() >= self._next_try:
             self._look_at_undelivered(box)
             self._next_try = monotonic() + SECONDS_TO_RETRY
@@ -208,6 +214,28 @@ class MailboxFilter:
                     self._settle(box)
         self._note_undelivered(box, folder, uidvalidity, uids)
 
+    def _look_at_flags(self, box: Connection) -> None:
+        """Learn mails of the inbox whose keyword of spam or ham was set by somebody, or that of spam taken away."""
+        uidvalidity, _ = self._open(box, NEW_MAILS)
+        try:
+            spam, ham = box.with_keyword(*OF_SPAM), box.with_keyword(*OF_HAM)
+        except RefusedError as error:
+            self._warn_once(f"keywords in {NEW_MAILS} cannot be looked at: {error}")
+            return
+        before = self.ledger.memory.training.get(FLAGS)
+        if before is not None and before[0] == uidvalidity:
+            spam_before, ham_before = map(set, before[1:])
+            now_spam, now_ham = spam - spam_before, ham - ham_before
+            no_more = box.there(spam_before - spam)
+            steps = dict.fromkeys(now_spam - now_ham, LEARN_SPAM)
+            steps |= dict.fromkeys((now_ham | no_more) - now_spam, LEARN_HAM)
+            for keys in box.keys(sorted(steps)):
+                for mails in box.mails([*keys]):
+                    self._take(INBOX, {uid: (steps[uid], keys[uid], mail) for uid, mail in mails.items()})
+        now = [uidvalidity, *(sorted(uids)[-MOST_FLAGGED:] for uids in (spam, ham))]
+        if now != before:
+            self.ledger.record([["trained", FLAGS, now]])
+
     def _note_undelivered(self, box: Connection, folder: str, uidvalidity: int | None, uids: Sequence[int]) -> None:
         """Report once which of these mails were not delivered, and note them, but for those that may have stood there
         all along.
@@ -299,7 +327,8 @@ class MailboxFilter:
         labelled, events = list[LabelledMail](), list[Event]()
         for uid, (step, key, mail) in found.items():
             if step != JUDGE:
-                labelled.append(LabelledMail(mail, key, HAM if step == LEARN_HAM else SPAM, uid if role == JUNK else 0))
+                label = HAM if step == LEARN_HAM else SPAM
+                labelled.append(LabelledMail(mail, key, label, uid if role == JUNK else 0, role == INBOX))
         judged = {uid: (key, mail) for uid, (step, key, mail) in found.items() if step == JUDGE}
         for (uid, (key, mail)), verdict in zip(judged.items(), self._judge([*judged.values()]), strict=True):
             events.append(["know", key, verdict.is_spam and self.plan.moves, "", 0])
@@ -342,6 +371,7 @@ class MailboxFilter:
             if keys.get(uid) == key:
                 try:
                     self._act(box, uid, has_copy)
+                    events += self._own_flag(uid)
                     self.counts[done] += 1
                     log.info(f"{done}: {shown}")
                 except RefusedError as error:
@@ -351,6 +381,12 @@ class MailboxFilter:
                     is_there = has_copy or isinstance(error, CopiedError)
                     events.append(["know", key, is_there, "", 0])
             self.ledger.record(events)
+
+    def _own_flag(self, uid: int) -> list[Event]:
+        """Note a keyword of our own, which teaches nothing."""
+        uidvalidity, spam, ham = self.ledger.memory.training.get(FLAGS, (0, [], []))
+        is_noted = not self.plan.moves and uidvalidity == self.ledger.memory.folders[NEW_MAILS][0]
+        return [["trained", FLAGS, [uidvalidity, [*spam, uid], ham]]] if is_noted else []
 
     def _act(self, box: Connection, uid: int, has_copy: bool) -> None:
         if not self.plan.moves:

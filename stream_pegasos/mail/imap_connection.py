@@ -210,6 +210,11 @@ class Connection:
         # A range that ends in * always includes the last mail.
         return sorted({int(uid) for uid in found if int(uid) >= first})
 
+    def with_keyword(self, one: str, other: str) -> set[int]:
+        """The mails of the open folder that have one of two keywords."""
+        found = self._call(self._client.search, ["UNDELETED", "OR", "KEYWORD", one, "KEYWORD", other])
+        return {int(uid) for uid in found}
+
     def there(self, uids: Iterable[int]) -> set[int]:
         """Which of these mails are in the open folder."""
         found: set[int] = set()

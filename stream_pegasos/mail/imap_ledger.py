@@ -23,16 +23,20 @@ CHECKPOINT_EVERY, CHECKPOINT_SECONDS = 2_000, 15 * 60.0
 
 
 class LabelledMail(NamedTuple):
-    """A mail, its key, its label, `"spam"` or `"ham"`, and its UID in Junk, if it is there."""
+    """A mail, its key, its label, `"spam"` or `"ham"`, its UID in Junk, if it is there, and whether keywords label it
+    where it is.
+    """
 
     content: bytes
     key: str
     outcome: str
     uid: int = 0
+    has_keyword: bool = False
 
     @property
     def event(self) -> Event:
-        return ["know", self.key, self.outcome == SPAM, self.outcome, self.uid, mail_id(self.content)]
+        is_junk = self.outcome == SPAM and not self.has_keyword
+        return ["know", self.key, is_junk, self.outcome, self.uid, mail_id(self.content)]
 
 
 class Ledger:
