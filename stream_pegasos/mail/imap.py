@@ -254,11 +254,11 @@ class MailboxFilter:
         memory, roles = self.ledger.memory, dict(self._folders())
         noted = memory.training.get(UNDELIVERED, ())
         for folder in dict.fromkeys(folder for folder, _, _ in noted if folder in roles):
-            uidvalidity, _ = self._open(box, folder)
+            uidvalidity = self._uidvalidity(box, folder)
             uids = [uid for *where, uid in noted if where == [folder, uidvalidity]]
             for uid in uids:
                 box.undelivered.pop((folder, uid), None)
-            if memory.folders[folder][0] == uidvalidity:
+            if uidvalidity is not None and memory.folders.get(folder, (0,))[0] == uidvalidity:
                 self._meet(box, folder, roles[folder], sorted(box.there(uids)), uidvalidity)
                 self._note_undelivered(box, folder, uidvalidity, uids)
 
@@ -286,10 +286,13 @@ class MailboxFilter:
         copies = [each for each in memory.training.get(COPIES, ()) if memory.mails.get(each[3], Known(False)).is_junk]
         if not copies:
             return
-        still = self._in_junk(box, [key for *_, key in copies])
+        try:
+            still = self._in_junk(box, [key for *_, key in copies])
+        except RefusedError:  # Junk is gone, and this was told
+            return
         roles = dict(self._folders())
         for folder in {folder: None for folder, _, _, key in copies if key not in still and folder in roles}:
-            uidvalidity, _ = self._open(box, folder)
+            uidvalidity = self._uidvalidity(box, folder)
             gone = {uid: key for *where, uid, key in copies if where == [folder, uidvalidity] and key not in still}
             for keys in box.keys([*gone]):
                 back = [uid for uid in box.there(keys) if keys[uid] == gone[uid]]
@@ -310,6 +313,13 @@ class MailboxFilter:
 
     def _open(self, box: Connection, folder: str) -> tuple[int, int]:
         return box.open(folder, folder == NEW_MAILS and self.plan.acts)
+
+    def _uidvalidity(self, box: Connection, folder: str) -> int | None:
+        """That of a folder, which is then open; `None` if it is gone, which `_look_at` tells."""
+        try:
+            return self._open(box, folder)[0]
+        except RefusedError:
+            return None
 
     def _drop_old(self, box: Connection, keys: dict[int, str], steps: dict[int, str]) -> list[Event]:
         """Do not judge mails that arrived before the first start and are only now moved into the inbox."""

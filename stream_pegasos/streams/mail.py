@@ -62,14 +62,15 @@ def begins_with_a_mail(head: bytes) -> bool:
     """Whether mails in one file, or a mail with a header field, begin so."""
     begin = begin_of(head)
     if not head.startswith(FROM, begin):
-        return head.startswith((b">" + FROM, MMDF), begin) or is_emlx(head[begin:]) or _field(head, begin) is not None
+        is_quoted = head.startswith(b">" + FROM, begin)
+        return is_quoted or head.startswith(MMDF) or is_emlx(head) or _field(head, begin) is not None
     line, _, after = head[begin:].partition(b"\n")
     return separating_date(line) is not None or _field(after) is not None
 
 
 def begins_a_mailbox(head: bytes) -> bool:
     """Whether several mails may be in what begins so: an mbox or MMDF."""
-    return head.startswith((FROM, MMDF), begin_of(head))
+    return head.startswith(MMDF) or head.startswith(FROM, begin_of(head))
 
 
 def is_emlx(head: bytes) -> bool:

@@ -30,7 +30,7 @@ from stream_pegasos.streams.mail import (
     unwrapped,
 )
 from stream_pegasos.streams.mail_arrival import IN_BLOCKS, Arrival, arrival_of, in_order_of_arrival, plausible, time_of
-from stream_pegasos.streams.mail_marks import is_deleted_in_maildir, is_deleted_in_mh, why_no_mail, why_other
+from stream_pegasos.streams.mail_marks import is_deleted_in_mh, maildir_flags, why_no_mail, why_other
 
 _OF_MAILDIR = ("cur", "new")
 _MOST_IN_MEMORY = 1 << 24  # bytes of copies
@@ -189,7 +189,7 @@ class _Index:
         if its beginning shows that.
         """
         name, is_in_maildir = os.path.basename(path), _is_in_maildir(path)
-        if is_deleted_in_maildir(name) if is_in_maildir else is_deleted_in_mh(name):
+        if "T" in (maildir_flags(name) or "") if is_in_maildir else is_deleted_in_mh(name):
             self._n_deleted += 1
             return None
         with open(path, "rb") as file:
@@ -209,14 +209,14 @@ class _Index:
             self._n_files += 1
             place = _Place(path, folder=self._n_folders, label=label)
             if not is_copied and not is_mailbox:
-                self._add_mail(place, head[begin:], chunks, plausible(os.fstat(file.fileno()).st_mtime))
+                self._add_mail(place, head, chunks, plausible(os.fstat(file.fileno()).st_mtime))
                 return None
             for offset, length, mail in split(buffered(chunks)):
-                head = (mail or b"")[:LONGEST_HEAD]
-                if is_deleted(head):
+                if mail is not None and is_deleted(mail):
                     self._n_deleted += 1
                     continue
-                place = place._replace(time=_arrived(head), length=length, is_copied=is_copied)
+                time = _arrived((mail or b"")[:LONGEST_HEAD])
+                place = place._replace(time=time, length=length, is_copied=is_copied)
                 self._places.append(place._replace(offset=self._copied(mail or b"") if is_copied else offset))
         return None
 
@@ -226,7 +226,8 @@ class _Index:
             return
         if is_emlx(head):  # whose notes are at its end
             head = buffered(rest).read(LONGEST_LINE)
-        if not _is_in_maildir(place.path) and is_deleted(head):  # in a Maildir only names tell
+        head = head[begin_of(head) :]
+        if _do_headers_tell(place.path) and is_deleted(head):
             self._n_deleted += 1
             return
         time = _arrived(unwrapped(head)[:LONGEST_HEAD])
@@ -264,6 +265,14 @@ class _Index:
 
 def _is_in_maildir(path: str) -> bool:
     return os.path.basename(os.path.dirname(os.path.abspath(path))) in _OF_MAILDIR
+
+
+def _do_headers_tell(path: str) -> bool:
+    """Whether headers say that a mail is deleted. In a Maildir names do, and a sender may write such headers, too; but
+    Thunderbird keeps names without flags in `cur`.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    return os.path.basename(folder) != "new" and (not _is_in_maildir(path) or maildir_flags(name) is None)
 
 
 def _bytes_at(place: _Place, mbox: IO[bytes]) -> bytes:

@@ -18,7 +18,7 @@ _is_deleted = re.compile(
     rb"|(?i:X-Evolution[ \t]*:[ \t]*[0-9a-f]{8}-[0-9a-f]{3}[2367abef]))[ \t]*\r?$",
     re.MULTILINE,
 ).search
-_has_flag_of_maildir = re.compile(r"[:;!]2,[A-Za-z]*T").search
+_flags_of_maildir = re.compile(r"[:;!]2,([A-Za-z]*)").search
 _is_deleted_name = re.compile(r"[,#]\d+").fullmatch  # of MH
 # Mails of other programs, by their first bytes, and what turns them into mails.
 _OTHERS = {
@@ -52,9 +52,10 @@ def is_marked_deleted(head: bytes) -> bool:
     return _is_deleted(head, 0, len(head) if end is None else end) is not None
 
 
-def is_deleted_in_maildir(name: str) -> bool:
-    """Whether the name of a file in a Maildir says that its mail is deleted."""
-    return _has_flag_of_maildir(name) is not None
+def maildir_flags(name: str) -> str | None:
+    """The flags in the name of a file in a Maildir, of which T says that its mail is deleted; `None` if it has none."""
+    match = _flags_of_maildir(name)
+    return None if match is None else match[1]
 
 
 def is_deleted_in_mh(name: str) -> bool:

@@ -199,8 +199,10 @@ def test_what_the_name_of_a_file_says_is_deleted(tmp_path):
     put(tmp_path / "ham" / "7.emlx", emlx(mail(12), 3))
     put(tmp_path / "ham" / "8.emlx", emlx(mail(13), 1))
     put(tmp_path / "spam" / "cur" / "9.a:2,S", b"X-Status: D\n" + mail(14))  # which its sender may have written
+    put(tmp_path / "spam" / "new" / "9.a", b"X-Status: D\n" + mail(15))
+    put(tmp_path / "spam" / "cur" / "1234", b"X-Mozilla-Status: 0009\n" + mail(16))  # of Thunderbird
     found, _, events, bad = read_labelled(tmp_path)
-    assert found == [4, 5, 6, 9, 13, 14] and events == ["8 deleted mails are left out"] and not bad
+    assert found == [4, 5, 6, 9, 13, 14, 15] and events == ["9 deleted mails are left out"] and not bad
 
 
 # mailboxes of other programs
