@@ -36,7 +36,7 @@ COPIES = "copies"  # the same of mails beside which there is one in Junk: folder
 UNDELIVERED = "undelivered"  # the same of mails that the server could not deliver: folder, UIDVALIDITY, UID
 FLAGS = "flags"  # the UIDVALIDITY of the inbox, and its UIDs that have a keyword of spam, and one of ham
 MOST_NOTED = 1_000  # of each of these
-MOST_FLAGGED = 10_000
+NEWEST_FLAGGED = 10_000  # UIDs of the inbox at which keywords are looked for
 # Keywords by which mail programs tell spam and ham: the registered ones, and Thunderbird's.
 OF_SPAM, OF_HAM = ("$Junk", "Junk"), ("$NotJunk", "NonJunk")
 SECONDS_TO_RETRY = 60.0
@@ -217,14 +217,15 @@ class MailboxFilter:
     def _look_at_flags(self, box: Connection) -> None:
         """Learn mails of the inbox whose keyword of spam or ham was set by somebody, or that of spam taken away."""
         uidvalidity, _ = self._open(box, NEW_MAILS)
+        first = self.ledger.memory.folders[NEW_MAILS][1] - NEWEST_FLAGGED
         try:
-            spam, ham = box.with_keyword(*OF_SPAM), box.with_keyword(*OF_HAM)
+            spam, ham = ({uid for uid in box.with_keyword(*words) if uid >= first} for words in (OF_SPAM, OF_HAM))
         except RefusedError as error:
             self._warn_once(f"keywords in {NEW_MAILS} cannot be looked at: {error}")
             return
         before = self.ledger.memory.training.get(FLAGS)
         if before is not None and before[0] == uidvalidity:
-            spam_before, ham_before = map(set, before[1:])
+            spam_before, ham_before = ({uid for uid in uids if uid >= first} for uids in before[1:])
             now_spam, now_ham = spam - spam_before, ham - ham_before
             no_more = box.there(spam_before - spam)
             steps = dict.fromkeys(now_spam - now_ham, LEARN_SPAM)
@@ -232,7 +233,7 @@ class MailboxFilter:
             for keys in box.keys(sorted(steps)):
                 for mails in box.mails([*keys]):
                     self._take(INBOX, {uid: (steps[uid], keys[uid], mail) for uid, mail in mails.items()})
-        now = [uidvalidity, *(sorted(uids)[-MOST_FLAGGED:] for uids in (spam, ham))]
+        now = [uidvalidity, sorted(spam), sorted(ham)]
         if now != before:
             self.ledger.record([["trained", FLAGS, now]])
 

@@ -23,19 +23,19 @@ CHECKPOINT_EVERY, CHECKPOINT_SECONDS = 2_000, 15 * 60.0
 
 
 class LabelledMail(NamedTuple):
-    """A mail, its key, its label, `"spam"` or `"ham"`, its UID in Junk, if it is there, and whether keywords label it
-    where it is.
+    """A mail, its key, its label, `"spam"` or `"ham"`, its UID in Junk, if it is there, and whether it is in the inbox,
+    where a keyword may say that it is spam.
     """
 
     content: bytes
     key: str
     outcome: str
     uid: int = 0
-    has_keyword: bool = False
+    is_in_inbox: bool = False
 
     @property
     def event(self) -> Event:
-        is_junk = self.outcome == SPAM and not self.has_keyword
+        is_junk = self.outcome == SPAM and not self.is_in_inbox
         return ["know", self.key, is_junk, self.outcome, self.uid, mail_id(self.content)]
 
 

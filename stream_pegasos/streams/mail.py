@@ -232,9 +232,8 @@ def unwrapped(mail: bytes) -> bytes:
     """
     if b"\n" not in mail:
         mail = mail.replace(b"\r", b"\n")
-    if is_emlx(mail) and (length := _length_of_emlx(mail)):
-        begin = length.end()
-        return mail[begin : begin + int(length[1])]
+    if is_emlx(mail):
+        return mail[slice(*_place_in_emlx(mail))]
     mark = _mark_of_mmdf(mail)
     if mark is not None:
         mail = mail[mark.end() :]
@@ -248,10 +247,17 @@ def unwrapped(mail: bytes) -> bytes:
     return _quoted.sub(rb"\1", mail) if mark is None and b">From " in mail else mail
 
 
+def _place_in_emlx(data: bytes) -> tuple[int, int]:
+    """Where the mail begins and ends."""
+    length = _length_of_emlx(data)
+    assert length is not None
+    return length.end(), length.end() + int(length[1])
+
+
 def is_deleted(mail: bytes) -> bool:
     """Whether a mail as it is kept, with what is around it, is marked as deleted."""
-    if is_emlx(mail[:LONGEST_HEAD]):
-        flags = _flags_of_emlx(mail, mail.rfind(b"<plist"))
+    if is_emlx(mail):
+        flags = _flags_of_emlx(mail, _place_in_emlx(mail)[1])
         return flags is not None and bool(int(flags[1]) & _DELETED_IN_EMLX)
     return is_marked_deleted(mail[begin_of(mail[:LONGEST_HEAD]) : LONGEST_HEAD])
 
