@@ -376,10 +376,11 @@ class MailboxFilter:
         pending = [*memory.pending.items()]
         numbers = [uid for uid in memory.pending if uid > 0]  # others were not found again
         keys = {uid: key for found in box.keys(numbers) for uid, key in found.items()}
+        there = box.there(numbers)  # not those that somebody has deleted since
         for uid, key in pending:
             shown, events = self._shown.pop(uid, "spam"), list[Event]([["settle", uid]])
             has_copy = bool(memory.junk_uids([key]))  # it was copied there before a kill
-            if keys.get(uid) == key:
+            if keys.get(uid) == key and (uid in there or has_copy):
                 try:
                     self._act(box, uid, has_copy)
                     events += self._own_flag(uid)

@@ -165,3 +165,14 @@ def test_train_warns_of_a_header_that_alone_tells_the_label(main, ok, tmp_path):
     told = "the header x-gateway alone nearly tells the label: of 50 mails with it 50 are b"
     assert main(command)[2].count(told) == 1
     assert told not in main(f"""{command} --features '{{"ignored_headers": ["X-Gateway"]}}'""")[2]
+
+
+def test_labels_that_come_one_after_the_other_are_told_once(main, here):
+    for label, hour in (("spam", 8), ("ham", 9)):
+        box = [f"From a@x Thu Jan  2 {hour:02}:{i:02}:00 2020\nSubject: {label} {i}\n\nx\n" for i in range(40)]
+        deleted = "From a@x Thu Jan  2 08:00:00 2020\nStatus: D\nSubject: gone\n\nx\n"
+        (here / label).write_text("\n".join([*box, deleted]), encoding="utf-8")
+    for command in ("train --save m", "evaluate", "tune --limit 60"):
+        code, _, err = main(f"{command} --spam spam --ham ham")
+        assert code == 0 and err.count("the labels come one after the other: accuracy means little") == 1
+        assert err.count("2 deleted mails are left out") == 1

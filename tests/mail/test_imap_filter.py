@@ -173,6 +173,19 @@ def test_mails_that_came_while_nobody_looked_are_judged(tmp_path, monkeypatch):
     process.end(False)
 
 
+def test_a_mail_that_somebody_deletes_before_it_is_moved_stays(tmp_path):
+    box = Mailbox(True)
+    process = Process(tmp_path, box)
+    process.look()
+    mail = b"Message-ID: a\nSubject: spam\n\n"
+    box.put("INBOX", mail)
+    judge = process.filter._judge
+    process.filter._judge = lambda mails: (box.deleted.add(("INBOX", 1)), judge(mails))[1]
+    process.look()
+    assert box.where(mail) == ["INBOX"] and process.ledger.memory.pending == {}
+    process.end(False)
+
+
 words = st.sampled_from(["$Junk", "Junk", "$NotJunk", "NonJunk"])
 
 

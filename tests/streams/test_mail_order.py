@@ -78,6 +78,7 @@ def emlx(data, flags=1):
     return b"%-10d\n%b%b" % (len(data), data, PLIST % flags)
 
 
+PYTHONS = (mailbox.mbox, mailbox.Maildir, mailbox.MH, mailbox.MMDF)
 KINDS = {
     "Maildir": write_maildir,
     "mbox": write_mbox,
@@ -86,7 +87,7 @@ KINDS = {
     "eml": write_files("{}.eml"),
     "emlx": write_files("Messages/{}.emlx", emlx),
     "compressed": write_files("cur/{}.host,S=9:2,", gzip.compress),
-    **{f"Python's {kind.__name__}": write_by_python(kind) for kind in (mailbox.Maildir, mailbox.MH, mailbox.MMDF)},
+    **{f"Python's {kind.__name__}": write_by_python(kind) for kind in PYTHONS},
 }
 
 
