@@ -79,9 +79,10 @@ def is_emlx(head: bytes) -> bool:
     return length is not None and _field(head, length.end()) is not None
 
 
-def _shape(line: bytes) -> list[tuple[bool, bool]]:
-    """How a separator looks: which of its words have an @, and which digits."""
-    return [(b"@" in word, _digit(word) is not None) for word in line.split()]
+def _shape(line: bytes) -> tuple[int, list[bool]]:
+    """How a separator looks: the number of its words, and which of them behind the sender have digits."""
+    words = line.split()
+    return len(words), [_digit(word) is not None for word in words[2:]]
 
 
 class _Ahead:
@@ -90,7 +91,7 @@ class _Ahead:
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._ahead = file, bytearray()
         self._has_patches = False  # whether the first separator is one of git
-        self._shape: list[tuple[bool, bool]] | None = None  # of the first separator, if it has no date
+        self._shape: tuple[int, list[bool]] | None = None  # of the first separator, if it has no date
 
     def note_separator(self, line: bytes) -> None:
         """Note the first separator, which shows what others look like."""
@@ -110,8 +111,8 @@ class _Ahead:
 
     def separates(self, line: bytes, end: int = 0, is_apart: bool = True) -> bool:
         """Whether a line, which ends there, stands between two mails. If its date is not understood, the header field
-        after it tells; where no empty line sets it apart, both have to. A separator without a date like the first one
-        also separates there before whole headers.
+        after it tells; where no empty line sets it apart, both have to: a well-known field, or whole headers. There a
+        separator without a date separates if it looks like the first one.
         """
         if not line.startswith(FROM) or len(line) > _LONGEST_SEPARATOR or (_of_git(line) and not self._has_patches):
             return False
@@ -120,8 +121,11 @@ class _Ahead:
             return True
         after = self._look(end)
         if not is_apart:
-            is_alike = has_date or (self._shape == _shape(line) and self._are_headers(end))
-            return is_alike and KNOWN_FIELD.match(after) is not None
+            if has_date and KNOWN_FIELD.match(after):
+                return True
+            is_alike = has_date or self._shape == (1, []) == _shape(line)
+            is_alike |= self._shape == _shape(line) and KNOWN_FIELD.match(after) is not None
+            return is_alike and _field(after) is not None and self._are_headers(end)
         return KNOWN_FIELD.match(after) is not None or (_with_address(line) is not None and _field(after) is not None)
 
     def _are_headers(self, begin: int) -> bool:
