@@ -60,9 +60,7 @@ def arrival_of(head: bytes) -> float | None:
 
 
 def time_of(date: str) -> float | None:
-    """The seconds since 1970 of a date, in UTC unless it names a zone; `None` if it is no date, or a `plausible` one of
-    no mail.
-    """
+    """The seconds since 1970 of a date, in UTC unless it names a zone; `None` if it is no date, or not `plausible`."""
     try:
         date = _iso_date.sub(_as_in_mails, date.strip()[:_LONGEST_DATE])
         parts = parsedate_tz(date)
