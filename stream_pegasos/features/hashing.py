@@ -12,6 +12,7 @@ import numpy as np
 
 from stream_pegasos.common.checks import check_bool, check_integer, check_one_of, user_code
 from stream_pegasos.engine import Scanner
+from stream_pegasos.engine.pure.characters import normalized
 from stream_pegasos.engine.pure.scanner import BOTH, checked_text, masked_digits, ngrams_and_numbers
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
 from stream_pegasos.features.base import Features, MessageFeatures
@@ -27,8 +28,6 @@ NATIVE_PATTERNS = {
     r"\w+|[^\w\s]": r"\w+|[^\w\s]",
     r"\S+": r"\S+",
 }
-
-AT_ONCE = 256  # characters that are decomposed
 
 
 @dataclass(eq=False, repr=False)
@@ -316,9 +315,7 @@ def strip_accents(text: str, how: str | Callable[[str], str] | None) -> str:
             return how(text)
     if text.isascii():
         return text
-    # Unicode orders marks that follow one another, in a time that is square. Their order counts for nothing here.
-    pieces = (text[begin : begin + AT_ONCE] for begin in range(0, len(text), AT_ONCE))
-    decomposed = "".join(unicodedata.normalize("NFKD", piece) for piece in pieces)
+    decomposed = normalized("NFKD", text)
     if how == "ascii":
         return decomposed.encode("ascii", "ignore").decode()
     return "".join(c for c in decomposed if not unicodedata.combining(c))

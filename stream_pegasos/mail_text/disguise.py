@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import string
-import unicodedata
+
+from stream_pegasos.engine.pure.characters import normalized
 
 __all__ = ["compatible", "respelled"]
 
@@ -52,7 +53,7 @@ def compatible(text: str) -> tuple[str, int]:
     n_invisible = len(text) - len(seen)
     for accent, sign in SPACING_ACCENTS.items():
         seen = seen.replace(accent, sign)
-    return unicodedata.normalize("NFKC", seen), n_invisible
+    return normalized("NFKC", seen), n_invisible
 
 
 def respelled(text: str) -> str:

@@ -1,5 +1,6 @@
 """Words, marks and runs of texts in any language, against Unicode's own rules by the module `regex`."""
 
+import re
 import unicodedata
 from itertools import chain
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_pegasos import TextFeatures
+from stream_pegasos.engine.pure import characters
 from stream_pegasos.engine.pure.characters import (
     CHARACTER,
     EXTEND,
@@ -189,6 +191,36 @@ def test_accents_without_end_are_composed_by_the_piece():
     assert TextFeatures().transform_one(text) == pure_engine.Scanner(*TextFeatures().scanner.arguments).transform_one(
         text
     )
+
+
+FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+MARKS = "\u0301\u0323\u0345\u0f73\u0344\u093c\uff9e\u1161\U0001d165"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(text=st.text(st.sampled_from("aeが각ﷺ ") | st.sampled_from(MARKS), max_size=60), n=st.sampled_from([1, 3, 60]))
+def test_a_normal_form_is_the_same_by_the_piece(form, text, n):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(characters, "AT_ONCE", n)
+        assert characters.normalized(form, text) == unicodedata.normalize(form, text)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(runs=st.lists(st.tuples(st.text(st.sampled_from(MARKS), min_size=1, max_size=3), st.integers(1, 200))))
+def test_marks_without_end_are_normalized_a_few_at_a_time(form, runs):
+    """Unicode orders marks that follow one another, in a time that is square."""
+    longest, whole = 0, unicodedata.normalize
+
+    def normalize(form, piece):
+        nonlocal longest
+        longest = max(longest, *map(len, re.findall(f"[{MARKS}]+", piece)), 0)
+        return whole(form, piece)
+
+    characters.patterns()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(characters.unicodedata, "normalize", normalize)
+        characters.normalized(form, "e".join(marks * n for marks, n in runs))
+    assert longest <= characters.MOST_PARTS
 
 
 @both_engines

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from typing import Literal
 
 # What a character does to the token before it. With white space, and from its end on, there is none.
 MARK = 0  # is a token of its own: punctuation, symbols, emoji
@@ -121,8 +122,8 @@ def class_of(character: str) -> int:
 # Where characters stand that are composed of others, outside of Hangul.
 COMPOSITIONS: Ranges = ((0xC0, 0x33FF), (0xF900, 0x11FFF), (0x1D100, 0x1D1FF), (0x2F800, 0x2FA1F))
 HANGUL_PARTS: Ranges = ((0x1161, 0x1175), (0x11A8, 0x11C2))
-# A letter and what belongs to it are composed at once, up to so many characters: accents without end would take
-# Unicode's algorithm a time that is square.
+# What belongs to a letter is normalized at once, up to so many characters: accents without end would take Unicode's
+# algorithm a time that is square.
 MOST_PARTS = 64
 FIRST_PART = "\u0300"  # none of the characters before it is part of a letter
 AT_ONCE = 1 << 16  # characters, lest a long text become as many small ones
@@ -143,13 +144,29 @@ def letter_parts() -> frozenset[int]:
 
 @cache
 def patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """For some letters with their parts, and for a character that may stand behind a letter and belong to it."""
-    combining = (c for c in range(0x10000) if unicodedata.combining(chr(c)))
-    behind = "".join(chr(c) for c in sorted({*letter_parts(), *combining}) if c < 0x10000)
+    """For a character that may stand behind a letter and belong to it in some normal form, and for as many as are
+    normalized at once.
+    """
+    marks = (c for c in range(0x10000) if unicodedata.combining(unicodedata.normalize("NFKD", chr(c))[0]))
+    behind = "".join(chr(c) for c in sorted({*letter_parts(), *marks}) if c < 0x10000)
     behind += "\U00010000-\U0001ffff\U0002f800-\U0002fa1f"  # few ranges, as each takes its time
-    parts = f"[{behind}]{{1,{MOST_PARTS}}}"
-    letters = f"[^{behind}]{{0,9}}{parts}(?:[^{behind}]{{1,9}}{parts}){{0,99}}"  # many at once, which is faster
-    return re.compile(letters), re.compile(f"[{behind}]")
+    return re.compile(f"[{behind}]"), re.compile(f"[{behind}]{{{MOST_PARTS}}}")
+
+
+def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """The text in one of Unicode's normalization forms, in a time that is linear."""
+    behind, many = patterns()
+    pieces, begin = [], 0
+    while begin < len(text):
+        end = begin + AT_ONCE
+        while end < min(len(text), begin + AT_ONCE + MOST_PARTS) and behind.match(text, end):
+            end += 1
+        for found in many.finditer(text, begin, end):
+            pieces.append(unicodedata.normalize(form, text[begin : found.end()]))
+            begin = found.end()
+        pieces.append(unicodedata.normalize(form, text[begin:end]))
+        begin = end
+    return "".join(pieces)
 
 
 def composed(text: str) -> str:
@@ -157,12 +174,4 @@ def composed(text: str) -> str:
     characters = set(text)
     if max(characters, default="") < FIRST_PART or letter_parts().isdisjoint(map(ord, characters)):
         return text
-    letters, behind = patterns()
-    pieces, begin = [], 0
-    while begin < len(text):
-        end = begin + AT_ONCE
-        while end < min(len(text), begin + AT_ONCE + MOST_PARTS) and behind.match(text, end):
-            end += 1
-        pieces.append(letters.sub(lambda found: unicodedata.normalize("NFC", found[0]), text[begin:end]))
-        begin = end
-    return "".join(pieces)
+    return normalized("NFC", text)
