@@ -68,6 +68,7 @@ class Shown:
 
     tree: str
     is_shown: bool = False
+    is_page: bool = False  # whether it is one, or has one in it
     has_image: bool = False
     texts: list[str] = field(default_factory=list)
 
@@ -170,12 +171,16 @@ class MailReader:
                 shown.texts.append(decode_field(each.get("subject"), charset_of(each)))
             shown.texts += read.texts
             shown.has_image |= read.has_image
+            shown.is_page |= read.is_page
         return shown
 
     def _alternative(self, forms: list[Shown]) -> Shown:
-        """The one of several forms that mail programs show: the last that they can, and that is not empty."""
+        """The one of several forms that mail programs show, and that is not empty: the last page, or else the last that
+        they can show. (Some senders write that a page could not be loaded behind it.)
+        """
         full = [form for form in forms if not form.is_empty]
         able = [form for form in full if form.is_shown] or full
+        able = [form for form in able if form.is_page] or able
         if not able:
             return forms[-1]
         chosen = able[-1]
@@ -211,6 +216,7 @@ class MailReader:
             text = text[: self.n_characters]
         self.n_characters -= len(text)
         if kind in PAGES or (BEGINS_AS_HTML.match(text) and not part.get("content-type").strip().startswith("text/")):
+            shown.is_page = True
             page, left_out = read_html(text, self.n_tags)
             if left_out:
                 self.left_out["characters"] += left_out

@@ -150,7 +150,12 @@ TEXTS = {  # name: (mail, the text that a reader sees)
     ),
     # Alternatives.
     "plain and HTML": (mail(FORMS, mixed(*TWO)), "two"),
-    "HTML and plain": (mail(FORMS, mixed(*TWO[::-1])), "one"),
+    "HTML and plain": (mail(FORMS, mixed(*TWO[::-1])), "two"),
+    "HTML among pictures, and plain": (
+        mail(FORMS, mixed(part(mixed(TWO[1], boundary="r"), "multipart/related; boundary=r"), TWO[0])),
+        "two",
+    ),
+    "an empty page, and plain": (mail(FORMS, mixed(part("<p> </p>", "text/html"), part("one"))), "one"),
     **{
         f"then {kind}": (mail(FORMS, mixed(*TWO, part("no one", kind))), "two")
         for kind in (
@@ -327,6 +332,8 @@ def test_what_is_not_shown_of_alternatives_are_words_of_their_own():
     parts = mail_parts(mail(FORMS, mixed(*TWO, part("lunch at two", "text/x-note"))))
     assert parts.text == "two" and {"other:one", "other:lunch", "other:at"} <= set(parts.tokens)
     assert "other:two" not in parts.tokens
+    parts = mail_parts(mail(FORMS, mixed(TWO[1], part("the page was not loaded"))))
+    assert parts.text == "two" and {"other:page", "other:loaded"} <= set(parts.tokens)
 
 
 def test_files_within_a_text_are_attached():
