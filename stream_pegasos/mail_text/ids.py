@@ -9,10 +9,11 @@ from hashlib import blake2b
 
 from stream_pegasos.mail_text.decoding import decode_bytes, found_in_ascii
 from stream_pegasos.mail_text.markup import without_markup, without_tag
-from stream_pegasos.mail_text.mime import MAX_BODY, end_of_headers, from_first_field
+from stream_pegasos.mail_text.mime import end_of_headers, from_first_field
 
 __all__ = ["mail_id"]
 
+MAX_BODY = 400_000  # bytes of a body that count
 FIELDS = re.compile(rb"^(message-id|date|from|subject)[ \t]*:(.*(?:\n[ \t].*)*)", re.IGNORECASE | re.MULTILINE)
 CHARSET = re.compile(rb"\bcharset\s*=\s*[\"']?([\w:.-]+)", re.ASCII | re.IGNORECASE)
 QUOTED = re.compile(rb"^>+(?=From )", re.MULTILINE)  # by an mbox
@@ -23,7 +24,7 @@ def mail_id(mail: bytes) -> str:
 
     Nobody has another mail taken for this one by copying its Message-ID. What delivery, filters and mailboxes change
     does not count: other headers, how lines end and are folded, empty lines at both ends, whether the mail was decoded.
-    Nor does the end of a large body, which features do not read and IMAP does not fetch. If a mail has none of these
+    Nor does the end of a large body, which IMAP does not fetch. If a mail has none of these
     headers, all of it counts.
     """
     mail = from_first_field(without_markup(mail))

@@ -17,7 +17,6 @@ from stream_pegasos.mail_text.decoding import decode_field, decode_transfer
 
 __all__ = [
     "KNOWN_FIELD",
-    "MAX_BODY",
     "Part",
     "begin_of",
     "end_of_headers",
@@ -29,7 +28,7 @@ __all__ = [
 
 MAX_HEADERS = 64_000  # bytes of the headers of a mail, or of a mail in it
 MAX_VALUE = 2_000  # characters of one of them
-MAX_BODY = 400_000  # bytes of a mail's body
+MAX_BODY = 1_000_000  # bytes of a mail's body
 MAX_PARTS = 100  # parts of a mail
 MAX_DEPTH = 16  # parts around a part
 
@@ -51,8 +50,8 @@ KIND = re.compile(r"[\s\"]*([\w.+-]+/[\w.+-]+)")
 WORD = re.compile(r"[\s\"]*([\w-]+)")
 BOUNDARY = re.compile(r"\bboundary\s*=\s*(?:\"([^\"]{1,300})|([^\s;\"]{1,300}))", re.IGNORECASE)
 # Lines that look like delimiters: fields of a part follow, or it is the last one.
-BEFORE_PART = re.compile(rb"^--([^\r\n]{1,200}?)[ \t]*\r?\ncontent-[a-z-]+[ \t]*:", re.IGNORECASE | re.MULTILINE)
-AFTER_PARTS = re.compile(rb"^--([^\r\n]{1,200}?)--[ \t]*\r?$", re.MULTILINE)
+BEFORE_PART = re.compile(rb"^--([^\r\n]{1,300}+)\r?\ncontent-[a-z-]+[ \t]*:", re.IGNORECASE | re.MULTILINE)
+AFTER_PARTS = re.compile(rb"^--([^\r\n]{1,300}+)(?<=[-\t ])\r?$", re.MULTILINE)
 MAX_TRIED = 5  # boundaries of each kind
 # Messages that are none: parts of reports.
 REPORTS = ("message/delivery-status", "message/disposition-notification", "message/feedback-report")
@@ -233,9 +232,11 @@ class MailSplitter:
             for boundary in islice(boundaries, MAX_TRIED):
                 if pieces := self._split(body, boundary):
                     return pieces
-            for pattern in (BEFORE_PART, AFTER_PARTS):
-                for found in islice(pattern.finditer(body), MAX_TRIED):
-                    if pieces := self._split(body, found[1]):
+            begun = (found[1].rstrip() for found in BEFORE_PART.finditer(body))
+            ended = (found[1].rstrip() for found in AFTER_PARTS.finditer(body))
+            for likely in (begun, (line[:-2] for line in ended if line[:-2] and line.endswith(b"--"))):
+                for boundary in islice(likely, MAX_TRIED):
+                    if pieces := self._split(body, boundary):
                         return pieces
         return []
 
