@@ -1,22 +1,28 @@
 """What a reader sees of a mail in HTML, and what is hidden.
 
 lxml's parser passes tags and text on as it meets them and builds no tree, so that the cost of hostile markup is
-proportional to its length. (selectolax took 0.7 s for a tag of 20,000 attributes.)
+proportional to its length. (selectolax took 0.7 s for a tag of 20,000 attributes.) Only end tags without a beginning,
+within many elements, take longer, so that the tags that it gets are bounded; of what is behind them the text is read
+without.
 """
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from stream_pegasos.common.extras import missing
-from stream_pegasos.mail_text.sheets import Element, Sheet
+from stream_pegasos.mail_text.css import plain
+from stream_pegasos.mail_text.sheets import Element, Node, Sheet
 from stream_pegasos.mail_text.styles import INLINE, Declaration, Style, declarations_of, styled
+from stream_pegasos.mail_text.work import Work
 
-__all__ = ["MAX_TAGS", "Page", "read_html"]
+__all__ = ["Page", "read_html"]
 
-MAX_TAGS = 4_000  # tags of a mail that are read
+OF_TAG = 10  # steps
 NO_CLASSES: frozenset[str] = frozenset()
 
 VOID = frozenset(
@@ -29,42 +35,62 @@ UNSEEN = frozenset(
     """.split()  # noqa: SIM905
 )
 
-MAX_AROUND = 50  # elements around one that selectors may ask about
-MAX_STYLE = 1_000  # characters of an element's style that are read
-MAX_STYLES = 40_000  # characters of different styles of a mail
+MAX_CLASSES = 20  # of an element
+# Public identifiers of document types, or their beginnings, with which a page is read as of old
+# (https://html.spec.whatwg.org/#the-initial-insertion-mode); the latter only without an address.
+OF_QUIRKS = (
+    "-//ietf//",
+    "-//w3c//dtd html 3",
+    "-//w3c//dtd html 4.0 transitional//",
+    "-//w3c//dtd html 4.0 frameset//",
+)
+MAYBE_OF_QUIRKS = ("-//w3c//dtd html 4.01 transitional//", "-//w3c//dtd html 4.01 frameset//")
+
+# What is no markup of the page, whatever comes first: comments, sheets, and texts that are not shown.
+NO_MARKUP = re.compile(
+    r"<(?:!--(?:-?>|.*?(?:--!?>|\Z))|(style|script|title|textarea)(?=[\s/>])([^<>]*+)>(.*?)(?:</\1(?=[\s/>])[^<>]*+>?|\Z)|"
+    r"!(?!doctype)[^>]*+>?|\?[^>]*+>?|/(?:body|html)\s*+>)",
+    re.IGNORECASE | re.DOTALL,
+)
+LINE_TAG = re.compile(rf"</?(?!(?:{'|'.join(INLINE)})[\s/>])[a-z][^<>]*+>?", re.IGNORECASE)
+TAG = re.compile(r"</?[a-zA-Z][^<>]*+>?")
 
 
 class Page:
     """What an HTML text shows and hides, taken in tag by tag."""
 
-    def __init__(self, sheet: Sheet) -> None:
+    def __init__(self, sheet: Sheet, work: Work) -> None:
         self.seen: list[str] = []  # pieces of text
         self.hidden: list[str] = []
         self.links: list[tuple[str, str]] = []  # the address and the text of each
         self.images: list[tuple[str, bool]] = []  # the address of each, and whether it is too small to be seen
         self.tags: dict[str, int] = {}  # how often each occurs; "#comment" is one, too
         self.traits: set[str] = set()  # how text is hidden, and other marks of the page
-        self._sheet = sheet
-        self._has_type = False
-        self._read_styles: set[str] = set()
-        self._left_of_styles = MAX_STYLES
+        self.n_tags_left_out = 0  # those without their styles
+        self._sheet, self._work = sheet, work
+        self._is_in_quirks_mode = True
+        self._styles: dict[str, tuple[Declaration, ...]] = {}  # those that were read
         self._href = ""
         self._label: list[str] = []
         # Of each open element the style around it, and whether it ends a line.
         self._open: list[tuple[Style, bool]] = []
-        self._around: list[Element] = []  # what selectors may ask of them
+        self._around: list[Node] = []  # what selectors may ask of them
+        self._before: Node | None = None
         self._style = Style(is_known=sheet.is_known)
         self._hides = self._doubt = ""  # why text is hidden here, or may be; "" if it is not
 
     # What lxml calls.
 
-    def doctype(self, name: str, *_: str | None) -> None:
-        self._has_type = True
+    def doctype(self, name: str, public: str | None = None, system: str | None = None) -> None:
+        public = (public or "").lower()
+        self._is_in_quirks_mode = public.startswith(OF_QUIRKS) or (public.startswith(MAYBE_OF_QUIRKS) and not system)
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.tags[tag] = self.tags.get(tag, 0) + 1
         around = self._style
-        style, element, display = self._styled(tag, attributes)
+        style, node, display = self._styled(tag, attributes)
+        if style.is_layer and style is not around:  # what comes next may lie upon it
+            around = around._replace(is_known=False)
         ends_line = display == "block" if display else tag not in INLINE
         if ends_line:
             self._break(style, "\n" if tag != "td" and tag != "th" else " ")
@@ -77,13 +103,16 @@ class Page:
             self.traits.add("refresh")
         if tag not in VOID:
             self._open.append((around, ends_line))
-            self._around.append(element)
+            self._around.append(node)
+            self._before = None
             self._enter(style)
+        else:
+            self._before = node
 
     def end(self, tag: str) -> None:
-        if self._around and self._around[-1].tag == tag:
+        if self._around and self._around[-1].element.tag == tag:
             within = self._style
-            self._around.pop()
+            self._before = self._around.pop()
             style, ends_line = self._open.pop()
             self._enter(style)
             if ends_line:
@@ -111,6 +140,8 @@ class Page:
 
     def close(self) -> Page:
         self._end_link()
+        if not self._work.left:
+            self.traits.add("styles-left-out")
         return self
 
     def _enter(self, style: Style) -> None:
@@ -118,34 +149,36 @@ class Page:
             self._style, self._hides = style, style.hides
             self._doubt = "" if self._hides else style.may_hide
 
-    def _styled(self, tag: str, attributes: Mapping[str, str]) -> tuple[Style, Element, str]:
+    def _styled(self, tag: str, attributes: Mapping[str, str]) -> tuple[Style, Node, str]:
         """The style of an element within those that are open, what selectors may ask of it, and its `display`."""
         if tag in UNSEEN:
-            return self._style._replace(closed="unseen"), Element(tag, "", NO_CLASSES), ""
+            return self._style._replace(closed="unseen"), Node(Element(tag, "", NO_CLASSES), self._before), ""
         sheet = self._sheet
-        if not sheet.rules and not attributes and tag != "table" and tag != "button":
-            return self._style, Element(tag, "", NO_CLASSES), ""
-        classes = frozenset(attributes.get("class", "")[:MAX_STYLE].split()[:20])
-        element = Element(tag, attributes.get("id", "").strip(), classes)
+        if not self._work.take(OF_TAG):
+            self.n_tags_left_out += 1
+            return self._style, Node(Element(tag, "", NO_CLASSES), self._before), ""
+        if not sheet and not attributes and tag != "table" and tag != "button":
+            return self._style, Node(Element(tag, "", NO_CLASSES), self._before), ""
         found: list[Declaration] = []
-        if sheet.rules:
-            found = sheet.declarations_for(element, self._around[-MAX_AROUND:])
+        if sheet:
+            classes = frozenset(attributes.get("class", "").split()[:MAX_CLASSES])
+            named = [(name, attributes[name]) for name in sheet.attributes if name in attributes]
+            node = Node(Element(tag, attributes.get("id", "").strip(), classes, tuple(named)), self._before)
+            found = sheet.declarations_for(node, self._around)
+        else:
+            node = Node(Element(tag, "", NO_CLASSES), self._before)
         if text := attributes.get("style"):
-            found += self._declarations(text[:MAX_STYLE])
+            found += self._declarations(text)
         display = ""
         for _, name, value in found:
             if name == "display":
                 display = "inline" if value.startswith("inline") or value == "contents" else "block"
-        return styled(self._style, tag, attributes, found, not self._has_type), element, display
+        return styled(self._style, tag, attributes, found, self._is_in_quirks_mode), node, display
 
     def _declarations(self, style: str) -> tuple[Declaration, ...]:
-        if style not in self._read_styles:
-            self._read_styles.add(style)
-            self._left_of_styles -= len(style)
-        if self._left_of_styles < 0:
-            self.traits.add("styles-left-out")
-            return ()
-        return declarations_of(style)
+        if style not in self._styles:
+            self._styles[style] = declarations_of(plain(style), self._work)
+        return self._styles[style]
 
     def _break(self, style: Style, sign: str) -> None:
         """A line or a cell begins or ends; one that is closed leaves those around it as they are."""
@@ -176,19 +209,37 @@ def etree() -> Any:
     return etree
 
 
-def read_html(markup: str, max_tags: int = MAX_TAGS) -> tuple[Page, int]:
-    """What an HTML text, which may be any text, shows and hides, and how many characters were left out beyond
-    `max_tags`.
-    """
-    pieces = markup.split("<", max_tags + 1)
-    left_out = len(pieces[-1]) + 1 if len(pieces) > max_tags + 1 else 0
+def read_html(markup: str, work: Work) -> Page:
+    """What an HTML text, which may be any text, shows and hides."""
+    sheets: list[tuple[str, str]] = []
+
+    def without(found: re.Match[str]) -> str:
+        if tag := found[1]:
+            if tag.lower() == "style":
+                sheets.append((found[2], found[3]))
+            return f"<{tag}></{tag}>"
+        return "<!--x-->" if found[0].startswith("<!--") else ""
+
     # A browser takes <div/> as <div>, lxml as an empty one.
-    read = markup[: len(markup) - left_out].replace("\0", "").replace("/>", " >")
-    page = Page(Sheet(read))
-    parser = etree().HTMLParser(target=page, encoding="utf-8")
+    read = NO_MARKUP.sub(without, markup.replace("\0", "")).replace("/>", " >")
+    page = Page(Sheet(sheets, read, work), work)
+    read, rest = split_at_tag(read, work.left // OF_TAG)
+    parser = etree().HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     try:
         parser.feed(read.encode("utf-8", "replace"))
         parser.close()
     except etree().LxmlError:  # also of no text at all; what was met before it stays
         page.close()
-    return page, left_out
+    if rest:
+        page.n_tags_left_out += rest.count("<")
+        page.traits.add("styles-left-out")
+        page.seen.append(html.unescape(TAG.sub("", LINE_TAG.sub("\n", rest))))
+    return page
+
+
+def split_at_tag(markup: str, n: int) -> tuple[str, str]:
+    """Markup up to its first n tags, and what is behind them."""
+    if markup.count("<") <= n:
+        return markup, ""
+    end = len(markup) - len(markup.split("<", n + 1)[-1]) - 1
+    return markup[:end], markup[end:]

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from stream_pegasos.mail_text.decoding import ENCODED, charset_in_page, decode_bytes, decode_field, files_in
 from stream_pegasos.mail_text.disguise import compatible, respelled
 from stream_pegasos.mail_text.headers import read_headers
-from stream_pegasos.mail_text.html import MAX_TAGS, read_html
+from stream_pegasos.mail_text.html import read_html
 from stream_pegasos.mail_text.markup import without_markup, without_tag
 from stream_pegasos.mail_text.mime import MAX_VALUE, Part, read_mail
 from stream_pegasos.mail_text.tokens import attachment_tokens, link_tokens, other_tokens, page_tokens, text_tokens
+from stream_pegasos.mail_text.work import Work
 
 __all__ = ["MailParts", "mail_parts"]
 
 MAX_BEGIN = 500  # characters of a body that are taken as they stand
 MAX_TOKENS = 2_000
-MAX_TEXT = 100_000  # characters of the text, and of the markup that it is read from
 
 FIRST, LAST = 2_500, 1_000  # characters of a long text that are kept: its beginning and its end
 
@@ -101,7 +101,7 @@ class MailReader:
         self.is_decoded = is_decoded
         self.left_out: Counter[str] = Counter()
         self.tokens: dict[str, None] = {}  # in order, none twice
-        self.n_tags, self.n_characters = MAX_TAGS, MAX_TEXT
+        self.work = Work()
 
     def read(self, message: bytes) -> MailParts:
         mail = read_mail(without_markup(message), self.left_out)
@@ -211,18 +211,12 @@ class MailReader:
         elif kind in PAGES and charset.lower() in ("", "us-ascii") and not data.isascii():
             named = charset_in_page(data)
         text = decode_bytes(data, named).replace("\0", "")
-        if len(text) > self.n_characters:
-            self.left_out["characters"] += len(text) - self.n_characters
-            text = text[: self.n_characters]
-        self.n_characters -= len(text)
         if kind in PAGES or (BEGINS_AS_HTML.match(text) and not part.get("content-type").strip().startswith("text/")):
-            shown.is_page = True
-            page, left_out = read_html(text, self.n_tags)
-            if left_out:
-                self.left_out["characters"] += left_out
-            self.n_tags = max(0, self.n_tags - sum(page.tags.values()))
+            page = read_html(text, self.work)
+            self.left_out["tags"] += page.n_tags_left_out
             self._add(page_tokens(page, len(text)))
             text = "".join(page.seen)
+            shown.is_page = True
             shown.has_image = not all(is_small for _, is_small in page.images)
         else:
             if BEGINS_AS_HTML.match(text):

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from stream_pegasos.mail_text.styles import WINDOW, Declaration, declarations_in, tinycss2
+from stream_pegasos.mail_text.css import is_shown, plain, rules_in, selectors_in
+from stream_pegasos.mail_text.styles import Declaration, declarations_of
+from stream_pegasos.mail_text.work import Work
 
-__all__ = ["Element", "Sheet"]
+__all__ = ["Element", "Node", "Sheet"]
 
-MAX_SHEET = 25_000  # characters of a mail's sheets that are read
-MAX_TRIED = 10_000  # how often a rule is tried on an element
+MAX_KEPT = 50_000  # characters of a sheet of which the rules are kept for other mails
+MAX_STEPS = 100_000  # for a sheet
+OF_SELECTOR = 20  # steps
+MAX_COMPOUNDS = 20  # of a selector
+MAX_AROUND = 50  # elements around one, or before it, that a selector is tried on
 
-# Whatever comes first: a comment has no sheets, and a sheet no comments of HTML.
-SHEET = re.compile(r"<!--.*?(?:-->|\Z)|<style\b([^>]{0,500})>(.*?)(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
-MEDIA = re.compile(r"\bmedia\s*=\s*(?:\"([^\"]*)|'([^']*)|([^\s\"'>]+))", re.IGNORECASE)
-COMPOUND = re.compile(r"(\*|[\w-]+)?((?:[#.][\w-]+)*)(?::link)?")
-NAMES = re.compile(r"[#.][\w-]+")
+NAME = r"(?:[\w-]|\\.)+"
+VALUE = r"(?:\"([^\"]*)\"|'([^']*)'|([^\]\s\"']+))"
+COMPOUND = re.compile(r"\s*+([>+~]?)\s*+((?:[^\s>+~\[\](),\"']|\[[^\]]*+\]|\([^()]*+\))++)")
+SIMPLE = re.compile(
+    rf"(?P<tag>\*|(?<![\w\\#.:])[\w-]+)|#(?P<id>{NAME})|\.(?P<class>{NAME})|:not\((?P<none>[^()]*)\)|"
+    rf"\[\s*(?P<name>[\w-]+)\s*(?:(?P<how>[~|^$*]?=)\s*{VALUE}\s*(?P<case>[iIsS])?\s*)?\]|:(?P<state>link|any-link|root)\b"
+)
 # States that an element of a mail is not in as it is opened, and boxes that are not its own.
 NOT_NOW = re.compile(r":(?:hover|active|focus|visited|checked|target|before|after|:)", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"\[\s*([\w-]+)")
-LONG_NUMBER = re.compile(r"\d{300,}")  # Python makes no int of thousands of digits
-QUERY = re.compile(r"(?:only)?(?:all|screen)?(?:and)?(?:\((?:min|max)-width:\d+(?:\.\d+)?(?:px)?\)(?:and)?)*")
-WIDTH = re.compile(r"(min|max)-width:(\d+)")
+MEDIA = re.compile(r"\bmedia\s*=\s*(?:\"([^\"]*)|'([^']*)|([^\s\"'>]+))", re.IGNORECASE)
 
 
 class Element(NamedTuple):
@@ -32,6 +38,41 @@ class Element(NamedTuple):
     tag: str
     id: str
     classes: frozenset[str]
+    attributes: tuple[tuple[str, str], ...] = ()  # those that a selector of the mail names
+
+
+class Node(NamedTuple):
+    """An element, and the one before it within the same."""
+
+    element: Element
+    before: Node | None
+
+
+class Attribute(NamedTuple):
+    """What a selector asks of an attribute."""
+
+    name: str
+    how: str  # "=", "~=", ...; "" if it is there
+    value: str
+    ignores_case: bool
+
+    def suits(self, element: Element) -> bool:
+        for name, value in element.attributes:
+            if name == self.name:
+                if self.ignores_case:
+                    value = value.lower()
+                return not self.how or HOW[self.how](value, self.value)
+        return False
+
+
+HOW = {
+    "=": str.__eq__,
+    "~=": lambda value, word: word in value.split(),
+    "|=": lambda value, start: value == start or value.startswith(f"{start}-"),
+    "^=": lambda value, start: bool(start) and value.startswith(start),
+    "$=": lambda value, end: bool(end) and value.endswith(end),
+    "*=": lambda value, part: bool(part) and part in value,
+}
 
 
 class Compound(NamedTuple):
@@ -40,147 +81,219 @@ class Compound(NamedTuple):
     tag: str
     id: str
     classes: frozenset[str]
-    is_child: bool  # of the element that the next part is about; or else that one is anywhere around it
+    attributes: tuple[Attribute, ...]
+    none: tuple[Compound, ...]  # of these may suit
+    combinator: str  # between the compound before and this one: " ", ">", "+" or "~"
 
     def suits(self, element: Element) -> bool:
         return (
             (not self.tag or self.tag == element.tag)
             and (not self.id or self.id == element.id)
             and self.classes <= element.classes
+            and all(attribute.suits(element) for attribute in self.attributes)
+            and not any(compound.suits(element) for compound in self.none)
         )
+
+    @property
+    def specificity(self) -> tuple[int, int, int]:
+        parts = [
+            (bool(self.id), len(self.classes) + len(self.attributes), bool(self.tag)),
+            max((compound.specificity for compound in self.none), default=(0, 0, 0)),
+        ]
+        return tuple(map(sum, zip(*parts, strict=True)))  # type: ignore[return-value]
 
 
 class Rule(NamedTuple):
     """Declarations, and the selector of the elements that they are for, from the inside out."""
 
     specificity: tuple[int, int, int]
-    place: int  # among all rules
+    place: int  # among the rules of its sheet
     compounds: tuple[Compound, ...]
     declarations: tuple[Declaration, ...]
 
-    def is_within(self, around: Sequence[Element]) -> bool:
-        """Whether what the selector says of the elements around is so; the last of these is the parent."""
-        inner, *outer = self.compounds
-        at = len(around)
-        for compound in outer:
-            at -= 1
-            while at >= 0 and not compound.suits(around[at]):
-                at = -1 if inner.is_child else at - 1
-            if at < 0:
-                return False
-            inner = compound
-        return True
+
+class Rules(NamedTuple):
+    """Those of one sheet."""
+
+    by_key: dict[str, list[Rule]]  # by "#id", ".class" or tag of the innermost element
+    attributes: frozenset[str]  # that selectors name
+    others: tuple[str, ...]  # selectors that are not understood, of rules that set a background
+    is_whole: bool  # whether all rules were read
+    n_steps: int  # that were taken
+
+
+def read_rules(css: str) -> Rules:
+    work = Work(MAX_STEPS)
+    by_key: dict[str, list[Rule]] = {}
+    attributes: set[str] = set()
+    others: list[str] = []
+    n_rules = 0
+    for prelude, content in rules_in(plain(css)):
+        if not work.left:
+            break
+        if not (declarations := declarations_of(content, work)):
+            continue
+        for selector in selectors_in(prelude):
+            if not work.take(OF_SELECTOR):
+                break
+            if compounds := compounds_of(selector.strip()):
+                own = compounds[0]
+                key = f"#{own.id}" if own.id else f".{min(own.classes)}" if own.classes else own.tag
+                counts = zip(*[compound.specificity for compound in compounds], strict=True)
+                rule = Rule(tuple(map(sum, counts)), n_rules, compounds, declarations)  # type: ignore[arg-type]
+                by_key.setdefault(key, []).append(rule)
+                attributes |= names_in(compounds)
+                n_rules += 1
+            elif any(name.startswith("background") for _, name, _ in declarations):
+                others.append(selector)
+    return Rules(by_key, frozenset(attributes), tuple(others), work.left > 0, MAX_STEPS - work.left)
+
+
+kept_rules = functools.lru_cache(30)(read_rules)
 
 
 class Sheet:
-    """The rules in all sheets of a mail, wherever they stand in it.
+    """The rules in all sheets of a page, wherever they stand in it, given as pairs of attributes and content.
 
-    Selectors may have tags, classes and ids, and say what is around an element. `is_known` is False if a rule of
-    another kind was left out that may have set a background.
+    Selectors may have tags, classes, ids, attributes and `:not`, and say what is around an element or before it.
+    `is_known` is False if a rule was left out that may have set a background.
     """
 
-    def __init__(self, markup: str) -> None:
-        self.rules: dict[str, list[Rule]] = {}
+    def __init__(self, sheets: Sequence[tuple[str, str]], markup: str, work: Work) -> None:
         self.is_known = True
+        self.attributes: frozenset[str] = frozenset()
+        self._work = work
+        self._sheets: list[dict[str, list[Rule]]] = []
         self._own: dict[Element, list[Rule]] = {}  # those for an element, whatever is around it
-        self._n_rules = self._n_tried = 0
-        if "<style" not in markup.lower():
-            return
-        self._page = SHEET.sub("", markup).lower()
-        left = MAX_SHEET
-        for found in SHEET.finditer(markup):
-            css = found[2] and LONG_NUMBER.sub("0", found[2])
-            media = MEDIA.search(found[1] or "")
-            if css is None or (media and not is_shown(next(filter(None, media.groups()), ""))):
+        page = ""
+        for attributes, css in sheets:
+            media = MEDIA.search(attributes)
+            if media and not is_shown(next(filter(None, media.groups()), "")):
                 continue
-            self.is_known &= len(css) <= left
-            try:
-                self._add(tinycss2().parse_stylesheet(css[:left], skip_comments=True, skip_whitespace=True))
-            except RecursionError:  # of brackets within brackets
+            rules = kept_rules(css) if len(css) <= MAX_KEPT else read_rules(css)
+            if not work.take(rules.n_steps):
                 self.is_known = False
-            left -= min(left, len(css))
+                break
+            self.is_known &= rules.is_whole
+            if rules.others and self.is_known:
+                page = page or markup.lower()
+                self.is_known = not any(may_suit(selector, page) for selector in rules.others)
+            if rules.by_key:
+                self._sheets.append(rules.by_key)
+                self.attributes |= rules.attributes
 
-    def _add(self, nodes: Sequence[Any]) -> None:
-        for node in nodes:
-            if node.type == "qualified-rule":
-                if declarations := tuple(declarations_in(node.content)):
-                    for selector in tinycss2().serialize(node.prelude).split(","):
-                        self._add_rule(selector, declarations)
-            elif (
-                node.type == "at-rule"
-                and node.lower_at_keyword == "media"
-                and node.content is not None
-                and is_shown(tinycss2().serialize(node.prelude))
-            ):
-                self._add(tinycss2().parse_rule_list(node.content, skip_comments=True, skip_whitespace=True))
+    def __bool__(self) -> bool:
+        return bool(self._sheets)
 
-    def _add_rule(self, selector: str, declarations: tuple[Declaration, ...]) -> None:
-        compounds = compounds_of(selector)
-        if not compounds:
-            if any(name.startswith("background") for _, name, _ in declarations) and self._may_suit(selector):
-                self.is_known = False
-            return
-        n_ids, n_classes, n_tags = (
-            sum(map(bool, [compound.id for compound in compounds])),
-            sum(len(compound.classes) for compound in compounds),
-            sum(map(bool, [compound.tag for compound in compounds])),
-        )
-        own = compounds[0]
-        key = f"#{own.id}" if own.id else f".{min(own.classes)}" if own.classes else own.tag
-        rule = Rule((n_ids, n_classes, n_tags), self._n_rules, compounds, declarations)
-        self.rules.setdefault(key, []).append(rule)
-        self._n_rules += 1
-
-    def _may_suit(self, selector: str) -> bool:
-        """Whether a selector that is not understood may be of an element of this mail: some are for a mail program
-        that adds an attribute."""
-        attributes = ATTRIBUTE.findall(selector)
-        return not NOT_NOW.search(selector) and all(name.lower() in self._page for name in attributes)
-
-    def declarations_for(self, element: Element, around: Sequence[Element]) -> list[Declaration]:
+    def declarations_for(self, node: Node, around: Sequence[Node]) -> list[Declaration]:
         """The declarations for an element within others, the weakest first."""
-        if element not in self._own:
-            keys = ["", element.tag, f"#{element.id}", *(f".{name}" for name in element.classes)]
-            tried = [rule for key in dict.fromkeys(keys) for rule in self.rules.get(key, ())]
-            self._n_tried += len(tried)
-            self._own[element] = sorted(
-                [rule for rule in tried if rule.compounds[0].suits(element)],
-                key=lambda rule: (rule.specificity, rule.place),
-            )
-        own = self._own[element]
-        self._n_tried += len(own)
-        if self._n_tried > MAX_TRIED:
-            self.is_known = False
-            return []
-        return [declaration for rule in own if rule.is_within(around) for declaration in rule.declarations]
+        element = node.element
+        own = self._own.get(element)
+        if own is None:
+            own = self._own[element] = self._rules_for(element)
+        found: list[Declaration] = []
+        for rule in own:
+            if not self._work.take(1 + len(rule.declarations)):
+                self.is_known = False
+                return []
+            if len(rule.compounds) == 1 or self._is_within(rule.compounds, 1, node, around, len(around)):
+                found += rule.declarations
+        return found
+
+    def _rules_for(self, element: Element) -> list[Rule]:
+        keys = dict.fromkeys(["", element.tag, f"#{element.id}", *(f".{name}" for name in element.classes)])
+        own: list[Rule] = []
+        for sheet in self._sheets:
+            tried = [rule for key in keys for rule in sheet.get(key, ())]
+            if not self._work.take(len(keys) + sum(len(rule.compounds[0].classes) + 1 for rule in tried)):
+                return []
+            suiting = [rule for rule in tried if rule.compounds[0].suits(element)]
+            own += sorted(suiting, key=lambda rule: rule.place)
+        return sorted(own, key=lambda rule: rule.specificity)
+
+    def _is_within(
+        self, compounds: tuple[Compound, ...], i: int, node: Node, around: Sequence[Node], depth: int
+    ) -> bool:
+        """Whether what a selector says from its compound i on is so of what is around a node, or before it."""
+        if i == len(compounds):
+            return True
+        compound, combinator = compounds[i], compounds[i - 1].combinator
+        if combinator in "+~":
+            other = node.before
+            while other is not None and self._work.take(1):
+                if compound.suits(other.element) and self._is_within(compounds, i + 1, other, around, depth):
+                    return True
+                other = other.before if combinator == "~" else None
+            return False
+        for at in range(depth - 1, max(-1, depth - 1 - MAX_AROUND), -1):
+            if not self._work.take(1):
+                return False
+            if compound.suits(around[at].element) and self._is_within(compounds, i + 1, around[at], around, at):
+                return True
+            if combinator == ">":
+                return False
+        return False
 
 
+@functools.lru_cache(4_000)
 def compounds_of(selector: str) -> tuple[Compound, ...]:
-    """The parts of a selector from the inside out; none of one that has others than tags, classes and ids."""
+    """The parts of a selector from the inside out; none of one that has what is not understood."""
     compounds: list[Compound] = []
-    is_child = False
-    for word in reversed(selector.replace(">", " > ").split()):
-        if word == ">":
-            is_child = True
-            continue
-        found = COMPOUND.fullmatch(word)
-        names = NAMES.findall(found[2]) if found else []
-        ids = [name[1:] for name in names if name[0] == "#"]
-        if found is None or len(ids) > 1:
+    at = 0
+    while at < len(selector):
+        found = COMPOUND.match(selector, at)
+        compound = found and compound_of(found[2], found[1] or " ")
+        if found is None or compound is None or len(compounds) == MAX_COMPOUNDS:
             return ()
-        if is_child and compounds:
-            compounds[-1] = compounds[-1]._replace(is_child=True)
-        tag = "" if found[1] == "*" else (found[1] or "").lower()
-        compounds.append(Compound(tag, "".join(ids), frozenset(name[1:] for name in names if name[0] == "."), False))
-        is_child = False
-    return tuple(compounds)
+        compounds.append(compound)
+        at = found.end()
+    return tuple(reversed(compounds))
 
 
-def is_shown(media: str) -> bool:
-    """Whether one of several media queries is true of a window on a screen."""
-    queries = ["".join(query.split()) for query in media.lower().split(",")]
-    return any(QUERY.fullmatch(query) and all(map(fits, WIDTH.findall(query))) for query in queries)
+def compound_of(text: str, combinator: str = " ") -> Compound | None:
+    tag, ids, classes = "", [], []
+    attributes: list[Attribute] = []
+    none: list[Compound] = []
+    at = 0
+    while at < len(text):
+        found = SIMPLE.match(text, at)
+        if found is None:
+            return None
+        at = found.end()
+        if found["tag"]:
+            tag = "" if found["tag"] == "*" else found["tag"].lower()
+        elif found["id"]:
+            ids.append(found["id"].replace("\\", ""))
+        elif found["class"]:
+            classes.append(found["class"].replace("\\", ""))
+        elif found["name"]:
+            value = found[7] or found[8] or found[9] or ""
+            ignores_case = (found["case"] or "").lower() == "i"
+            value = value.lower() if ignores_case else value
+            attributes.append(Attribute(found["name"].lower(), found["how"] or "", value, ignores_case))
+        elif found["state"]:
+            if found["state"] == "root":
+                tag = tag or "html"
+            else:
+                attributes.append(Attribute("href", "", "", False))
+        else:
+            inner = [None if ":not" in each else compound_of(each.strip()) for each in selectors_in(found["none"])]
+            if not inner or None in inner:
+                return None
+            none += [compound for compound in inner if compound is not None]
+    if len(ids) > 1 or not text:
+        return None
+    return Compound(tag, "".join(ids), frozenset(classes), tuple(attributes), tuple(none), combinator)
 
 
-def fits(bound: tuple[str, str]) -> bool:
-    return int(bound[1]) <= WINDOW if bound[0] == "min" else int(bound[1]) >= WINDOW
+def names_in(compounds: Sequence[Compound]) -> set[str]:
+    names = {attribute.name for compound in compounds for attribute in compound.attributes}
+    return names.union(*[names_in(compound.none) for compound in compounds])
+
+
+def may_suit(selector: str, page: str) -> bool:
+    """Whether a selector that is not understood may be of an element of a page, in small letters: some are for a mail
+    program that adds an attribute.
+    """
+    attributes = ATTRIBUTE.findall(selector)
+    return not NOT_NOW.search(selector) and all(name.lower() in page for name in attributes)

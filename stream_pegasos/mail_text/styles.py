@@ -8,30 +8,34 @@ the doubt is noted. tinycss2 parses the styles.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from stream_pegasos.common.extras import missing
+from stream_pegasos.mail_text.colors import CLEAR, Color, color, color_of_attribute, has_picture, tinycss2
+from stream_pegasos.mail_text.css import WINDOW, declarations_in
+from stream_pegasos.mail_text.work import Work
 
-__all__ = ["INLINE", "WINDOW", "Declaration", "Style", "declarations_in", "declarations_of", "styled", "tinycss2"]
+__all__ = ["INLINE", "Declaration", "Style", "declarations_of", "styled"]
 
-WINDOW = 1_000  # the width of the window, in CSS pixels
-TINY, SMALL = 2.0, 4.0  # sizes of letters in CSS pixels, below which nobody sees them, and below which few do
+# Sizes of letters in CSS pixels, below which nobody sees them, and below which few do; and that of most.
+TINY, SMALL, USUAL = 2.0, 4.0, 16.0
 FAR = -500.0  # CSS pixels beyond the left or the upper edge, where a text is out of sight
 SAME, ALIKE = 6 / 255, 24 / 255  # colours that differ by less in red, in green and in blue, and those that hardly do
 
-Color = tuple[float, float, float, float]  # red, green, blue and alpha, each from 0 to 1
-Length = tuple[float, str]  # a number of "px", of "em" (sizes of letters) or of "%" (hundreds of per cent)
+# A number of "px", of "em" (sizes of letters), of "%" (hundreds of per cent), or of "" (of CSS pixels in quirks mode).
+Length = tuple[float, str]
 Declaration = tuple[bool, str, Any]  # whether it is important, the property, its value
 
 WHITE, BLACK, OF_LINKS = (1.0, 1.0, 1.0, 1.0), (0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.93, 1.0)
-CLEAR = (0.0, 0.0, 0.0, 0.0)
 UNITS = {"px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "q": 0.945, "rem": 16.0}
 UNITS |= dict.fromkeys(("vw", "vh", "vmin", "vmax"), WINDOW / 100)
 SIZES: dict[str, Length] = {"xx-small": (9, "px"), "x-small": (10, "px"), "small": (13, "px"), "medium": (16, "px")}
 SIZES |= {"large": (18, "px"), "x-large": (24, "px"), "xx-large": (32, "px"), "initial": (16, "px")}
 SIZES |= {"smaller": (0.83, "em"), "larger": (1.2, "em"), "inherit": (1, "em"), "unset": (1, "em")}
 GLOBAL = ("inherit", "initial", "unset")  # words that any property may have
+MAX_DECLARATION = 1_000  # characters of one that is read
+LONG_NUMBER = re.compile(r"\d{300,}")  # Python makes no int of thousands of digits
 OF_FONT_SIZE = (10, 10, 13, 16, 18, 24, 32, 48)  # CSS pixels of <font size="0"> to "7"
 
 # Elements within a line: they have no width and no height of their own, and may stand within a word.
@@ -41,31 +45,24 @@ INLINE = frozenset(
     strong sub sup tt u var wbr
     """.split()  # noqa: SIM905
 )
+CUTTING = ("hidden", "clip", "auto", "scroll")  # values of `overflow`
 OF_TABLES = frozenset("table tbody thead tfoot tr td th".split())  # noqa: SIM905 (they grow with what is in them)
-
-
-@functools.cache
-def tinycss2() -> Any:
-    """The parser of styles, imported when the first style comes."""
-    try:
-        import tinycss2.color4  # type: ignore[import-untyped, unused-ignore]
-    except ImportError as error:
-        raise missing("a mail in HTML", "mail", error) from error
-    return tinycss2
 
 
 class Style(NamedTuple):
     """What is computed for an element."""
 
     closed: str = ""  # why nothing within the element is seen; "" if it may be
-    size: float = 16.0  # of letters, in CSS pixels
+    size: float = USUAL  # of letters, in CSS pixels
     line_height: float = 1.0  # 0 if lines have no height, or else 1
+    cuts_lines: bool = False  # whether lines without a height are in a box that shows nothing beyond its edges
     indent: float = 0.0  # how far the first line is moved, in CSS pixels
     visible: bool = True  # what `visibility` says
     color: Color = BLACK
     background: Color = WHITE  # the nearest that has a colour
     is_known: bool = True  # whether that is what lies behind the text
     doubt: str = ""  # why text may be hidden, though it is taken as seen
+    is_layer: bool = False  # whether the element has a colour of its own, and may lie behind or before others
 
     @property
     def hides(self) -> str:
@@ -76,7 +73,7 @@ class Style(NamedTuple):
             return "visibility"
         if self.size < TINY:
             return "font-size"
-        if not self.line_height:
+        if not self.line_height and self.cuts_lines:
             return "line-height"
         if self.indent <= FAR:
             return "text-indent"
@@ -87,6 +84,8 @@ class Style(NamedTuple):
         """Why text of this element may be hidden, if it is taken as seen."""
         if self.size < SMALL:
             return "font-size"
+        if not self.line_height:
+            return "line-height"
         return self.doubt or ("color" if self._differs_by() < ALIKE else "")
 
     def _differs_by(self) -> float:
@@ -111,7 +110,9 @@ def length(parts: Sequence[Any]) -> Length | None:
         return None
     if part.type == "percentage":
         return part.value / 100, "%"
-    unit = part.lower_unit if part.type == "dimension" else "px"
+    if part.type == "number":
+        return part.value, "" if part.value else "px"
+    unit = part.lower_unit
     if unit in UNITS:
         return part.value * UNITS[unit], "px"
     return (part.value * (1.0 if unit == "em" else 0.5), "em") if unit in ("em", "ex", "ch") else None
@@ -122,42 +123,16 @@ def font_size(parts: Sequence[Any]) -> Length | None:
     return length(parts) if word is None else SIZES.get(word)
 
 
+def opacity(parts: Sequence[Any]) -> float | None:
+    number = length(parts)
+    return None if number is None or number[1] not in ("", "px", "%") else number[0]
+
+
 def line_height(parts: Sequence[Any]) -> float | None:
     if (word := keyword(parts)) is not None:
         return None if word in GLOBAL else 1.0
     height = length(parts)
     return None if height is None else float(height[0] > 0)
-
-
-def color(parts: Sequence[Any]) -> Color | None:
-    if len(parts) > 1:
-        return None
-    if parts[0].type in ("number", "dimension", "ident"):
-        return color_named(parts[0].serialize())
-    return color_of(parts[0])
-
-
-@functools.lru_cache(1_000)
-def color_named(value: str) -> Color | None:
-    """A colour as attributes have it: its name, or digits with or without `#`."""
-    value = value.strip().lower()
-    is_hex = len(value) in (3, 6) and all(digit in "0123456789abcdef" for digit in value)
-    return color_of(f"#{value}" if is_hex else value)
-
-
-def color_of(value: Any) -> Color | None:
-    try:
-        found = tinycss2().color4.parse_color(value)
-        if found is None or isinstance(found, str):
-            return None
-        red, green, blue, alpha = found.to("srgb")
-    except (ArithmeticError, NotImplementedError, TypeError, ValueError):  # of a space that tinycss2 does not convert
-        return None
-    return red or 0.0, green or 0.0, blue or 0.0, 1.0 if alpha is None else alpha
-
-
-def has_picture(parts: Sequence[Any]) -> bool:
-    return any(part.type == "url" or (part.type == "function" and color_of(part) is None) for part in parts)
 
 
 def numbers_in(function: Any) -> list[float]:
@@ -228,33 +203,46 @@ READERS: dict[str, Any] = {
     "transform": leaves_nothing,
     **dict.fromkeys(("content-visibility", "display", "float", "mso-hide", "position", "visibility"), keyword),
     **dict.fromkeys(("overflow", "overflow-x", "overflow-y"), keyword),
-    **dict.fromkeys(("height", "max-height", "width", "max-width", "opacity", "text-indent"), length),
+    "opacity": opacity,
+    **dict.fromkeys(("height", "max-height", "min-height", "width", "max-width", "min-width", "text-indent"), length),
     **dict.fromkeys(("left", "top", "right", "bottom", "margin-left", "margin-top"), length),
 }
 SHORTHANDS: dict[str, Any] = {"font": font, "background": background, "margin": edges("margin-"), "inset": edges("")}
+KNOWN = frozenset([*READERS, *SHORTHANDS])
 
 
-@functools.lru_cache(4_000)
-def declarations_of(style: str) -> tuple[Declaration, ...]:
-    """The declarations of a `style` that may tell what is seen, in their order."""
-    return tuple(declarations_in(style))
+def declarations_of(block: str, work: Work) -> tuple[Declaration, ...]:
+    """The declarations of a style, or of a rule of a sheet, that may tell what is seen: of each property the last."""
+    values: dict[tuple[bool, str], Any] = {}
+    for piece in declarations_in(block):
+        name = piece.partition(":")[0].strip()
+        if (name.lower() in KNOWN or "\\" in name) and work.read(piece):
+            for important, longhand, value in read_declaration(piece):
+                values[important, longhand] = value
+    return tuple((important, name, value) for (important, name), value in values.items())
 
 
-def declarations_in(contents: Any) -> Iterator[Declaration]:
-    """The declarations of a block, as a text or as tinycss2 has parsed it."""
-    for node in tinycss2().parse_blocks_contents(contents, skip_comments=True, skip_whitespace=True):
-        if node.type != "declaration":
-            continue
-        parts = [part for part in node.value if part.type not in ("whitespace", "comment")]
-        if not parts:
-            continue
-        name = node.lower_name
-        found = (
-            SHORTHANDS[name](parts) if name in SHORTHANDS else [(name, READERS[name](parts))] if name in READERS else ()
-        )
-        for longhand, value in found:
-            if value is not None:
-                yield node.important, longhand, value
+@functools.lru_cache(10_000)
+def read_declaration(text: str) -> tuple[Declaration, ...]:
+    if len(text) > MAX_DECLARATION:
+        return ((False, "background-image", True),) if "background" in text[:MAX_DECLARATION].lower() else ()
+    try:
+        return tuple(longhands_in(LONG_NUMBER.sub("0", text)))
+    except RecursionError:  # of brackets within brackets
+        return ()
+
+
+def longhands_in(text: str) -> Iterator[Declaration]:
+    node = tinycss2().parse_one_declaration(text, skip_comments=True)
+    if node.type != "declaration":
+        return
+    parts = [part for part in node.value if part.type not in ("whitespace", "comment")]
+    name = node.lower_name
+    if not parts or parts[-1].type == "error" or name not in KNOWN:
+        return
+    for longhand, value in SHORTHANDS[name](parts) if name in SHORTHANDS else [(name, READERS[name](parts))]:
+        if value is not None:
+            yield node.important, longhand, value
 
 
 def of_attributes(tag: str, attributes: Mapping[str, str], parent: Style, quirks: bool) -> Iterator[tuple[str, Any]]:
@@ -273,9 +261,9 @@ def of_attributes(tag: str, attributes: Mapping[str, str], parent: Style, quirks
     if "hidden" in attributes:
         yield "display", "hidden"
     if found := attributes.get("text" if tag == "body" else "color"):
-        yield "color", color_named(found)
+        yield "color", color_of_attribute(found)
     if found := attributes.get("bgcolor"):
-        yield "background-color", color_named(found)
+        yield "background-color", color_of_attribute(found)
     if attributes.get("background"):
         yield "background-image", True
 
@@ -289,11 +277,15 @@ def styled(
     values = dict(of_attributes(tag, attributes, parent, quirks))
     declarations = list(declarations)
     for which in (False, True):
-        values.update((name, value) for important, name, value in declarations if important is which)
+        values.update(
+            (name, value)
+            for important, name, value in declarations
+            if important is which and (quirks or not is_unitless(value))
+        )
     if not values:
         return parent
     number, unit = values.get("font-size", (1.0, "em"))
-    size = number if unit == "px" else number * parent.size
+    size = number if unit in ("px", "") else number * parent.size
     indent = values.get("text-indent")
     known = {"visible": True, "initial": True, "hidden": False, "collapse": False}
     closed, doubt = ("", "") if parent.closed else closes(tag, values, size)
@@ -305,18 +297,30 @@ def styled(
         closed=parent.closed or closed,
         size=size,
         line_height=values.get("line-height", parent.line_height),
+        cuts_lines=parent.cuts_lines or (tag not in INLINE and cuts(values)),
         indent=parent.indent if indent is None else in_pixels(indent, size),
         visible=known.get(values.get("visibility", ""), parent.visible),
         color=letters or parent.color,
         background=colored,
         is_known=is_known,
         doubt=parent.doubt or doubt,
+        is_layer=values.get("position") in ("absolute", "fixed")
+        and bool(values.get("background-image") or values.get("background-color", CLEAR)[3]),
     )
+
+
+def is_unitless(value: Any) -> bool:
+    return type(value) is tuple and value[1] == ""
+
+
+def cuts(values: Mapping[str, Any]) -> bool:
+    """Whether what is beyond the edges of a box is not seen."""
+    return any(values.get(name) in CUTTING for name in ("overflow", "overflow-x", "overflow-y"))
 
 
 def in_pixels(value: Length, size: float) -> float:
     number, unit = value
-    return number * {"px": 1.0, "em": size, "%": float(WINDOW)}[unit]
+    return number * {"px": 1.0, "": 1.0, "em": size, "%": float(WINDOW)}[unit]
 
 
 def behind(parent: Style, values: Mapping[str, Any]) -> tuple[Color, bool]:
@@ -337,11 +341,8 @@ def closes(tag: str, values: Mapping[str, Any], size: float) -> tuple[str, str]:
         return display.replace("none", "display"), ""
     if values.get("content-visibility") == "hidden":
         return "content-visibility", ""
-    if "opacity" in values and values["opacity"][0] < 0.05:
+    if values.get("opacity", 1.0) < 0.05:
         return "opacity", ""
-    if values.get("mso-hide") == "all":
-        # Of a link it is the usual way of giving Outlook a button of its own.
-        return ("", "mso-hide") if tag == "a" else ("mso-hide", "")
     for name in ("clip-path", "filter", "transform"):
         if values.get(name):
             return name, ""
@@ -362,13 +363,21 @@ def closes(tag: str, values: Mapping[str, Any], size: float) -> tuple[str, str]:
         or values.get("float", "none") != "none"
         or display not in ("", "inline", "contents")
     )
+    # Only Outlook hides it, and shows something else in its place.
+    doubt = "mso-hide" if values.get("mso-hide") == "all" else ""
     if not is_box or tag in OF_TABLES:
-        return "", ""
-    cuts = any(values.get(name) in ("hidden", "clip") for name in ("overflow", "overflow-x", "overflow-y"))
+        return "", doubt
+    needed = size if size >= TINY else USUAL  # by letters, which may have their size from within
     for name in ("max-height", "height", "max-width", "width"):
-        if name in values and in_pixels(values[name], size) <= 1:
-            if cuts:
+        if name not in values or (name == "height" and values[name][1] == "%" and values[name][0]):
+            continue
+        least = values.get(f"min-{name.removeprefix('max-')}", (0.0, "px"))
+        length = max(in_pixels(values[name], size), in_pixels(least, size))
+        if length <= 1 or length < needed / 2:
+            if cuts(values):
                 return name, ""
-            if name.endswith("height"):
-                return "", name
-    return "", ""
+            if length <= 1 and name.endswith("height"):
+                doubt = name
+        elif length < needed and cuts(values):
+            doubt = name
+    return "", doubt

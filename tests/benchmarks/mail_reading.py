@@ -19,6 +19,7 @@ from typing import Any
 from report import Table, arguments_of
 
 from stream_pegasos.mail_text.html import read_html
+from stream_pegasos.mail_text.work import Work
 
 PACKAGES = ["bootstrap-email", "foundation-emails", "foundation-emails-template", "mailgen", "mosaico"]
 PACKAGES += ["responsive-html-email-template", "@maizzle/framework"]
@@ -142,7 +143,7 @@ def shares_of(browser: Any, path: Path) -> tuple[float, float] | None:
         file.flush()
         browser.get(f"file://{file.name}")
     shown = words_of(browser.execute_script("return document.body ? document.body.innerText : ''"))
-    read = words_of("".join(read_html(markup)[0].seen))
+    read = words_of("".join(read_html(markup, Work()).seen))
     if shown.total() < 3:
         return None
     both = (shown & read).total()
