@@ -24,8 +24,7 @@ def mail_id(mail: bytes) -> str:
 
     Nobody has another mail taken for this one by copying its Message-ID. What delivery, filters and mailboxes change
     does not count: other headers, how lines end and are folded, empty lines at both ends, whether the mail was decoded.
-    Nor does the end of a large body, which IMAP does not fetch. If a mail has none of these
-    headers, all of it counts.
+    Nor does the end of a large body, which IMAP does not fetch. If a mail has none of these headers, all of it counts.
     """
     mail = from_first_field(without_markup(mail))
     mail = in_utf8(mail[: (end_of_headers(mail) or 0) + 2 * MAX_BODY])

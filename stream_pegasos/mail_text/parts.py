@@ -59,7 +59,7 @@ class MailParts:
     # name, Message-ID, types of content), and of the body before it is decoded.
     source: str
     tokens: list[str]  # of what stands beside the text, each "kind:what", in the order of the mail; none twice
-    left_out: dict[str, int]  # beyond a bound: "bytes" of the mail, "characters", "parts" and "tokens"
+    left_out: dict[str, int]  # beyond a bound: "bytes", "parts", "characters", "tags" and "tokens"
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Shown:
 
     tree: str
     is_shown: bool = False
-    is_page: bool = False  # whether it is one, or has one in it
+    is_rich: bool = False  # whether it is a page, say, or has one in it, and no plain text
     has_image: bool = False
     texts: list[str] = field(default_factory=list)
 
@@ -171,16 +171,16 @@ class MailReader:
                 shown.texts.append(decode_field(each.get("subject"), charset_of(each)))
             shown.texts += read.texts
             shown.has_image |= read.has_image
-            shown.is_page |= read.is_page
+            shown.is_rich |= read.is_rich
         return shown
 
     def _alternative(self, forms: list[Shown]) -> Shown:
-        """The one of several forms that mail programs show, and that is not empty: the last page, or else the last that
-        they can show. (Some senders write that a page could not be loaded behind it.)
+        """The one of several forms that mail programs show, and that is not empty: the last that is rich, or else the
+        last that they can show. (Some senders write that a page could not be loaded behind it.)
         """
         full = [form for form in forms if not form.is_empty]
         able = [form for form in full if form.is_shown] or full
-        able = [form for form in able if form.is_page] or able
+        able = [form for form in able if form.is_rich] or able
         if not able:
             return forms[-1]
         chosen = able[-1]
@@ -216,7 +216,7 @@ class MailReader:
             self.left_out["tags"] += page.n_tags_left_out
             self._add(page_tokens(page, len(text)))
             text = "".join(page.seen)
-            shown.is_page = True
+            shown.is_rich = True
             shown.has_image = not all(is_small for _, is_small in page.images)
         else:
             if BEGINS_AS_HTML.match(text):
@@ -225,6 +225,7 @@ class MailReader:
                 text = FLOWED.sub("", text)
             if kind in ENRICHED:
                 text = COMMAND.sub("", text)
+                shown.is_rich = True
             self._add(link_tokens(text))
         text, n_invisible = compatible(text)
         if n_invisible > 2:

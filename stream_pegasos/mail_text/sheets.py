@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from stream_pegasos.mail_text.css import is_shown, plain, rules_in, selectors_in
@@ -65,7 +65,7 @@ class Attribute(NamedTuple):
         return False
 
 
-HOW = {
+HOW: dict[str, Callable[[str, str], bool]] = {
     "=": str.__eq__,
     "~=": lambda value, word: word in value.split(),
     "|=": lambda value, start: value == start or value.startswith(f"{start}-"),

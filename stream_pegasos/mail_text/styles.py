@@ -275,13 +275,11 @@ def styled(
     the page has no document type, so that letters in a table have their usual size.
     """
     values = dict(of_attributes(tag, attributes, parent, quirks))
-    declarations = list(declarations)
-    for which in (False, True):
-        values.update(
-            (name, value)
-            for important, name, value in declarations
-            if important is which and (quirks or not is_unitless(value))
-        )
+    important_values: dict[str, Any] = {}
+    for important, name, value in declarations:
+        if quirks or not is_unitless(value):
+            (important_values if important else values)[name] = value
+    values |= important_values
     if not values:
         return parent
     number, unit = values.get("font-size", (1.0, "em"))
@@ -293,7 +291,7 @@ def styled(
     letters = values.get("-webkit-text-fill-color") or values.get("color")
     if letters and values.get("background-image") and letters[3] < 0.05:
         letters = None  # through which the picture is seen
-    return Style(
+    style = Style(
         closed=parent.closed or closed,
         size=size,
         line_height=values.get("line-height", parent.line_height),
@@ -307,6 +305,7 @@ def styled(
         is_layer=values.get("position") in ("absolute", "fixed")
         and bool(values.get("background-image") or values.get("background-color", CLEAR)[3]),
     )
+    return parent if style == parent else style
 
 
 def is_unitless(value: Any) -> bool:

@@ -14,7 +14,17 @@ HTML = b"Content-Type: text/html; charset=utf-8\n\n"
 SHEET = HTML + b"<style>"
 STYLED = HTML + b"<style>p, .a > b, [c] + i:not(#d) { top: 0 } b b b p { color: red }</style>"
 MIXED = b"Content-Type: multipart/mixed; boundary=a\n\n"
-BEGINS = [b"", b"\n", HTML, SHEET, HTML + b"<p style='", HTML + b"<p ", STYLED, MIXED, b"Content-Type: multipart/mixed\n\n"]
+BEGINS = [
+    b"",
+    b"\n",
+    HTML,
+    SHEET,
+    HTML + b"<p style='",
+    HTML + b"<p ",
+    STYLED,
+    MIXED,
+    b"Content-Type: multipart/mixed\n\n",
+]
 BEGINS += [b"%b: " % name for name in (b"Subject", b"From", b"Received", b"Content-Type", b"Date", b"Message-ID")]
 BEGINS += [b"Content-Transfer-Encoding: %b\n\n" % name for name in (b"base64", b"quoted-printable", b"x-uuencode")]
 BEGINS += [
@@ -22,7 +32,8 @@ BEGINS += [
     for name in (b"utf-7", b"iso-2022-jp", b"gb18030", b"euc-jp", b"gbk")
 ]
 WORDS = (
-    "a b p i div td table li option <b> </b> <p> </p> <div> </div> <td> <table> <a href=x> </a> <br> <img alt=x> <style> </style> "
+    "a b p i div td table li option <b> </b> <p> </p> <div> </div> <td> <table> <a href=x> </a> <br> <img alt=x> "
+    "<style> </style> "
     "<!-- --> <! <? < > </ /> <script> </script> <title> <p class=a> <p style='top:0;color:red'> <i c id=d> c= = ' \" "
     "p{top:0} { } ( ) [ ] ; : , . # * + ~ :not( @media @supports @import screen, /* */ url( \\ \\0 !important "
     "rgb( 1 0 a0 A0 &amp; &# &#769; &a http:// www. a@ @ \u0301 \u0316 \u0430 \u0e33 \uff9e \uac00 \u200b \ufdfa "
