@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
+from collections.abc import Sequence
 from email.message import Message
 from itertools import islice
 
@@ -157,6 +158,11 @@ def end_of_headers(mail: bytes) -> int | None:
     return None if match is None else match.start()
 
 
+def is_before_field(lines: Sequence[str], i: int) -> bool:
+    """Whether a line is followed by a well-known field."""
+    return KNOWN_FIELD.match("".join(lines[i + 1 : i + 2]).encode("latin-1")) is not None
+
+
 class MailSplitter:
     def __init__(self, left_out: Counter[str]) -> None:
         self.left_out = left_out
@@ -203,18 +209,18 @@ class MailSplitter:
             head = head[:MAX_HEADERS]
         head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = head.replace(b"\n ", b" ").replace(b"\n\t", b"\t").decode("latin-1").split("\n")
-        found: list[tuple[str, str]] = []
+        found: list[tuple[str, list[str]]] = []
         for i, line in enumerate(lines):
             if name := NAME.match(line):
-                found.append((name[1], line[name.end() :]))
-            elif (
-                line
-                and not line.startswith((">From ", "From "))
-                and not KNOWN_FIELD.match("".join(lines[i + 1 : i + 2]).encode("latin-1"))
-            ):
+                found.append((name[1], [line[name.end() :]]))
+            elif not line or line.startswith((">From ", "From ")):
+                continue
+            elif found and (is_before_field(lines, i) or found[-1][1][-1].rstrip().endswith((";", ","))):
+                found[-1][1].append(line)  # it lost its indentation
+            elif not is_before_field(lines, i):
                 body = b"\n\n".join(["\n".join(lines[i:]).encode("latin-1"), *([body] if is_ended else [])])
                 break
-        return [(name[:MAX_VALUE], self._value(name, value)) for name, value in found], body
+        return [(name[:MAX_VALUE], self._value(name, " ".join(values))) for name, values in found], body
 
     def _value(self, name: str, value: str) -> str:
         if len(value) > MAX_VALUE:
