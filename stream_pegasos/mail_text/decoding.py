@@ -6,6 +6,7 @@ import binascii
 import codecs
 import functools
 import re
+from contextlib import suppress
 from itertools import islice
 
 from stream_pegasos.common.extras import missing
@@ -59,6 +60,11 @@ SHIFTING = ("iso2022", "utf-16", "utf-32", "utf-7", "hz")  # codecs in which byt
 OFTEN_UTF8 = ("cp125", "iso8859", "koi8", "utf-8")
 ASCII = bytes(range(128))
 NO_LETTERS = {code: decode_windows_1252(bytes([code])) for code in range(128, 160)}
+# Pairs of GBK, and what it has of Windows for the euro.
+IN_GBK = re.compile(rb"(?:[\x00-\x7f]++|[\x81-\xfe][\x30-\xfe])++|\x80")
+EURO = "€".encode("gb18030")
+BLANKS_AT_END = re.compile(rb"=[ \t]++(?=\r?\n|\Z)")  # of a line in quoted-printable, behind the sign that joins lines
+OF_JIS = ("euc_jp", "iso2022_jp")  # codecs without the rows that NEC and IBM added, and browsers read
 IN_UTF7 = re.compile(rb"\+([A-Za-z0-9+/]*)-?")
 
 
@@ -111,7 +117,26 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
         return data.decode(codec, "replace").translate(NO_LETTERS)
     if codec == "utf-7":
         return IN_UTF7.sub(of_utf7, data, MAX_SHIFTS).decode("utf-8", "replace")
-    return data.decode(codec, "replace")
+    if codec == "gb18030" and b"\x80" in data:
+        data = IN_GBK.sub(lambda found: EURO if found[0] == b"\x80" else found[0], data)
+    return data.decode(codec, "stream_pegasos.jis" if codec.startswith(OF_JIS) else "replace")
+
+
+def letter_of_windows(error: UnicodeError) -> tuple[str, int]:
+    """The letter of a row of JIS X 0208 that Windows alone has, in place of an error."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    row, cell = (code & 0x7F for code in (error.object[error.start : error.start + 2] + b"\0\0")[:2])
+    if 0x21 <= row <= 0x7E and 0x21 <= cell <= 0x7E:
+        row, cell = row - 0x20, cell - 0x20
+        first = (row - 1) // 2 + (0x81 if row <= 62 else 0xC1)
+        second = cell + (0x9E if row % 2 == 0 else 0x3F if cell <= 63 else 0x40)
+        with suppress(UnicodeDecodeError):
+            return bytes([first, second]).decode("cp932"), error.start + 2
+    return "\ufffd", max(error.start + 1, error.end)
+
+
+codecs.register_error("stream_pegasos.jis", letter_of_windows)
 
 
 def of_utf7(found: re.Match[bytes]) -> bytes:
@@ -161,7 +186,7 @@ def decode_piece(piece: bytes) -> bytes:
 def decode_transfer(data: bytes, encoding: str) -> bytes:
     """The bytes of a part, of which some may be broken; the encoding is in small letters."""
     if encoding == "quoted-printable":
-        return binascii.a2b_qp(data)
+        return binascii.a2b_qp(BLANKS_AT_END.sub(b"=", data))
     if encoding == "base64":
         return decode_base64(data)
     if encoding in UU_ENCODINGS:
