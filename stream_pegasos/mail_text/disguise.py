@@ -12,6 +12,9 @@ __all__ = ["compatible", "respelled"]
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 )
+# Variants and tags, which belong to pictures elsewhere.
+VARIANT = re.compile("[\ufe00-\ufe0f\U000e0000-\U000e01ef]")
+WITHIN_WORD = re.compile(r"(?<=[^\W\d_])[\ufe00-\ufe0f\U000e0000-\U000e01ef]++(?=[^\W\d_])")
 # Letters of the Cyrillic and the Greek script that look like Latin ones, in words that also have Latin ones.
 LOOK_ALIKES = str.maketrans(
     "аеорсхуіјѕһԁԛԝктАВЕКМНОРСТУХІЈЅαοειρνκτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
@@ -50,6 +53,8 @@ def compatible(text: str) -> tuple[str, int]:
     if text.isascii():
         return text, 0
     seen = INVISIBLE.sub("", text)
+    if VARIANT.search(seen):
+        seen = WITHIN_WORD.sub("", seen)
     n_invisible = len(text) - len(seen)
     for accent, sign in SPACING_ACCENTS.items():
         seen = seen.replace(accent, sign)

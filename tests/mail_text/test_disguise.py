@@ -34,6 +34,7 @@ def test_a_word_is_found_behind_each_disguise(disguised, first, second, rng):
         ("V.I.A.G.R.A, t-x-t", "VIAGRA, txt"),
         ("\U0001d41f\U0001d42b\U0001d41e\U0001d41e \uff21\ufb01", "free Afi"),
         ("cl\u0456\u0441k \u041erder", "click Order"),
+        ("f\ufe0fr\U000e0061\U000e0062ee \u2764\ufe0f 1\ufe0f\u20e3", "free \u2764\ufe0f 1\ufe0f\u20e3"),
     ],
 )
 def test_what_is_respelled_is_read_as_usual(said, meant):
