@@ -11,7 +11,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
+from itertools import islice
 from typing import Any
 
 from stream_pegasos.common.extras import missing
@@ -55,6 +56,12 @@ NO_MARKUP = re.compile(
 LINE_TAG = re.compile(rf"</?(?!(?:{'|'.join(INLINE)})[\s/>])[a-z][^<>]*+>?", re.IGNORECASE)
 TAG = re.compile(r"</?[a-zA-Z][^<>]*+>?")
 
+ENTITY = re.compile(r"&(?:#\d{1,9};?|#[xX][\da-fA-F]{1,8};?|[a-zA-Z]\w{1,31}(?:;|(?![=\w])))", re.ASCII)
+BODY = re.compile(r"<(?:html|head|body|!doctype)\b", re.IGNORECASE)
+MAX_ATTRIBUTES = 500  # of an element, with parsers of old
+LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{2000,}+")
+ONE_ATTRIBUTE = re.compile(r"[^\s=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"']*+))?")
+
 
 class Page:
     """What an HTML text shows and hides, taken in tag by tag."""
@@ -97,6 +104,8 @@ class Page:
         if tag == "a" and (href := attributes.get("href")):
             self._end_link()
             self._href = href[:2_000]
+        elif tag == "area" and (href := attributes.get("href")):
+            self.links.append((href[:2_000], attributes.get("alt", "")[:200]))
         elif tag == "img":
             self._image(attributes, style)
         elif tag == "meta" and attributes.get("http-equiv", "").lower() == "refresh":
@@ -222,6 +231,8 @@ def read_html(markup: str, work: Work) -> Page:
 
     # A browser takes <div/> as <div>, lxml as an empty one.
     read = NO_MARKUP.sub(without, markup.replace("\0", "")).replace("/>", " >")
+    if etree().LIBXML_VERSION < (2, 14):
+        read = as_newer_parsers_read(read)
     page = Page(Sheet(sheets, read, work), work)
     read, rest = split_at_tag(read, work.left // OF_TAG)
     parser = etree().HTMLParser(target=page, encoding="utf-8", huge_tree=True)
@@ -235,6 +246,25 @@ def read_html(markup: str, work: Work) -> Page:
         page.traits.add("styles-left-out")
         page.seen.append(html.unescape(TAG.sub("", LINE_TAG.sub("\n", rest))))
     return page
+
+
+def as_newer_parsers_read(markup: str) -> str:
+    """Markup that libxml2 before 2.14 reads as later ones do: it knows fewer entities, none without a semicolon, loses
+    text behind an end tag without a body, and takes a time for the attributes of a tag that is square.
+    """
+    if "&" in markup:
+        markup = ENTITY.sub(lambda found: character_of(found[0]), markup)
+    return ("" if BODY.search(markup) else "<body>") + LONG_TAG.sub(with_few_attributes, markup)
+
+
+@lru_cache(1_000)
+def character_of(entity: str) -> str:
+    return html.escape(html.unescape(entity))
+
+
+def with_few_attributes(tag: re.Match[str]) -> str:
+    found = next(islice(ONE_ATTRIBUTE.finditer(tag[0]), MAX_ATTRIBUTES, None), None)
+    return tag[0][: found.start()] if found else tag[0]
 
 
 def split_at_tag(markup: str, n: int) -> tuple[str, str]:

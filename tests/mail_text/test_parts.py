@@ -43,6 +43,11 @@ def test_what_is_shown_is_not_hidden(tag):
     assert "secret" in html(f"{tag}secret").text
 
 
+def test_entities_are_read_as_browsers_read_them():
+    text = html("<p>a&#146;b &amp c &copy2 &eacute d &hellip; &#x80; &lt;p&gt; &xyz; <a title='&copy=1'>e</a>").text
+    assert text == "a\u2019b & c \u00a92 \u00e9 d ... \u20ac <p> &xyz; e"  # of three dots, as ever
+
+
 def test_links_and_images():
     tokens = set(
         html(
@@ -52,6 +57,7 @@ def test_links_and_images():
     )
     assert {"href:host-is-ip", "href:names-other-host", "path:pay", "path:login", "href:shop.test"} <= tokens
     assert {"href:https", "img:count.test", "img:too-small"} <= tokens
+    assert "href:map.test" in html('<map><area href="https://map.test/a" alt="here"></map>').tokens
     assert {"link:x.test", "path:buy", "links:1"} <= set(body(b"see http://www.x.test/buy now").tokens)
 
 

@@ -117,6 +117,10 @@ TEXTS = {  # name: (mail, the text that a reader sees)
         mail("", b2a_qp("für dich =".encode()), "Content-Transfer-Encoding: Quoted-Printable"),
         "für dich =",
     ),
+    "quoted-printable, blanks behind the sign that joins lines": (
+        mail("", b"one= \ntw= \t\no = \n", "Content-Transfer-Encoding: quoted-printable"),
+        "onetwo",
+    ),
     "x-uuencode": (mail("text/plain", uu(b"one two"), "Content-Transfer-Encoding: x-uuencode"), "one two"),
     "uue": (mail("text/plain", uu(b"one " * 30), "Content-Transfer-Encoding: uue"), ("one " * 30).strip()),
     "a file in a text": (mail("text/plain", f"before\n{uu(b'inside')}after\n"), "before\ninside\nafter"),
@@ -209,6 +213,12 @@ TEXTS = {  # name: (mail, the text that a reader sees)
             ("latin5", "cp1254", "şeker"),
         ]
     },
+    "NEC and IBM in EUC-JP": (mail("text/plain; charset=euc-jp", b"\xad\xa1 \xfc\xe2\xb6\xb6 \xa4\xa2"), "1 髙橋 あ"),
+    "NEC and IBM in ISO-2022-JP": (mail("text/plain; charset=iso-2022-jp", b"\x1b$B-!|b\x1b(B a"), "1髙 a"),
+    "the euro of Windows in GBK": (
+        mail("text/plain; charset=gbk", "价格".encode("gbk") + b"\x805 " + "丂€".encode("gb18030")),
+        "价格€5 丂€",
+    ),
     **{
         f"{name}, which says nothing of Latin-1": (
             mail(f"text/plain; charset={name}", "Grüße".encode("latin-1")),
@@ -316,6 +326,11 @@ SUBJECTS = {  # name: (the mail, its subject)
     "empty lines before": (b"\n\r\nFrom: a@x.example\nSubject: free\n\nhi", "free"),
     "old Macintosh": (b"From: a@x.example\rSubject: free\r\rhi", "free"),
     "folded": (b"Subject: free\n\tpills\r\n now\n\nhi", "free pills now"),
+    "folded, and the indentation lost": (b"Subject: free\npills now\nFrom: a@x.example\n\nhi", "free pills now"),
+    "a parameter that lost its indentation": (
+        b'Subject: free\nContent-Type: multipart/mixed;\nboundary="b"\n\n--b\n\nhi\n--b--\n',
+        "free",
+    ),
     "two subjects": (b"Subject: free\nSubject: other\n\nhi", "free"),
 }
 
