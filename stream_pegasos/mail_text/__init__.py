@@ -5,7 +5,8 @@
 | header fields and the tree of parts, however broken | `mime` |
 | charsets, transfer encodings, encoded words | `decoding` |
 | which of several forms is read, and what of it is seen | `parts` |
-| pages: elements, sheets, and which texts they hide | `html`, `sheets`, `styles` |
+| pages: elements, sheets, styles, and which texts these hide | `html`, `sheets`, `css`, `styles`, `colors` |
+| how much work a mail may cost | `work` |
 | what filters write into a mail or around it, taken away | `markup` |
 | what headers say of sender, route and list; fields that tell the label | `headers`, `telling` |
 | texts as tokens; words that are disguised | `tokens`, `disguise` |

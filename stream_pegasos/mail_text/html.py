@@ -9,6 +9,7 @@ without.
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -17,14 +18,17 @@ from typing import Any
 
 from stream_pegasos.common.extras import missing
 from stream_pegasos.mail_text.css import plain
-from stream_pegasos.mail_text.sheets import Element, Node, Sheet
+from stream_pegasos.mail_text.sheets import Element, Node, Rule, Sheet
 from stream_pegasos.mail_text.styles import INLINE, Declaration, Style, declarations_of, styled
 from stream_pegasos.mail_text.work import Work
 
 __all__ = ["Page", "read_html"]
 
 OF_TAG = 10  # steps
+LINE = 250  # characters in a line of the window, at most
 NO_CLASSES: frozenset[str] = frozenset()
+NO_RULES: list[Rule] = []
+OF_STYLE = ("style", "color", "bgcolor", "background", "size", "text", "hidden")  # attributes
 
 VOID = frozenset(
     "area base bgsound br col embed frame hr img input link meta param source track wbr".split()  # noqa: SIM905
@@ -53,6 +57,7 @@ NO_MARKUP = re.compile(
     r"!(?!doctype)[^>]*+>?|\?[^>]*+>?|/(?:body|html)\s*+>)",
     re.IGNORECASE | re.DOTALL,
 )
+SPACES = re.compile(r"\s+")
 LINE_TAG = re.compile(rf"</?(?!(?:{'|'.join(INLINE)})[\s/>])[a-z][^<>]*+>?", re.IGNORECASE)
 TAG = re.compile(r"</?[a-zA-Z][^<>]*+>?")
 
@@ -77,10 +82,14 @@ class Page:
         self._sheet, self._work = sheet, work
         self._is_in_quirks_mode = True
         self._styles: dict[str, tuple[Declaration, ...]] = {}  # those that were read
+        # By the style around an element and what is said of its own: these, and its `display`.
+        self._known: dict[tuple[Any, ...], tuple[Style, Style, str]] = {}
         self._href = ""
         self._label: list[str] = []
-        # Of each open element the style around it, and whether it ends a line.
-        self._open: list[tuple[Style, bool]] = []
+        # Of each open element the style around it, whether it ends a line, and what room there is around it, if it is
+        # a box that shows some lines.
+        self._open: list[tuple[Style, bool, float | None]] = []
+        self._room = math.inf  # for characters
         self._around: list[Node] = []  # what selectors may ask of them
         self._before: Node | None = None
         self._style = Style(is_known=sheet.is_known)
@@ -111,7 +120,10 @@ class Page:
         elif tag == "meta" and attributes.get("http-equiv", "").lower() == "refresh":
             self.traits.add("refresh")
         if tag not in VOID:
-            self._open.append((around, ends_line))
+            is_low = style.lines != around.lines
+            self._open.append((around, ends_line, self._room if is_low else None))
+            if is_low:
+                self._room = min(self._room, LINE * style.lines)
             self._around.append(node)
             self._before = None
             self._enter(style)
@@ -122,7 +134,9 @@ class Page:
         if self._around and self._around[-1].element.tag == tag:
             within = self._style
             self._before = self._around.pop()
-            style, ends_line = self._open.pop()
+            style, ends_line, room = self._open.pop()
+            if room is not None:
+                self._room = room
             self._enter(style)
             if ends_line:
                 self._break(within, "\n")
@@ -130,9 +144,18 @@ class Page:
             self._end_link()
 
     def data(self, text: str) -> None:
-        why = self._hides
-        if why == "unseen":
+        if self._hides == "unseen":
             return
+        if self._hides or not self._style.lines:
+            self._take(text, self._hides)
+            return
+        text = SPACES.sub(" ", text)
+        room = max(0, int(min(self._room, len(text))))
+        self._room -= len(text)
+        self._take(text[:room], "")
+        self._take(text[room:], "height")
+
+    def _take(self, text: str, why: str) -> None:
         if why:
             self.hidden.append(text)
         else:
@@ -160,29 +183,40 @@ class Page:
 
     def _styled(self, tag: str, attributes: Mapping[str, str]) -> tuple[Style, Node, str]:
         """The style of an element within those that are open, what selectors may ask of it, and its `display`."""
+        parent, sheet = self._style, self._sheet
         if tag in UNSEEN:
-            return self._style._replace(closed="unseen"), Node(Element(tag, "", NO_CLASSES), self._before), ""
-        sheet = self._sheet
+            return parent._replace(closed="unseen"), bare_node(tag), ""
         if not self._work.take(OF_TAG):
             self.n_tags_left_out += 1
-            return self._style, Node(Element(tag, "", NO_CLASSES), self._before), ""
-        if not sheet and not attributes and tag != "table" and tag != "button":
-            return self._style, Node(Element(tag, "", NO_CLASSES), self._before), ""
-        found: list[Declaration] = []
+            return parent, bare_node(tag), ""
+        node, rules = bare_node(tag), NO_RULES
         if sheet:
-            classes = frozenset(attributes.get("class", "").split()[:MAX_CLASSES])
-            named = [(name, attributes[name]) for name in sheet.attributes if name in attributes]
-            node = Node(Element(tag, attributes.get("id", "").strip(), classes, tuple(named)), self._before)
-            found = sheet.declarations_for(node, self._around)
-        else:
-            node = Node(Element(tag, "", NO_CLASSES), self._before)
+            node = self._node(tag, attributes)
+            rules = sheet.rules_for(node, self._around)
+        elif not attributes and tag != "table" and tag != "button":
+            return parent, node, ""
+        written = (*map(attributes.get, OF_STYLE), "href" in attributes) if attributes else ()
+        key = (id(parent), tag, written, tuple(map(id, rules)))
+        known = self._known.get(key)
+        if known is not None and known[0] is parent:  # and no other that came to its place
+            return known[1], node, known[2]
+        found = [declaration for rule in rules for declaration in rule.declarations]
         if text := attributes.get("style"):
             found += self._declarations(text)
         display = ""
         for _, name, value in found:
             if name == "display":
                 display = "inline" if value.startswith("inline") or value == "contents" else "block"
-        return styled(self._style, tag, attributes, found, self._is_in_quirks_mode), node, display
+        style = styled(parent, tag, attributes, found, self._is_in_quirks_mode)
+        self._known[key] = parent, style, display
+        return style, node, display
+
+    def _node(self, tag: str, attributes: Mapping[str, str]) -> Node:
+        if not attributes:
+            return Node(Element(tag, "", NO_CLASSES), self._before)
+        classes = frozenset(attributes.get("class", "").split()[:MAX_CLASSES])
+        named = [(name, attributes[name]) for name in self._sheet.attributes if name in attributes]
+        return Node(Element(tag, attributes.get("id", "").strip(), classes, tuple(named)), self._before)
 
     def _declarations(self, style: str) -> tuple[Declaration, ...]:
         if style not in self._styles:
@@ -206,6 +240,11 @@ class Page:
         self.images.append((attributes.get("src", "")[:2_000], is_hidden or bool(sizes & {"0", "1"})))
         if (alt := attributes.get("alt")) and style.closed != "unseen":
             (self.hidden if style.hides else self.seen).append(f" {alt[:200]} ")
+
+
+@lru_cache(1_000)
+def bare_node(tag: str) -> Node:
+    return Node(Element(tag, "", NO_CLASSES), None)
 
 
 @cache

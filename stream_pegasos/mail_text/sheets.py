@@ -11,7 +11,7 @@ from stream_pegasos.mail_text.css import is_shown, plain, rules_in, selectors_in
 from stream_pegasos.mail_text.styles import Declaration, declarations_of
 from stream_pegasos.mail_text.work import Work
 
-__all__ = ["Element", "Node", "Sheet"]
+__all__ = ["Element", "Node", "Rule", "Sheet"]
 
 MAX_KEPT = 50_000  # characters of a sheet of which the rules are kept for other mails
 MAX_STEPS = 100_000  # for a sheet
@@ -185,22 +185,21 @@ class Sheet:
     def __bool__(self) -> bool:
         return bool(self._sheets)
 
-    def declarations_for(self, node: Node, around: Sequence[Node]) -> list[Declaration]:
-        """The declarations for an element within others, the weakest first."""
+    def rules_for(self, node: Node, around: Sequence[Node]) -> list[Rule]:
+        """The rules for an element within others, the weakest first."""
         element = node.element
         own = self._own.get(element)
         if own is None:
-            own = self._own[element] = self._rules_for(element)
-        found: list[Declaration] = []
+            own = self._own[element] = self._own_rules(element)
+        suiting: list[Rule] = []
         for rule in own:
             if not self._work.take(1 + len(rule.declarations)):
-                self.is_known = False
                 return []
             if len(rule.compounds) == 1 or self._is_within(rule.compounds, 1, node, around, len(around)):
-                found += rule.declarations
-        return found
+                suiting.append(rule)
+        return suiting
 
-    def _rules_for(self, element: Element) -> list[Rule]:
+    def _own_rules(self, element: Element) -> list[Rule]:
         keys = dict.fromkeys(["", element.tag, f"#{element.id}", *(f".{name}" for name in element.classes)])
         own: list[Rule] = []
         for sheet in self._sheets:

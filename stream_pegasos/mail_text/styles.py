@@ -8,8 +8,9 @@ the doubt is noted. tinycss2 parses the styles.
 from __future__ import annotations
 
 import functools
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stream_pegasos.mail_text.colors import CLEAR, Color, color, color_of_attribute, has_picture, tinycss2
@@ -20,6 +21,7 @@ __all__ = ["INLINE", "Declaration", "Style", "declarations_of", "styled"]
 
 # Sizes of letters in CSS pixels, below which nobody sees them, and below which few do; and that of most.
 TINY, SMALL, USUAL = 2.0, 4.0, 16.0
+SMALL_LINE, MAX_LINES = 10.0, 20  # CSS pixels of a line, and lines of a box, in which these are counted
 FAR = -500.0  # CSS pixels beyond the left or the upper edge, where a text is out of sight
 SAME, ALIKE = 6 / 255, 24 / 255  # colours that differ by less in red, in green and in blue, and those that hardly do
 
@@ -45,7 +47,6 @@ INLINE = frozenset(
     strong sub sup tt u var wbr
     """.split()  # noqa: SIM905
 )
-CUTTING = ("hidden", "clip", "auto", "scroll")  # values of `overflow`
 OF_TABLES = frozenset("table tbody thead tfoot tr td th".split())  # noqa: SIM905 (they grow with what is in them)
 
 
@@ -56,6 +57,7 @@ class Style(NamedTuple):
     size: float = USUAL  # of letters, in CSS pixels
     line_height: float = 1.0  # 0 if lines have no height, or else 1
     cuts_lines: bool = False  # whether lines without a height are in a box that shows nothing beyond its edges
+    lines: int = 0  # that a box around shows at most; 0 where that is not bounded
     indent: float = 0.0  # how far the first line is moved, in CSS pixels
     visible: bool = True  # what `visibility` says
     color: Color = BLACK
@@ -296,6 +298,7 @@ def styled(
         size=size,
         line_height=values.get("line-height", parent.line_height),
         cuts_lines=parent.cuts_lines or (tag not in INLINE and cuts(values)),
+        lines=lines_in(tag, values, size) or parent.lines,
         indent=parent.indent if indent is None else in_pixels(indent, size),
         visible=known.get(values.get("visibility", ""), parent.visible),
         color=letters or parent.color,
@@ -312,9 +315,9 @@ def is_unitless(value: Any) -> bool:
     return type(value) is tuple and value[1] == ""
 
 
-def cuts(values: Mapping[str, Any]) -> bool:
+def cuts(values: Mapping[str, Any], how: Collection[str] = ("hidden", "clip", "auto", "scroll")) -> bool:
     """Whether what is beyond the edges of a box is not seen."""
-    return any(values.get(name) in CUTTING for name in ("overflow", "overflow-x", "overflow-y"))
+    return any(values.get(name) in how for name in ("overflow", "overflow-x", "overflow-y"))
 
 
 def in_pixels(value: Length, size: float) -> float:
@@ -331,6 +334,30 @@ def behind(parent: Style, values: Mapping[str, Any]) -> tuple[Color, bool]:
     else:
         colored = parent.background
     return colored, (parent.is_known or alpha > 0.9) and not values.get("background-image")
+
+
+def is_box(tag: str, values: Mapping[str, Any]) -> bool:
+    """Whether an element has a width and a height that its content does not change."""
+    display = values.get("display", "")
+    return tag not in OF_TABLES and (
+        tag not in INLINE
+        or values.get("position") in ("absolute", "fixed")
+        or values.get("float", "none") != "none"
+        or display not in ("", "inline", "contents")
+    )
+
+
+def lines_in(tag: str, values: Mapping[str, Any], size: float) -> int:
+    """How many lines a box shows of what is in it, at most; 0 where that is not bounded."""
+    if not cuts(values, ("hidden", "clip")) or not is_box(tag, values) or tag in ("html", "body"):
+        return 0
+    heights = [
+        in_pixels(values[name], size)
+        for name in ("height", "max-height")
+        if name in values and values[name][1] != "%" and "min-height" not in values
+    ]
+    lines = math.ceil(min(heights) / max(size, SMALL_LINE)) if heights else 0
+    return lines if lines <= MAX_LINES else 0
 
 
 def closes(tag: str, values: Mapping[str, Any], size: float) -> tuple[str, str]:
@@ -356,15 +383,9 @@ def closes(tag: str, values: Mapping[str, Any], size: float) -> tuple[str, str]:
     for name in edges:
         if name in values and in_pixels(values[name], size) <= FAR:
             return name, ""
-    is_box = (
-        tag not in INLINE
-        or is_moved
-        or values.get("float", "none") != "none"
-        or display not in ("", "inline", "contents")
-    )
     # Only Outlook hides it, and shows something else in its place.
     doubt = "mso-hide" if values.get("mso-hide") == "all" else ""
-    if not is_box or tag in OF_TABLES:
+    if not is_box(tag, values):
         return "", doubt
     needed = size if size >= TINY else USUAL  # by letters, which may have their size from within
     for name in ("max-height", "height", "max-width", "width"):

@@ -258,3 +258,21 @@ def test_other_ways_of_hiding(markup, why):
 def test_where_it_is_in_doubt_text_is_seen_and_the_doubt_is_a_token(markup, why):
     parts = mail_parts(b"Content-Type: text/html; charset=utf-8\n\n" + markup.encode())
     assert parts.text == "seen" and f"html:may-hide-by-{why}" in parts.tokens
+
+
+@pytest.mark.parametrize("style", ["height:12px", "max-height:2em", "height:100px;max-height:30px"])
+@pytest.mark.parametrize("tag", ["", "<br>"])
+def test_of_a_low_box_the_first_lines_are_seen(style, tag):
+    words = "".join(f"{tag}word{i} " for i in range(500))
+    markup = f'<p>first</p><div style="{style};overflow:hidden"><b>{words}</b></div><p>last</p>'
+    parts = mail_parts(b"Content-Type: text/html; charset=utf-8\n\n" + markup.encode())
+    seen = parts.text.split()
+    assert seen[:2] == ["first", "word0"] and seen[-1] == "last" and len(seen) < 150
+    assert "html:hides-by-height" in parts.tokens
+
+
+def test_of_a_box_that_scrolls_or_grows_all_is_seen():
+    for style in ("height:30px", "height:30px;overflow:auto", "height:30px;min-height:10px;overflow:hidden"):
+        markup = f'<div style="{style}">{"word " * 400}</div><p>last</p>'
+        parts = mail_parts(b"Content-Type: text/html; charset=utf-8\n\n" + markup.encode())
+        assert parts.text.count("word") == 400
