@@ -24,6 +24,7 @@ __all__ = [
 
 MAX_HEAD = 4_000  # bytes of a page in which its charset is looked for
 MAX_FILES, MAX_FILE = 100, 100_000  # files within a text, and bytes of one in yEnc
+MAX_LETTERS = 20_000  # that a codec of Japanese lacks
 MAX_SHIFTS = 20_000  # runs of letters in UTF-7 that are not ASCII
 
 PADDED = re.compile(rb"[^=]+")
@@ -119,7 +120,10 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
         return IN_UTF7.sub(of_utf7, data, MAX_SHIFTS).decode("utf-8", "replace")
     if codec == "gb18030" and b"\x80" in data:
         data = IN_GBK.sub(lambda found: EURO if found[0] == b"\x80" else found[0], data)
-    return data.decode(codec, "stream_pegasos.jis" if codec.startswith(OF_JIS) else "replace")
+    text = data.decode(codec, "replace")
+    if codec.startswith(OF_JIS) and 0 < text.count("\ufffd") <= MAX_LETTERS:
+        text = data.decode(codec, "stream_pegasos.jis")
+    return text
 
 
 def letter_of_windows(error: UnicodeError) -> tuple[str, int]:
