@@ -91,6 +91,7 @@ class Page:
         self._open: list[tuple[Style, bool, float | None]] = []
         self._room = math.inf  # for characters
         self._around: list[Node] = []  # what selectors may ask of them
+        self._bare_nodes: dict[str, Node] = {}  # by tag, of which nothing is asked
         self._before: Node | None = None
         self._style = Style(is_known=sheet.is_known)
         self._hides = self._doubt = ""  # why text is hidden here, or may be; "" if it is not
@@ -185,11 +186,11 @@ class Page:
         """The style of an element within those that are open, what selectors may ask of it, and its `display`."""
         parent, sheet = self._style, self._sheet
         if tag in UNSEEN:
-            return parent._replace(closed="unseen"), bare_node(tag), ""
+            return parent._replace(closed="unseen"), self._bare_node(tag), ""
         if not self._work.take(OF_TAG):
             self.n_tags_left_out += 1
-            return parent, bare_node(tag), ""
-        node, rules = bare_node(tag), NO_RULES
+            return parent, self._bare_node(tag), ""
+        node, rules = self._bare_node(tag), NO_RULES
         if sheet:
             node = self._node(tag, attributes)
             rules = sheet.rules_for(node, self._around)
@@ -210,6 +211,11 @@ class Page:
         style = styled(parent, tag, attributes, found, self._is_in_quirks_mode)
         self._known[key] = parent, style, display
         return style, node, display
+
+    def _bare_node(self, tag: str) -> Node:
+        if tag not in self._bare_nodes:
+            self._bare_nodes[tag] = Node(Element(tag, "", NO_CLASSES), None)
+        return self._bare_nodes[tag]
 
     def _node(self, tag: str, attributes: Mapping[str, str]) -> Node:
         if not attributes:
@@ -240,11 +246,6 @@ class Page:
         self.images.append((attributes.get("src", "")[:2_000], is_hidden or bool(sizes & {"0", "1"})))
         if (alt := attributes.get("alt")) and style.closed != "unseen":
             (self.hidden if style.hides else self.seen).append(f" {alt[:200]} ")
-
-
-@lru_cache(1_000)
-def bare_node(tag: str) -> Node:
-    return Node(Element(tag, "", NO_CLASSES), None)
 
 
 @cache

@@ -16,7 +16,7 @@ __all__ = ["Element", "Node", "Rule", "Sheet"]
 MAX_KEPT = 50_000  # characters of a sheet of which the rules are kept for other mails
 MAX_STEPS = 100_000  # for a sheet
 OF_SELECTOR = 20  # steps
-MAX_COMPOUNDS = 20  # of a selector
+MAX_SELECTOR, MAX_COMPOUNDS = 300, 20  # characters and parts of a selector
 MAX_AROUND = 50  # elements around one, or before it, that a selector is tried on
 
 NAME = r"(?:[\w-]|\\.)+"
@@ -131,12 +131,12 @@ def read_rules(css: str) -> Rules:
     for prelude, content in rules_in(plain(css)):
         if not work.left:
             break
-        if not (declarations := declarations_of(content, work)):
+        if "}" in prelude or not (declarations := declarations_of(content, work)):  # a bracket too many breaks a rule
             continue
         for selector in selectors_in(prelude):
             if not work.take(OF_SELECTOR):
                 break
-            if compounds := compounds_of(selector.strip()):
+            if len(selector) <= MAX_SELECTOR and (compounds := compounds_of(selector.strip())):
                 own = compounds[0]
                 key = f"#{own.id}" if own.id else f".{min(own.classes)}" if own.classes else own.tag
                 counts = zip(*[compound.specificity for compound in compounds], strict=True)

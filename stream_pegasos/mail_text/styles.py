@@ -101,7 +101,13 @@ class Style(NamedTuple):
 
 
 def keyword(parts: Sequence[Any]) -> str | None:
-    return parts[0].lower_value if parts[0].type == "ident" else None
+    return parts[0].lower_value if len(parts) == 1 and parts[0].type == "ident" else None
+
+
+def keywords(parts: Sequence[Any]) -> str | None:
+    """The first of one or two words, as of `display: inline flow`; no browser has a second beside `none`."""
+    words = [keyword([part]) for part in parts]
+    return None if None in words or (len(words) > 1 and "none" in words) else words[0]
 
 
 def length(parts: Sequence[Any]) -> Length | None:
@@ -203,8 +209,8 @@ READERS: dict[str, Any] = {
     "clip-path": cuts_all,
     "filter": leaves_nothing,
     "transform": leaves_nothing,
-    **dict.fromkeys(("content-visibility", "display", "float", "mso-hide", "position", "visibility"), keyword),
-    **dict.fromkeys(("overflow", "overflow-x", "overflow-y"), keyword),
+    **dict.fromkeys(("content-visibility", "float", "mso-hide", "position", "visibility"), keyword),
+    **dict.fromkeys(("display", "overflow", "overflow-x", "overflow-y"), keywords),
     "opacity": opacity,
     **dict.fromkeys(("height", "max-height", "min-height", "width", "max-width", "min-width", "text-indent"), length),
     **dict.fromkeys(("left", "top", "right", "bottom", "margin-left", "margin-top"), length),

@@ -83,6 +83,8 @@ SEEN = {
     "signs in a string": '<style>b:after{content:"}p{display:none}"}</style><p>seen',
     "signs in an address": "<style>b{background:url(data:x;}p{display:none})}</style><p>seen",
     "an open bracket": "<style>b:is({} p{display:none}</style><p>seen",
+    "a bracket too many": "<style>b{}} i, p{display:none}</style><p>seen",
+    "a word too many": '<p style="display:none x">seen',
     "a broken rule": "<style>b{} } p{display:none}</style><p>seen",
     "a rule within a rule": "<style>p{color:#333; i{display:none} }</style><p>seen",
     "an address in a style": '<p style="background:url(x;display:none)">seen',
