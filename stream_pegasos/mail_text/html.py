@@ -204,6 +204,7 @@ class Page:
         found = [declaration for rule in rules for declaration in rule.declarations]
         if text := attributes.get("style"):
             found += self._declarations(text)
+        self._work.take(len(found))
         display = ""
         for _, name, value in found:
             if name == "display":

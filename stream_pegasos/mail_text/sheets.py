@@ -193,7 +193,7 @@ class Sheet:
             own = self._own[element] = self._own_rules(element)
         suiting: list[Rule] = []
         for rule in own:
-            if not self._work.take(1 + len(rule.declarations)):
+            if not self._work.take(1):
                 return []
             if len(rule.compounds) == 1 or self._is_within(rule.compounds, 1, node, around, len(around)):
                 suiting.append(rule)
