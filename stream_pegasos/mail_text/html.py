@@ -41,6 +41,7 @@ UNSEEN = frozenset(
 )
 
 MAX_CLASSES = 20  # of an element
+MAX_COMMENTS = 500  # of which it is looked at where they stand
 # Public identifiers of document types, or their beginnings, with which a page is read as of old
 # (https://html.spec.whatwg.org/#the-initial-insertion-mode); the latter only without an address.
 OF_QUIRKS = (
@@ -83,7 +84,7 @@ class Page:
         self._is_in_quirks_mode = True
         self._styles: dict[str, tuple[Declaration, ...]] = {}  # those that were read
         # By the style around an element and what is said of its own: these, and its `display`.
-        self._known: dict[tuple[Any, ...], tuple[Style, Style, str]] = {}
+        self._computed: dict[tuple[Any, ...], tuple[Style, Style, str]] = {}
         self._href = ""
         self._label: list[str] = []
         # Of each open element the style around it, whether it ends a line, and what room there is around it, if it is
@@ -167,7 +168,6 @@ class Page:
             self.traits.add(f"hides-by-{why}" if why else f"may-hide-by-{self._doubt}")
 
     def comment(self, text: str) -> None:
-        self.tags["#comment"] = self.tags.get("#comment", 0) + 1
         if self.seen and self.seen[-1][-1:].isalnum():
             self.traits.add("comment-in-word")
 
@@ -196,11 +196,11 @@ class Page:
             rules = sheet.rules_for(node, self._around)
         elif not attributes and tag != "table" and tag != "button":
             return parent, node, ""
-        written = (*map(attributes.get, OF_STYLE), "href" in attributes) if attributes else ()
-        key = (id(parent), tag, written, tuple(map(id, rules)))
-        known = self._known.get(key)
-        if known is not None and known[0] is parent:  # and no other that came to its place
-            return known[1], node, known[2]
+        values = (*map(attributes.get, OF_STYLE), "href" in attributes) if attributes else ()
+        key = (id(parent), tag, values, tuple(map(id, rules)))
+        entry = self._computed.get(key)
+        if entry is not None and entry[0] is parent:  # and no other that came to its place
+            return entry[1], node, entry[2]
         found = [declaration for rule in rules for declaration in rule.declarations]
         if text := attributes.get("style"):
             found += self._declarations(text)
@@ -210,7 +210,7 @@ class Page:
             if name == "display":
                 display = "inline" if value.startswith("inline") or value == "contents" else "block"
         style = styled(parent, tag, attributes, found, self._is_in_quirks_mode)
-        self._known[key] = parent, style, display
+        self._computed[key] = parent, style, display
         return style, node, display
 
     def _bare_node(self, tag: str) -> Node:
@@ -262,26 +262,33 @@ def etree() -> Any:
 def read_html(markup: str, work: Work) -> Page:
     """What an HTML text, which may be any text, shows and hides."""
     sheets: list[tuple[str, str]] = []
+    n_comments = 0
 
-    def without(found: re.Match[str]) -> str:
+    def take_out(found: re.Match[str]) -> str:
+        nonlocal n_comments
         if tag := found[1]:
             if tag.lower() == "style":
                 sheets.append((found[2], found[3]))
             return f"<{tag}></{tag}>"
-        return "<!--x-->" if found[0].startswith("<!--") else ""
+        if not found[0].startswith("<!--"):
+            return ""
+        n_comments += 1
+        return "<!--x-->" if n_comments <= MAX_COMMENTS else ""
 
     # A browser takes <div/> as <div>, lxml as an empty one.
-    read = NO_MARKUP.sub(without, markup.replace("\0", "")).replace("/>", " >")
+    markup = NO_MARKUP.sub(take_out, markup.replace("\0", "")).replace("/>", " >")
     if etree().LIBXML_VERSION < (2, 14):
-        read = as_newer_parsers_read(read)
-    page = Page(Sheet(sheets, read, work), work)
-    read, rest = split_at_tag(read, work.left // OF_TAG)
+        markup = fit_old_parser(markup)
+    page = Page(Sheet(sheets, markup, work), work)
+    markup, rest = split_at_tag(markup, work.left // OF_TAG)
     parser = etree().HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     try:
-        parser.feed(read.encode("utf-8", "replace"))
+        parser.feed(markup.encode("utf-8", "replace"))
         parser.close()
     except etree().LxmlError:  # also of no text at all; what was met before it stays
         page.close()
+    if n_comments:
+        page.tags["#comment"] = n_comments
     if rest:
         page.n_tags_left_out += rest.count("<")
         page.traits.add("styles-left-out")
@@ -289,13 +296,13 @@ def read_html(markup: str, work: Work) -> Page:
     return page
 
 
-def as_newer_parsers_read(markup: str) -> str:
-    """Markup that libxml2 before 2.14 reads as later ones do: it knows fewer entities, none without a semicolon, loses
-    text behind an end tag without a body, and takes a time for the attributes of a tag that is square.
+def fit_old_parser(markup: str) -> str:
+    """Markup that libxml2 before 2.14 reads as later ones do. It knows fewer entities, and none without a semicolon; it
+    loses text behind an end tag without a body; its time for the attributes of a tag is square.
     """
     if "&" in markup:
         markup = ENTITY.sub(lambda found: character_of(found[0]), markup)
-    return ("" if BODY.search(markup) else "<body>") + LONG_TAG.sub(with_few_attributes, markup)
+    return ("" if BODY.search(markup) else "<body>") + LONG_TAG.sub(cut_attributes, markup)
 
 
 @lru_cache(1_000)
@@ -303,7 +310,7 @@ def character_of(entity: str) -> str:
     return html.escape(html.unescape(entity))
 
 
-def with_few_attributes(tag: re.Match[str]) -> str:
+def cut_attributes(tag: re.Match[str]) -> str:
     found = next(islice(ONE_ATTRIBUTE.finditer(tag[0]), MAX_ATTRIBUTES, None), None)
     return tag[0][: found.start()] if found else tag[0]
 

@@ -238,9 +238,9 @@ class MailSplitter:
             for boundary in islice(boundaries, MAX_TRIED):
                 if pieces := self._split(body, boundary):
                     return pieces
-            begun = (found[1].rstrip() for found in BEFORE_PART.finditer(body))
-            ended = (found[1].rstrip() for found in AFTER_PARTS.finditer(body))
-            for likely in (begun, (line[:-2] for line in ended if line[:-2] and line.endswith(b"--"))):
+            openings = (found[1].rstrip() for found in BEFORE_PART.finditer(body))
+            closings = (found[1].rstrip() for found in AFTER_PARTS.finditer(body))
+            for likely in (openings, (line[:-2] for line in closings if line[:-2] and line.endswith(b"--"))):
                 for boundary in islice(likely, MAX_TRIED):
                     if pieces := self._split(body, boundary):
                         return pieces

@@ -79,6 +79,11 @@ def test_no_mail_takes_much_longer_than_a_usual_page_of_its_size(reference, begi
     assert time.process_time() - start < 15 * reference  # where it was square, it was 50 times and more
 
 
+def test_comments_leave_the_steps_to_styles():
+    parts = mail_parts(HTML + b"<!-- -->" * 30_000 + b"<p style='display:none'>secret</p><p>seen")
+    assert parts.text == "seen" and not parts.left_out
+
+
 def test_steps_are_for_all_parts_of_a_mail_together():
     work = Work()
     assert work.take(MAX_STEPS - 30) and work.read("color:red") and work.read("color:red") and not work.take(2)
