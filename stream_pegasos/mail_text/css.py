@@ -120,8 +120,13 @@ def applies(condition: str) -> bool:
 
 def is_shown(media: str) -> bool:
     """Whether one of several media queries is true of a window on a screen."""
-    queries = ["".join(query.split()) for query in media[:MAX_CONDITION].lower().split(",")]
-    return any(QUERY.fullmatch(query) and all(map(fits, WIDTH.findall(query))) for query in queries)
+    return any(is_true("".join(query.split())) for query in media[:MAX_CONDITION].lower().split(","))
+
+
+def is_true(query: str) -> bool:
+    if query.startswith("not"):
+        return not is_true(query[3:])
+    return QUERY.fullmatch(query) is not None and all(map(fits, WIDTH.findall(query)))
 
 
 def fits(bound: tuple[str, str]) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 from stream_pegasos.common.extras import missing
 from stream_pegasos.mail_text.css import plain
-from stream_pegasos.mail_text.sheets import Element, Node, Rule, Sheet
+from stream_pegasos.mail_text.sheets import FIRST_CHILD, Element, Node, Rule, Sheet
 from stream_pegasos.mail_text.styles import INLINE, Declaration, Style, declarations_of, styled
 from stream_pegasos.mail_text.work import Work
 
@@ -219,10 +219,11 @@ class Page:
         return self._bare_nodes[tag]
 
     def _node(self, tag: str, attributes: Mapping[str, str]) -> Node:
-        if not attributes:
-            return Node(Element(tag, "", NO_CLASSES), self._before)
-        classes = frozenset(attributes.get("class", "").split()[:MAX_CLASSES])
-        named = [(name, attributes[name]) for name in self._sheet.attributes if name in attributes]
+        sheet = self._sheet
+        classes = frozenset(attributes.get("class", "").split()[:MAX_CLASSES]) if attributes else NO_CLASSES
+        named = [(name, attributes[name]) for name in sheet.attributes if name in attributes]
+        if FIRST_CHILD in sheet.attributes and self._before is None:
+            named.append((FIRST_CHILD, ""))
         return Node(Element(tag, attributes.get("id", "").strip(), classes, tuple(named)), self._before)
 
     def _declarations(self, style: str) -> tuple[Declaration, ...]:

@@ -11,7 +11,7 @@ from stream_pegasos.mail_text.css import is_shown, plain, rules_in, selectors_in
 from stream_pegasos.mail_text.styles import Declaration, declarations_of
 from stream_pegasos.mail_text.work import Work
 
-__all__ = ["Element", "Node", "Rule", "Sheet"]
+__all__ = ["FIRST_CHILD", "Element", "Node", "Rule", "Sheet"]
 
 MAX_KEPT = 50_000  # characters of a sheet of which the rules are kept for other mails
 MAX_STEPS = 100_000  # for a sheet
@@ -19,17 +19,33 @@ OF_SELECTOR = 20  # steps
 MAX_SELECTOR, MAX_COMPOUNDS = 300, 20  # characters and parts of a selector
 MAX_AROUND = 50  # elements around one, or before it, that a selector is tried on
 
-NAME = r"(?:[\w-]|\\.)+"
+NAME = r"(?!\d)(?:[\w-]|\\.)+"
 VALUE = r"(?:\"([^\"]*)\"|'([^']*)'|([^\]\s\"']+))"
 COMPOUND = re.compile(r"\s*+([>+~]?)\s*+((?:[^\s>+~\[\](),\"']|\[[^\]]*+\]|\([^()]*+\))++)")
 SIMPLE = re.compile(
     rf"(?P<tag>\*|(?<![\w\\#.:])[\w-]+)|#(?P<id>{NAME})|\.(?P<class>{NAME})|:not\((?P<none>[^()]*)\)|"
-    rf"\[\s*(?P<name>[\w-]+)\s*(?:(?P<how>[~|^$*]?=)\s*{VALUE}\s*(?P<case>[iIsS])?\s*)?\]|:(?P<state>link|any-link|root)\b"
+    rf"\[\s*(?P<name>[\w-]+)\s*(?:(?P<how>[~|^$*]?=)\s*{VALUE}\s*(?P<case>[iIsS])?\s*)?\]|:(?P<state>link|any-link|root|first-child)(?![\w(-])"
 )
 # States that an element of a mail is not in as it is opened, and boxes that are not its own.
 NOT_NOW = re.compile(r":(?:hover|active|focus|visited|checked|target|before|after|:)", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"\[\s*([\w-]+)")
+IN_BRACKETS = re.compile(r"\[[^\]]*+\]")
+PSEUDO, BROKEN = re.compile(r"(?<!\\):([\w-]+)"), re.compile(r"(?<!\\)[.#]\d|}")
+# Pseudo-classes and pseudo-elements of browsers; a list of selectors with another one is no rule.
+OF_BROWSERS = frozenset(
+    """
+    active after any-link autofill backdrop before checked default defined dir disabled empty enabled
+    file-selector-button first-child first-letter first-line first-of-type focus focus-visible focus-within
+    fullscreen has hover in-range indeterminate invalid is lang last-child last-of-type link marker not
+    nth-child nth-last-child nth-last-of-type nth-of-type only-child only-of-type optional out-of-range
+    placeholder placeholder-shown read-only read-write required root scope selection target valid visited where
+    """.split()  # noqa: SIM905
+)
+TYPE = re.compile(r"\btype\s*=\s*[\"']?\s*(?!text/css\b)[\w/]", re.IGNORECASE)  # of what is no sheet
 MEDIA = re.compile(r"\bmedia\s*=\s*(?:\"([^\"]*)|'([^']*)|([^\s\"'>]+))", re.IGNORECASE)
+
+
+FIRST_CHILD = ":first-child"  # which is taken as an attribute
 
 
 class Element(NamedTuple):
@@ -131,7 +147,7 @@ def read_rules(css: str) -> Rules:
     for prelude, content in rules_in(plain(css)):
         if not work.left:
             break
-        if "}" in prelude or not (declarations := declarations_of(content, work)):  # a bracket too many breaks a rule
+        if is_broken(prelude) or not (declarations := declarations_of(content, work)):
             continue
         for selector in selectors_in(prelude):
             if not work.take(OF_SELECTOR):
@@ -147,6 +163,13 @@ def read_rules(css: str) -> Rules:
             elif any(name.startswith("background") for _, name, _ in declarations):
                 others.append(selector)
     return Rules(by_key, frozenset(attributes), tuple(others), work.left > 0, MAX_STEPS - work.left)
+
+
+def is_broken(selectors: str) -> bool:
+    """Whether there is one among selectors that no browser has, so that their rule is none."""
+    bare = IN_BRACKETS.sub("", selectors).lower()
+    names = PSEUDO.findall(bare)
+    return BROKEN.search(bare) is not None or not all(x in OF_BROWSERS or x.startswith("-webkit-") for x in names)
 
 
 kept_rules = functools.lru_cache(30)(read_rules)
@@ -168,7 +191,7 @@ class Sheet:
         page = ""
         for attributes, css in sheets:
             media = MEDIA.search(attributes)
-            if media and not is_shown(next(filter(None, media.groups()), "")):
+            if TYPE.search(attributes) or (media and not is_shown(next(filter(None, media.groups()), ""))):
                 continue
             rules = kept_rules(css) if len(css) <= MAX_KEPT else read_rules(css)
             if not work.take(rules.n_steps):
@@ -274,7 +297,8 @@ def compound_of(text: str, combinator: str = " ") -> Compound | None:
             if found["state"] == "root":
                 tag = tag or "html"
             else:
-                attributes.append(Attribute("href", "", "", False))
+                name = FIRST_CHILD if found["state"] == "first-child" else "href"
+                attributes.append(Attribute(name, "", "", False))
         else:
             inner = [None if ":not" in each else compound_of(each.strip()) for each in selectors_in(found["none"])]
             if not inner or None in inner:

@@ -47,6 +47,11 @@ INLINE = frozenset(
     strong sub sup tt u var wbr
     """.split()  # noqa: SIM905
 )
+DISPLAYS = """
+    none contents block inline inline-block flow flow-root list-item flex inline-flex grid inline-grid table
+    inline-table table-row-group table-header-group table-footer-group table-row table-cell table-column-group
+    table-column table-caption ruby ruby-text math -webkit-box -webkit-inline-box -webkit-flex -webkit-inline-flex
+    """.split()  # noqa: SIM905
 OF_TABLES = frozenset("table tbody thead tfoot tr td th".split())  # noqa: SIM905 (they grow with what is in them)
 
 
@@ -104,10 +109,15 @@ def keyword(parts: Sequence[Any]) -> str | None:
     return parts[0].lower_value if len(parts) == 1 and parts[0].type == "ident" else None
 
 
-def keywords(parts: Sequence[Any]) -> str | None:
-    """The first of one or two words, as of `display: inline flow`; no browser has a second beside `none`."""
-    words = [keyword([part]) for part in parts]
-    return None if None in words or (len(words) > 1 and "none" in words) else words[0]
+def one_of(*values: str) -> Callable[[Sequence[Any]], str | None]:
+    """What reads the first of one or two words, as of `display: inline flow`, if browsers have it."""
+    known = {*values, *GLOBAL}
+
+    def read(parts: Sequence[Any]) -> str | None:
+        words = [keyword([part]) for part in parts]
+        return words[0] if known.issuperset(words) and (len(words) == 1 or not {"none", *GLOBAL} & {*words}) else None
+
+    return read
 
 
 def length(parts: Sequence[Any]) -> Length | None:
@@ -209,8 +219,11 @@ READERS: dict[str, Any] = {
     "clip-path": cuts_all,
     "filter": leaves_nothing,
     "transform": leaves_nothing,
-    **dict.fromkeys(("content-visibility", "float", "mso-hide", "position", "visibility"), keyword),
-    **dict.fromkeys(("display", "overflow", "overflow-x", "overflow-y"), keywords),
+    **dict.fromkeys(("content-visibility", "float", "mso-hide"), keyword),
+    "visibility": one_of("visible", "hidden", "collapse"),
+    "position": one_of("static", "relative", "absolute", "fixed", "sticky", "-webkit-sticky"),
+    "display": one_of(*DISPLAYS),
+    **dict.fromkeys(("overflow", "overflow-x", "overflow-y"), one_of("visible", "hidden", "clip", "scroll", "auto")),
     "opacity": opacity,
     **dict.fromkeys(("height", "max-height", "min-height", "width", "max-width", "min-width", "text-indent"), length),
     **dict.fromkeys(("left", "top", "right", "bottom", "margin-left", "margin-top"), length),
