@@ -87,9 +87,9 @@ class Page:
         self._computed: dict[tuple[Any, ...], tuple[Style, Style, str]] = {}
         self._href = ""
         self._label: list[str] = []
-        # Of each open element the style around it, whether it ends a line, and what room there is around it, if it is
-        # a box that shows some lines.
-        self._open: list[tuple[Style, bool, float | None]] = []
+        # Of each open element the style around it, whether it ends a line, and, if it is a box that shows some lines,
+        # what room there is around it, and how many pieces of text stand before it.
+        self._open: list[tuple[Style, bool, tuple[float, int] | None]] = []
         self._room = math.inf  # for characters
         self._around: list[Node] = []  # what selectors may ask of them
         self._bare_nodes: dict[str, Node] = {}  # by tag, of which nothing is asked
@@ -123,7 +123,7 @@ class Page:
             self.traits.add("refresh")
         if tag not in VOID:
             is_low = style.lines != around.lines
-            self._open.append((around, ends_line, self._room if is_low else None))
+            self._open.append((around, ends_line, (self._room, len(self.seen)) if is_low else None))
             if is_low:
                 self._room = min(self._room, LINE * style.lines)
             self._around.append(node)
@@ -136,9 +136,9 @@ class Page:
         if self._around and self._around[-1].element.tag == tag:
             within = self._style
             self._before = self._around.pop()
-            style, ends_line, room = self._open.pop()
-            if room is not None:
-                self._room = room
+            style, ends_line, box = self._open.pop()
+            if box is not None:
+                self._leave(box)
             self._enter(style)
             if ends_line:
                 self._break(within, "\n")
@@ -176,6 +176,13 @@ class Page:
         if not self._work.left:
             self.traits.add("styles-left-out")
         return self
+
+    def _leave(self, box: tuple[float, int]) -> None:
+        """A box ends that shows some lines: if it is lower than its letters, and has more of them, nobody reads it."""
+        if self._style.lines == 1 and self._room < 0:
+            self.hidden += self.seen[box[1] :]
+            del self.seen[box[1] :]
+        self._room = box[0]
 
     def _enter(self, style: Style) -> None:
         if style is not self._style:

@@ -273,7 +273,7 @@ def test_where_it_is_in_doubt_text_is_seen_and_the_doubt_is_a_token(markup, why)
     assert parts.text == "seen" and f"html:may-hide-by-{why}" in parts.tokens
 
 
-@pytest.mark.parametrize("style", ["height:12px", "max-height:2em", "height:100px;max-height:30px"])
+@pytest.mark.parametrize("style", ["height:24px", "max-height:2em", "height:100px;max-height:30px"])
 @pytest.mark.parametrize("tag", ["", "<br>"])
 def test_of_a_low_box_the_first_lines_are_seen(style, tag):
     words = "".join(f"{tag}word{i} " for i in range(500))
@@ -282,6 +282,13 @@ def test_of_a_low_box_the_first_lines_are_seen(style, tag):
     seen = parts.text.split()
     assert seen[:2] == ["first", "word0"] and seen[-1] == "last" and len(seen) < 150
     assert "html:hides-by-height" in parts.tokens
+
+
+@pytest.mark.parametrize("height", [2, 5, 8, 12, 16])
+def test_of_a_box_that_is_lower_than_its_letters_nothing_is_seen_if_it_has_many(height):
+    markup = f'<p>first</p><div style="max-height:{height}px;overflow:hidden">{"<i>words</i> " * 300}</div><p>last</p>'
+    parts = mail_parts(b"Content-Type: text/html; charset=utf-8\n\n" + markup.encode())
+    assert parts.text.split() == ["first", "last"] and "hidden:words" in parts.tokens
 
 
 def test_of_a_box_that_scrolls_or_grows_all_is_seen():
