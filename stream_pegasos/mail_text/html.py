@@ -58,6 +58,11 @@ NO_MARKUP = re.compile(
     r"!(?!doctype)[^>]*+>?|\?[^>]*+>?|/(?:body|html)\s*+>)",
     re.IGNORECASE | re.DOTALL,
 )
+# lxml ends <b> and others before a paragraph, though no browser does, if nothing is between these: so something is.
+KEEPER = "x-keeper"
+STYLED_LETTERS = re.compile(
+    r"<(?:b|big|i|s|small|strike|tt|u|h[1-6])\s(?=[^<>]*?(?:style|class|id|hidden))[^<>]*+>", re.IGNORECASE
+)
 SPACES = re.compile(r"\s+")
 LINE_TAG = re.compile(rf"</?(?!(?:{'|'.join(INLINE)})[\s/>])[a-z][^<>]*+>?", re.IGNORECASE)
 TAG = re.compile(r"</?[a-zA-Z][^<>]*+>?")
@@ -104,6 +109,8 @@ class Page:
         self._is_in_quirks_mode = public.startswith(OF_QUIRKS) or (public.startswith(MAYBE_OF_QUIRKS) and not system)
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if tag == KEEPER:
+            return
         self.tags[tag] = self.tags.get(tag, 0) + 1
         around = self._style
         style, node, display = self._styled(tag, attributes)
@@ -287,6 +294,7 @@ def read_html(markup: str, work: Work) -> Page:
     markup = NO_MARKUP.sub(take_out, markup.replace("\0", "")).replace("/>", " >")
     if etree().LIBXML_VERSION < (2, 14):
         markup = fit_old_parser(markup)
+    markup = STYLED_LETTERS.sub(rf"\g<0><{KEEPER}>", markup)
     page = Page(Sheet(sheets, markup, work), work)
     markup, rest = split_at_tag(markup, work.left // OF_TAG)
     parser = etree().HTMLParser(target=page, encoding="utf-8", huge_tree=True)

@@ -110,6 +110,8 @@ SEEN = {
     "low, and yet not": '<div style="height:0;min-height:20px;overflow:hidden">seen',
     "a low box with small letters": '<div style="height:12px;font-size:10px;overflow:hidden">seen',
     "a share of an unknown height": '<div style="height:1%;overflow:hidden">seen',
+    "behind bold letters": "<p><b style='display:none'><p>no</p></b>seen",
+    "behind a paragraph in bold letters": "<p><i style='display:none'>no</i><p>seen",
     "behind the body": "<html><body></body></html>seen",
     "a number without a unit": '<!DOCTYPE html><div style="font-size:1;height:0.1;text-indent:-9999">seen',
     "on a layer": '<div style="position:relative"><div style="position:absolute;background:#003"></div>'
@@ -217,6 +219,8 @@ def test_what_is_hidden_is_told_apart(why, style, way):
     "markup, why",
     [
         ("<p hidden>secret", "hidden"),
+        ("<b style='display:none'><p>secret</p>secret</b>", "display"),
+        ("<h1 class=a><p>secret</p></h1><style>.a{display:none}</style>", "display"),
         ("<style>[data-x]{display:none}</style><p data-x>secret", "display"),
         ("<style>p[class~=B i]{display:none}</style><p class='a b'>secret", "display"),
         ("<style>h1 + p{display:none}</style><h1></h1><p>secret", "display"),
