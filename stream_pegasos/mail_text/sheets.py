@@ -20,10 +20,10 @@ MAX_SELECTOR, MAX_COMPOUNDS = 300, 20  # characters and parts of a selector
 MAX_AROUND = 50  # elements around one, or before it, that a selector is tried on
 
 NAME = r"(?!\d)(?:[\w-]|\\.)+"
-VALUE = r"(?:\"([^\"]*)\"|'([^']*)'|([^\]\s\"']+))"
+VALUE = r"(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<bare>[^\]\s\"']+))"
 COMPOUND = re.compile(r"\s*+([>+~]?)\s*+((?:[^\s>+~\[\](),\"']|\[[^\]]*+\]|\([^()]*+\))++)")
 SIMPLE = re.compile(
-    rf"(?P<tag>\*|(?<![\w\\#.:])[\w-]+)|#(?P<id>{NAME})|\.(?P<class>{NAME})|:not\((?P<none>[^()]*)\)|"
+    rf"(?P<tag>\*|(?<![\w\\#.:])[\w-]+)|#(?P<id>{NAME})|\.(?P<class>{NAME})|:not\((?P<none>[^()]*)\)|:(?:is|where)\((?P<any>[^()]*)\)|"
     rf"\[\s*(?P<name>[\w-]+)\s*(?:(?P<how>[~|^$*]?=)\s*{VALUE}\s*(?P<case>[iIsS])?\s*)?\]|:(?P<state>link|any-link|root|first-child)(?![\w(-])"
 )
 # States that an element of a mail is not in as it is opened, and boxes that are not its own.
@@ -99,6 +99,7 @@ class Compound(NamedTuple):
     classes: frozenset[str]
     attributes: tuple[Attribute, ...]
     none: tuple[Compound, ...]  # of these may suit
+    any: tuple[tuple[Compound, ...], ...]  # of each of these at least one must
     combinator: str  # between the compound before and this one: " ", ">", "+" or "~"
 
     def suits(self, element: Element) -> bool:
@@ -108,6 +109,7 @@ class Compound(NamedTuple):
             and self.classes <= element.classes
             and all(attribute.suits(element) for attribute in self.attributes)
             and not any(compound.suits(element) for compound in self.none)
+            and all(any(compound.suits(element) for compound in group) for group in self.any)
         )
 
     @property
@@ -178,7 +180,7 @@ kept_rules = functools.lru_cache(30)(read_rules)
 class Sheet:
     """The rules in all sheets of a page, wherever they stand in it, given as pairs of attributes and content.
 
-    Selectors may have tags, classes, ids, attributes and `:not`, and say what is around an element or before it.
+    Selectors may have tags, classes, ids, attributes, `:not` and `:is`, and say what is around an element or before it.
     `is_known` is False if a rule was left out that may have set a background.
     """
 
@@ -276,6 +278,7 @@ def compound_of(text: str, combinator: str = " ") -> Compound | None:
     tag, ids, classes = "", [], []
     attributes: list[Attribute] = []
     none: list[Compound] = []
+    groups: list[tuple[Compound, ...]] = []
     at = 0
     while at < len(text):
         found = SIMPLE.match(text, at)
@@ -289,7 +292,7 @@ def compound_of(text: str, combinator: str = " ") -> Compound | None:
         elif found["class"]:
             classes.append(found["class"].replace("\\", ""))
         elif found["name"]:
-            value = found[7] or found[8] or found[9] or ""
+            value = found["double"] or found["single"] or found["bare"] or ""
             ignores_case = (found["case"] or "").lower() == "i"
             value = value.lower() if ignores_case else value
             attributes.append(Attribute(found["name"].lower(), found["how"] or "", value, ignores_case))
@@ -300,18 +303,22 @@ def compound_of(text: str, combinator: str = " ") -> Compound | None:
                 name = FIRST_CHILD if found["state"] == "first-child" else "href"
                 attributes.append(Attribute(name, "", "", False))
         else:
-            inner = [None if ":not" in each else compound_of(each.strip()) for each in selectors_in(found["none"])]
-            if not inner or None in inner:
+            inside = [compound_of(each.strip()) for each in selectors_in(found["none"] or found["any"] or "")]
+            group = tuple(compound for compound in inside if compound is not None)
+            if not group or len(group) < len(inside):
                 return None
-            none += [compound for compound in inner if compound is not None]
+            if found["none"]:
+                none += group
+            else:
+                groups.append(group)
     if len(ids) > 1 or not text:
         return None
-    return Compound(tag, "".join(ids), frozenset(classes), tuple(attributes), tuple(none), combinator)
+    return Compound(tag, "".join(ids), frozenset(classes), tuple(attributes), tuple(none), tuple(groups), combinator)
 
 
 def names_in(compounds: Sequence[Compound]) -> set[str]:
     names = {attribute.name for compound in compounds for attribute in compound.attributes}
-    return names.union(*[names_in(compound.none) for compound in compounds])
+    return names.union(*[names_in(group) for compound in compounds for group in (compound.none, *compound.any)])
 
 
 def may_suit(selector: str, page: str) -> bool:
