@@ -136,9 +136,15 @@ def length(parts: Sequence[Any]) -> Length | None:
     return (part.value * (1.0 if unit == "em" else 0.5), "em") if unit in ("em", "ex", "ch") else None
 
 
+def extent(parts: Sequence[Any]) -> Length | None:
+    """A length of something that is there."""
+    number = length(parts)
+    return None if number is None or number[0] < 0 else number
+
+
 def font_size(parts: Sequence[Any]) -> Length | None:
     word = keyword(parts)
-    return length(parts) if word is None else SIZES.get(word)
+    return extent(parts) if word is None else SIZES.get(word)
 
 
 def opacity(parts: Sequence[Any]) -> float | None:
@@ -225,8 +231,8 @@ READERS: dict[str, Any] = {
     "display": one_of(*DISPLAYS),
     **dict.fromkeys(("overflow", "overflow-x", "overflow-y"), one_of("visible", "hidden", "clip", "scroll", "auto")),
     "opacity": opacity,
-    **dict.fromkeys(("height", "max-height", "min-height", "width", "max-width", "min-width", "text-indent"), length),
-    **dict.fromkeys(("left", "top", "right", "bottom", "margin-left", "margin-top"), length),
+    **dict.fromkeys(("height", "max-height", "min-height", "width", "max-width", "min-width"), extent),
+    **dict.fromkeys(("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent"), length),
 }
 SHORTHANDS: dict[str, Any] = {"font": font, "background": background, "margin": edges("margin-"), "inset": edges("")}
 KNOWN = frozenset([*READERS, *SHORTHANDS])
@@ -237,7 +243,10 @@ def declarations_of(block: str, work: Work) -> tuple[Declaration, ...]:
     values: dict[tuple[bool, str], Any] = {}
     for piece in declarations_in(block):
         name = piece.partition(":")[0].strip()
-        if (name.lower() in KNOWN or "\\" in name) and work.read(piece):
+        if len(piece) > MAX_DECLARATION:
+            if name.lower().startswith("background"):
+                values[False, "background-image"] = True
+        elif (name.lower() in KNOWN or "\\" in name) and work.read(piece):
             for important, longhand, value in read_declaration(piece):
                 values[important, longhand] = value
     return tuple((important, name, value) for (important, name), value in values.items())
@@ -245,8 +254,6 @@ def declarations_of(block: str, work: Work) -> tuple[Declaration, ...]:
 
 @functools.lru_cache(10_000)
 def read_declaration(text: str) -> tuple[Declaration, ...]:
-    if len(text) > MAX_DECLARATION:
-        return ((False, "background-image", True),) if "background" in text[:MAX_DECLARATION].lower() else ()
     try:
         return tuple(longhands_in(LONG_NUMBER.sub("0", text)))
     except RecursionError:  # of brackets within brackets

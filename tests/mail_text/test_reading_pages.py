@@ -91,6 +91,8 @@ SEEN = {
     "not the first one": "<style>p:first-child{display:none}</style><b></b><p>seen",
     "not for screens": "<style>@media not screen{p{display:none}}</style><p>seen",
     "no value that browsers have": '<p style="display:block;display:gone;visibility:gone">seen',
+    "less than nothing": '<div style="height:-5px;font-size:-1px;overflow:hidden">seen',
+    "a long background": f'<p style="color:#fff;background:{"linear-gradient(red,blue)," * 60}url(x)">seen',
     "a word too many": '<p style="display:none x">seen',
     "a broken rule": "<style>b{} } p{display:none}</style><p>seen",
     "a rule within a rule": "<style>p{color:#333; i{display:none} }</style><p>seen",
