@@ -17,6 +17,7 @@ from typing import Any
 from stream_pegasos.common.display import one_line, shortened
 from stream_pegasos.common.extras import missing
 from stream_pegasos.features.message import grouped
+from stream_pegasos.mail_text.mime import MAX_BODY, MAX_HEADERS
 from stream_pegasos.streams.mail_arrival import arrival_of, plausible
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-LARGEST_MAIL = 512 * 1024  # bytes that are read; the features take less
+LARGEST_MAIL = MAX_HEADERS + MAX_BODY  # bytes, as many as the features take
 LARGEST_HEADER = 64 * 1024
 KEYS_AT_ONCE, MAILS_AT_ONCE = 500, 50
 # IMAPClient overlooks news that come in one packet with the answer to IDLE, until IDLE ends. Such news came while the
