@@ -144,7 +144,8 @@ class Input:
         stream, address = self.stream, self.stream.address
         if stream.mails:
             unreadable = self._options.unreadable
-            yield from read_mail(stream.mails, unreadable=unreadable, on_bad_line=self._report_line, on_event=note)
+            asked: dict[str, Any] = {"unreadable": unreadable, "on_bad_line": self._report_line, "on_event": note}
+            yield from read_mail(stream.mails, attached=stream.attached, **asked)
         elif address is None:
             for line, (text, label) in enumerate(synthetic(), 1):
                 yield Example(text, label, 1.0, line)

@@ -75,7 +75,7 @@ class StreamOptions:
 
 @dataclass(frozen=True)
 class MailOptions:
-    """Mails that are labelled by where they are; the labels are the names of the fields."""
+    """Mails that are labelled by where they are; the labels are the names of the first fields."""
 
     spam: tuple[str, ...] = stream_field(
         "--spam PATH",
@@ -85,10 +85,16 @@ class MailOptions:
         default=(),
     )
     ham: tuple[str, ...] = stream_field("--ham PATH", "The same with the label ham.", brief=True, default=())
+    attached: bool = stream_field(
+        "--attached",
+        "Of mails of --spam and --ham that have mails attached, as where people forward what is to be learned, these "
+        "are read in their place: else the forwarder is learned.",
+        default=False,
+    )
 
     @property
     def given(self) -> dict[str, tuple[str, ...]]:
-        return {f.name: paths for f in fields(self) if (paths := getattr(self, f.name))}
+        return {name: paths for name in ("spam", "ham") if (paths := getattr(self, name))}
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ class Stream:
         self.address, self.options = address, options
         self.reads_labels = reads_labels  # of a field that cannot be that of the text
         self.mails = {} if mails is None else mails.given
+        self.attached = mails is not None and mails.attached
         self.text_fields = tuple(field_names(options.text_field or ""))  # none where no option names any
         if options.text_field is not None and not self.text_fields:
             raise click.BadParameter(f"{options.text_field!r} names no field", param_hint="--text-field")
@@ -86,6 +87,8 @@ def labelled_stream(file: str | None, mails: MailOptions, options: StreamOptions
         raise click.BadParameter("mails with a label are given in place of FILE", param_hint="--spam, --ham")
     if not mails.given and file is None:
         raise click.MissingParameter(param_hint="'FILE'", param_type="argument")
+    if mails.attached and not mails.given:
+        raise click.BadParameter("it is for mails of --spam and --ham", param_hint="--attached")
     stream = Stream(file, options, mails)
     if stream.format == "text":
         raise Failure(f"{stream.name} is lines of text, which have no labels to learn; they are for predict and run")

@@ -7,6 +7,7 @@
 | which of several forms is read, and what of it is seen | `parts` |
 | pages: elements, sheets, styles, and which texts these hide | `html`, `sheets`, `css`, `styles`, `colors` |
 | how much work a mail may cost | `work` |
+| mails that are attached to a mail | `attached` |
 | what filters write into a mail or around it, taken away | `markup` |
 | what headers say of sender, route and list; fields that tell the label | `headers`, `telling` |
 | texts as tokens; words that are disguised | `tokens`, `disguise` |

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from stream_pegasos.common.display import one_line
+from stream_pegasos.mail_text.attached import attached_mails
 from stream_pegasos.mail_text.mime import begin_of, end_of_headers
 from stream_pegasos.streams.chunks import Chunks, buffered, chunks_of
 from stream_pegasos.streams.compression import decompressed
@@ -66,10 +67,14 @@ class _Place(NamedTuple):
 
 
 def read_mail_folders(
-    sources: Iterable[tuple[str, Truth | None]], parse: Parser, on_event: Callable[[str], None] = lambda event: None
+    sources: Iterable[tuple[str, Truth | None]],
+    parse: Parser,
+    on_event: Callable[[str], None] = lambda event: None,
+    attached: bool = False,
 ) -> Iterator[Example]:
-    """Yield the mails at some paths in order of arrival, with the label of their path if it has one. `on_event` is told
-    how many deleted ones are left out, and where the labels come one after the other.
+    """Yield the mails at some paths in order of arrival, with the label of their path if it has one; with `attached`,
+    those that are attached to a mail in its place. `on_event` is told how many deleted ones are left out, and where the
+    labels come one after the other.
 
     Only the place of each mail is kept; the mail is read when its turn comes.
     """
@@ -87,7 +92,10 @@ def read_mail_folders(
                 mail = error
             if isinstance(mail, bytes) and is_internal(mail):
                 continue
-            for example in examples_of([(number, mail)], parse):
+            mails: list[bytes | ValueError] = []
+            if attached and isinstance(mail, bytes):
+                mails += attached_mails(mail)
+            for example in examples_of([(number, each) for each in mails or [mail]], parse):
                 if example.fault is not None:
                     yield example._replace(fault=one_line(example.fault))
                 else:

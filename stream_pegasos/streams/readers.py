@@ -143,6 +143,7 @@ def _read(source: PathOrFile, options: ReadOptions, on_bad_line: OnBadLine | Non
 def read_mail(
     folders: Mapping[Any, str | os.PathLike[str] | Iterable[str | os.PathLike[str]]],
     *,
+    attached: bool = False,
     unreadable: bool = False,
     on_bad_line: OnBadLine | None = None,
     on_event: OnEvent | None = None,
@@ -158,6 +159,9 @@ def read_mail(
     ----------
     folders
         By each label a path, or several.
+    attached
+        Whether the mails that are attached to a mail (message/rfc822) come in its place, as where people forward what
+        is to be learned.
     unreadable, on_bad_line
         As in `read`; what counts as the line is the number of the mail.
     on_event
@@ -192,17 +196,20 @@ def read_mail(
         each = [paths] if isinstance(paths, str | os.PathLike) else paths
         sources += [(os.fspath(path), label) for path in each]
     options = ReadOptions(label_field=None, unlabelled=True)
-    mails = _mails_at(sources, options, on_event or (lambda event: None))
+    mails = _mails_at(sources, options, on_event or (lambda event: None), attached)
     return _readable(mails, "mail", None, unreadable, on_bad_line)
 
 
 def _mails_at(
-    sources: Sequence[tuple[str, Label | None]], options: ReadOptions, on_event: OnEvent = lambda event: None
+    sources: Sequence[tuple[str, Label | None]],
+    options: ReadOptions,
+    on_event: OnEvent = lambda event: None,
+    attached: bool = False,
 ) -> Iterator[Example]:
     from stream_pegasos.streams.mail import mail_parser
     from stream_pegasos.streams.mail_folders import read_mail_folders
 
-    return read_mail_folders(sources, mail_parser(options), on_event)
+    return read_mail_folders(sources, mail_parser(options), on_event, attached)
 
 
 def _readable(

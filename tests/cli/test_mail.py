@@ -176,3 +176,13 @@ def test_labels_that_come_one_after_the_other_are_told_once(main, here):
         code, _, err = main(f"{command} --spam spam --ham ham")
         assert code == 0 and err.count("the labels come one after the other: accuracy means little") == 1
         assert err.count("2 deleted mails are left out") == 1
+
+
+def test_attached_mails_are_read_in_place_of_their_forwarder(ok, fails, here):
+    part = "--b\nContent-Type: message/rfc822\n\nFrom: w@x.example\nSubject: win {}\n\nA prize\n"
+    head = "From: ann@y.example\nSubject: look\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nsee\n"
+    (here / "report.eml").write_text(f"{head}{part.format(1)}{part.format(2)}--b--\n", encoding="ascii")
+    (here / "good.eml").write_text("From: bob@y.example\nSubject: noon\n\nlunch?\n", encoding="ascii")
+    for option, n in (("", 2), (" --attached", 3)):
+        assert f"learned {n} messages" in ok(f"train --spam report.eml --ham good.eml --save m{option}")
+    assert "it is for mails of --spam and --ham" in fails("evaluate mail.jsonl --attached", code=2)

@@ -1,0 +1,28 @@
+"""Mails that are attached to a mail, as people forward what a filter is to learn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from stream_pegasos.mail_text.markup import without_markup
+from stream_pegasos.mail_text.mime import FIELD, Part, read_mail
+
+__all__ = ["attached_mails"]
+
+
+def attached_mails(mail: bytes) -> list[bytes]:
+    """The mails that are attached to a mail (message/rfc822), as they were sent, in their order; none if there is none.
+
+    >>> attached_mails(b"Subject: look\\nContent-Type: message/rfc822\\n\\nSubject: win\\n\\nA prize")
+    [b'Subject: win\\n\\nA prize']
+    """
+    return [*_in(read_mail(without_markup(mail), Counter()))]
+
+
+def _in(part: Part) -> Iterator[bytes]:
+    if part.kind in ("message/rfc822", "message/global"):
+        yield part.body if FIELD.match(part.body.lstrip()[:100]) else part.content
+        return
+    for inner in part.parts:
+        yield from _in(inner)
