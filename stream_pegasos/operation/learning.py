@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import math
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.adaptive_state import SHARE_OF_REST
@@ -19,6 +19,7 @@ from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.features.message import Message, size_of
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.predictions import Predictions
+from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
 from stream_pegasos.operation.learned_ids import CORRECTED, KNOWN, Id, LearnedIds
@@ -71,17 +72,15 @@ def lessons(block: PredictedBlock, labels: Sequence[Any], model: Any) -> list[fl
     """
     said = block.predictions
     columns = {label: column for column, label in enumerate(said.classes) if label is not None}
+    at = np.array([columns.get(label, -1) if is_one(label) else -1 for label in labels], np.intp)
+    rows = np.flatnonzero(at >= 0)
+    at, found = at[rows], np.ones(len(labels))
+    found[rows] = np.maximum(1.0 - said.probabilities[rows, at], SMALLEST_LESSON)
     core = model.parts["classifier"]
     limit = getattr(getattr(core, "classifier", core), "margin", None)
-    found = []
-    for row, label in enumerate(labels):
-        column = columns.get(label) if is_one(label) else None
-        if column is None:
-            found.append(1.0)
-        else:
-            is_certain = limit is not None and margin_of(said, row, label, column) > limit
-            found.append(0.0 if is_certain else max(1.0 - float(said.probabilities[row, column]), SMALLEST_LESSON))
-    return found
+    if limit is not None and len(rows):
+        found[rows[margins_at(said, rows, at) > limit]] = 0.0
+    return found.tolist()
 
 
 def is_one(label: Any) -> bool:
@@ -89,17 +88,18 @@ def is_one(label: Any) -> bool:
     return isinstance(label, (str, int))
 
 
-def margin_of(said: Predictions, row: int, label: Any, column: int) -> float:
-    """How far an example is on the side of its label, beside the margin up to which it is learned."""
-    scores = said.scores[row]
-    if said.scores.ndim == 1:
-        score: float = scores.item()
-        return score if said.pair and label == said.pair[1] else -score
-    if len(said.classes) != len(scores):
-        return -math.inf
-    others = np.delete(scores, column)
-    margins: list[float] = [scores[column].item(), *(-others / SHARE_OF_REST).tolist()]
-    return min(margins)
+def margins_at(said: Predictions, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
+    """How far examples are on the side of a class, beside the margin up to which they are learned."""
+    scores = said.scores[rows]
+    if scores.ndim == 1:
+        signs = [1.0 if said.pair and said.classes[column] == said.pair[1] else -1.0 for column in columns.tolist()]
+        return np.asarray(scores * np.array(signs))
+    if len(said.classes) != scores.shape[1]:
+        return np.full(len(rows), -np.inf)
+    own, rest = scores[np.arange(len(rows)), columns], scores / -SHARE_OF_REST
+    rest[np.arange(len(rows)), columns] = np.inf
+    found: Floats = np.minimum(own, rest.min(axis=1))
+    return found
 
 
 class Learning:
