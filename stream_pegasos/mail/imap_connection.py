@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 LARGEST_MAIL = MAX_HEADERS + MAX_BODY  # bytes, as many as the features take
 LARGEST_HEADER = 64 * 1024
+AS_BYTES = re.compile(r"""\bb(['"])(.*?)(?<!\\)\1""")  # as libraries show what a server answered
 KEYS_AT_ONCE, MAILS_AT_ONCE = 500, 50
 # IMAPClient overlooks news that come in one packet with the answer to IDLE, until IDLE ends. Such news came while the
 # folder was looked at, so the first IDLE is short.
@@ -166,7 +167,7 @@ class Connection:
             raise ConnectionFailedError(self._reason(reason)) from None
 
     def _reason(self, error: object) -> str:
-        text = str(error)
+        text = AS_BYTES.sub(lambda found: found[2], str(error))
         if self._secret:
             text = text.replace(self._secret, "…")
         text = " ".join(one_line(text[: 4 * LONGEST_REASON], " ").split())

@@ -4,7 +4,13 @@ import imaplib
 
 import pytest
 
-from stream_pegasos.mail.imap_connection import Account, Connection, ConnectionFailedError, RefusedError
+from stream_pegasos.mail.imap_connection import (
+    Account,
+    Connection,
+    ConnectionFailedError,
+    LoginRefusedError,
+    RefusedError,
+)
 
 imapclient = pytest.importorskip("imapclient")
 BAD = {7, 40, 41}
@@ -63,3 +69,20 @@ def test_a_folder_that_is_numbered_anew_meanwhile_is_looked_at_anew(box):
     if Server.answer == "BYE":
         with pytest.raises(ConnectionFailedError, match="INBOX was numbered anew"):
             list(box.mails([7, 8]))
+
+
+@pytest.mark.parametrize(
+    "answer", [b"[AUTHENTICATIONFAILED] Authentication failed.", "LOGIN: BAD [b'no such user']", "it cannot now"]
+)
+def test_an_answer_to_a_login_is_told_as_text(monkeypatch, answer):
+    """Libraries show its bytes as Python writes them."""
+
+    def refuse(*_):
+        raise imaplib.IMAP4.error(answer)
+
+    monkeypatch.setattr(imapclient, "IMAPClient", Server)
+    monkeypatch.setattr(Server, "login", refuse)
+    with pytest.raises(LoginRefusedError, match="ann cannot log in: ") as caught:
+        Connection(Account("127.0.0.1", 1, "ann", lambda: "secret", tls=None))
+    said = answer.decode() if isinstance(answer, bytes) else answer.replace("b'", "").replace("'", "")
+    assert str(caught.value).endswith(f": {said}")
