@@ -28,6 +28,7 @@ _BLOCK = 250  # milliseconds that the wait for an entry may hold up `close`
 _TIMEOUT = 5.0  # seconds after which a server that does not answer counts as down
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two attempts to reach it
 _REPORT_INTERVAL = 60.0  # seconds between two reports of trimming
+_LOOK_INTERVAL = 10.0  # seconds between two looks at whether a stream that brings nothing was made anew
 _BYTES_A_READ = 1 << 22
 _FIRST = "0-0"
 MOST_COUNTED = 10_000  # entries behind the end
@@ -46,7 +47,8 @@ class RedisSource(LiveSource):
         self._stream, self._group = address.path, address.options.get("group")
         self._count = 1  # entries a read, adapted to their size
         self._is_ready = self._is_behind = False
-        self._next_report, self._pause = 0.0, _FIRST_PAUSE
+        self._next_report = self._next_look = 0.0
+        self._pause, self._told = _FIRST_PAUSE, ""  # the last event
         # The client makes no pauses between attempts: `_wait` does, which `close` ends.
         self._client = _client(address, Retry(NoBackoff(), 0), "group")
         host, port = address.servers()[0]
@@ -101,8 +103,10 @@ class RedisSource(LiveSource):
     # Entries
 
     def _start(self) -> None:
-        if not self._follow and self._id is None and not self._client.exists(self._stream):
-            raise StreamError(f"{self.name} does not exist")
+        if self._id is None and not self._client.exists(self._stream):
+            if not self._follow:
+                raise StreamError(f"{self.name} does not exist")
+            self._tell_once(f"{self.name} is not there yet; it is waited for")
         if self._group is not None:
             groups = self._client.xinfo_groups(self._stream) if self._client.exists(self._stream) else []
             places = {group["name"].decode(): group["last-delivered-id"].decode() for group in groups}
@@ -111,12 +115,16 @@ class RedisSource(LiveSource):
             self._id = self._id or places.get(self._group)
         self._id = self._id or _FIRST
         self._report_loss()
+        self._next_look = time.monotonic() + _LOOK_INTERVAL
         self._is_ready = True
 
     def _read(self) -> list[tuple[bytes, dict[bytes, bytes]]]:
         if self._is_behind and time.monotonic() >= self._next_report:
             # Trimming may overtake a reader that is behind.
             self._report_loss()
+        elif not self._is_behind and time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + _LOOK_INTERVAL
+            self._report_loss()  # it may be made anew, with lower ids
         block = _BLOCK if self._follow else None
         answer = self._client.xread({self._stream: self._id}, count=self._count, block=block)
         entries: list[tuple[bytes, dict[bytes, bytes]]] = answer[0][1] if answer else []
@@ -130,13 +138,13 @@ class RedisSource(LiveSource):
         if self._id in (None, _FIRST):
             return
         if not self._client.exists(self._stream):
-            self.event(f"{self.name} is not there, though entry {self._id} was read from it")
+            self._tell_once(f"{self.name} is not there, though entry {self._id} was read from it")
             return
         info = self._client.xinfo_stream(self._stream)
         last = info["last-generated-id"].decode()
         if _order(last) < _order(self._id):
-            self.event(
-                f"{self.name} ends at entry {last}, before entry {self._id} that was read from it: "
+            self._tell_once(
+                f"{self.name} ends before entry {self._id} that was read from it, at {last} when this was seen: "
                 f"entries may be lost, and none is read until one comes after {self._id}"
             )
         first = info["first-entry"]
@@ -147,6 +155,12 @@ class RedisSource(LiveSource):
                 f"{self.name} was trimmed: it begins at entry {first[0].decode()}, and what came between entry "
                 f"{self._id} and that may be lost"
             )
+
+    def _tell_once(self, text: str) -> None:
+        about = text.partition(", at ")[0]
+        if about != self._told:
+            self._told = about
+            self.event(text)
 
     def _examples(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> Iterator[Example | None]:
         for name, fields in entries:

@@ -1,4 +1,5 @@
 import sys
+import time
 
 import pytest
 from reading import rest, texts
@@ -140,6 +141,23 @@ def test_a_group_of_a_stream_that_is_not_there_yet(address, redis_client, follow
     assert sum("cannot be stored" in event for event in following.events) == 1
 
 
+def test_a_stream_that_is_not_there_or_is_made_anew_is_told_once(address, redis_client, follow, monkeypatch):
+    monkeypatch.setattr("stream_pegasos.streams.redis._LOOK_INTERVAL", 0.05)
+    following = follow(address)
+    following.wait(lambda: following.events)
+    add(redis_client, "a")
+    following.wait_for("a")
+    with redis_client.pipeline(transaction=True) as pipeline:
+        pipeline.delete("mail")
+        pipeline.xadd("mail", {"text": "anew"}, id="1-1")
+        pipeline.execute()
+    following.wait(lambda: len(following.events) > 1)
+    redis_client.xadd("mail", {"text": "another"}, id="1-2")
+    time.sleep(0.7)  # two more looks
+    assert ["is not there yet" in event for event in following.events] == [True, False]
+    assert "ends before entry" in following.events[1]
+
+
 def test_trimming_while_down(address, redis_client):
     ids = add(redis_client, *"abcdef")
     redis_client.xtrim("mail", maxlen=2, approximate=False)
@@ -150,7 +168,7 @@ def test_trimming_while_down(address, redis_client):
     redis_client.delete("mail")
     assert "is not there" in rest(address, position(address, ids[1]))[2][0]
     redis_client.xadd("mail", {"text": "anew"}, id="1-1")
-    assert "ends at entry 1-1" in rest(address, position(address, ids[1]))[2][0]
+    assert "before entry" in rest(address, position(address, ids[1]))[2][0]
 
 
 def test_a_server_that_is_killed_and_comes_back(address, redis_server, redis_client, follow):
