@@ -15,6 +15,7 @@ from itertools import islice
 
 from stream_pegasos.common.cached import cached_property
 from stream_pegasos.mail_text.decoding import decode_field, decode_transfer
+from stream_pegasos.mail_text.smime import signed_content
 
 __all__ = [
     "KNOWN_FIELD",
@@ -56,6 +57,8 @@ AFTER_PARTS = re.compile(rb"^--([^\r\n]{1,300}+)(?<=[-\t ])\r?$", re.MULTILINE)
 MAX_TRIED = 5  # boundaries of each kind
 # Messages that are none: parts of reports.
 REPORTS = ("message/delivery-status", "message/disposition-notification", "message/feedback-report")
+# Parts that may hold another one within their signature.
+SIGNED = ("application/pkcs7-mime", "application/x-pkcs7-mime")
 # What the email package raises where a parameter (RFC 2231) names a codec such as idna, or is numbered wrongly.
 BAD_PARAMETER = (LookupError, TypeError, ValueError)
 
@@ -192,6 +195,8 @@ class MailSplitter:
         elif is_mail:
             is_plain = FIELD.match(body.lstrip()[:100]) is not None
             part.parts = [self.read_mail(body if is_plain else part.content, depth + 1)]
+        elif single in SIGNED and depth < MAX_DEPTH and (content := signed_content(part.content)) is not None:
+            part.parts = [self._read_part(content, "text/plain", depth + 1)]
         return part
 
     def _read_fields(self, data: bytes) -> tuple[list[tuple[str, str]], bytes]:

@@ -153,15 +153,15 @@ def test_where_there_is_no_mail(main, ok, fails, here, mails):
     assert ok("predict m --format mail", input=b"") == ""
 
 
-def test_train_warns_of_a_header_that_alone_tells_the_label(main, ok, tmp_path):
+def test_train_warns_of_a_header_that_alone_tells_the_label(main, here):
     lines = [
         json.dumps(
             {"text": f"From: a@b.example\nSubject: {i % 3}\n{'X-Gateway: 1' * (i % 2)}\n\nbody", "label": "ab"[i % 2]}
         )
         for i in range(100)
     ]
-    (tmp_path / "mails.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    command = f"train {tmp_path}/mails.jsonl --mail --save {tmp_path}/m"
+    (here / "mails.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    command = "train mails.jsonl --mail --save m"
     told = "the header x-gateway alone nearly tells the label: of 50 mails with it 50 are b"
     assert main(command)[2].count(told) == 1
     assert told not in main(f"""{command} --features '{{"ignored_headers": ["X-Gateway"]}}'""")[2]
