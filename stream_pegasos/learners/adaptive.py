@@ -356,6 +356,15 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         if key in self.decisions.of_label:  # what its limit knows is of the class that went
             self.decisions.of_label = {**self.decisions.of_label, key: self.decisions.of_label[key].renewed()}
 
+    def forget_negative(self, label: Label, probability: float, weight: float) -> None:
+        """Have the limit of the other one of two labels forget an example that was learned with this label, when this
+        had about that probability.
+        """
+        log_odds = math.log(max(1.0 - probability, 1e-12) / max(probability, 1e-12))
+        for of, decision in self.decisions.of_label.items() if self.pair else ():
+            if decision.limit is not None and label not in (of, self._positive_label if of is None else of):
+                decision.limit.forget(log_odds / (2.0 * self.learner.calibrated[0]), weight)
+
     def _with_decision(self, labels: Labels, threshold: Any, rate: Any, named: Label | None) -> dict[Any, Decision]:
         """The decision for the positive one of these labels, which is the one that is `named`."""
         before = self.decisions.of_label.get(None)

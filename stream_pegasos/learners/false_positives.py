@@ -58,16 +58,26 @@ class Tail:
 
     def learn(self, margin: float, weight: float = 1.0) -> int:
         """Count a margin so many times, and return the number of its bin."""
-        mantissa, exponent = math.frexp(margin)
-        place = self.IN_OCTAVE * (exponent + self.SMALLEST) + int(self.IN_OCTAVE * (2.0 * abs(mantissa) - 1.0))
-        place = min(max(place, 0), self.OF_SIGN - 1) if mantissa else 0
-        number = self.OF_SIGN + place if mantissa > 0.0 else self.OF_SIGN - 1 - place
-        weight = whole_units(weight)
+        number, weight = self.bin(margin), whole_units(weight)
         self.counts[number] = self.counts.get(number, 0.0) + weight
         self.n += weight
         if self.n >= self.MOST:
             self._set_counts({place: count / 2.0 for place, count in self.counts.items()})
         return number
+
+    def bin(self, margin: float) -> int:
+        mantissa, exponent = math.frexp(margin)
+        place = self.IN_OCTAVE * (exponent + self.SMALLEST) + int(self.IN_OCTAVE * (2.0 * abs(mantissa) - 1.0))
+        place = min(max(place, 0), self.OF_SIGN - 1) if mantissa else 0
+        return self.OF_SIGN + place if mantissa > 0.0 else self.OF_SIGN - 1 - place
+
+    def forget(self, margin: float, weight: float = 1.0) -> None:
+        """Take back a margin that was about this one, from the nearest bin that has any."""
+        number = self.bin(margin)
+        nearest = min(self.counts, key=lambda place: abs(place - number), default=None)
+        if nearest is not None:
+            left = max(self.counts.pop(nearest) - whole_units(weight), 0.0)
+            self._set_counts(self.counts | ({nearest: left} if left else {}))
 
     def lowest(self, n: float) -> tuple[int, float]:
         """The lowest bin such that at most `n` margins lie in it and above, and how many do."""
@@ -152,6 +162,11 @@ class FalsePositiveLimit:
             self._lowest -= 1
             self._above += counts.get(self._lowest, 0.0)
         self._set_cut()
+
+    def forget(self, margin: float, weight: float = 1.0) -> None:
+        """Take back a negative example whose margin was about this, and choose the cut anew."""
+        self.negatives.forget(margin, min(weight, LARGEST_LESSON))
+        self._choose()
 
     def get_state(self) -> dict[str, Any]:
         return self.negatives.get_state()

@@ -290,16 +290,27 @@ class Learning:
 
     def _step_back(self, x: Message, label: Any, id: Any, weight: float = 1.0) -> None:
         """Undo the lesson of a message that was learned with another label than this: until this lacks no more than
-        the other one had before, in a few steps that weigh as the lesson did.
+        the other one had before, in a few steps that weigh as the lesson did. Limits of false positives forget it.
         """
         lesson = self.ids.lesson(id)
+        others = [other for other in self.model.classes if other != label]
+        if lesson is not None and len(others) == 1:
+            self._forget_negative(others[0], 1.0 - lesson, weight)
         for _ in range(MOST_STEPS_BACK if is_one(label) else 1):
             (lacking,) = lessons(predict_block(self.model, [x], []), [label], self.model)
             lesson = 1.0 - lacking if lesson is None else lesson  # of a state of before: as certain as now
             if lesson == 0.0 or lacking <= 1.0 - lesson:
                 return
-            for _ in predict_learn(self.model, [(x, label, weight * min(lesson / lacking, 1.0))]):
+            weight_back = weight * min(lesson / lacking, 1.0)
+            for _ in predict_learn(self.model, [(x, label, weight_back)]):
                 pass
+            self._forget_negative(label, 1.0 - lacking, weight_back)  # a step back is no example of this label
+
+    def _forget_negative(self, label: Any, probability: float, weight: float) -> None:
+        forget = getattr(self.model.parts["classifier"], "forget_negative", None)
+        if forget is not None:
+            with self.model.lock:
+                forget(label, probability, weight)
 
     def _learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any]) -> list[Answer]:
         answers: list[Answer] = []

@@ -392,3 +392,22 @@ def test_a_class_that_was_forgotten_has_a_limit_that_knows_nothing_when_it_comes
     model.forget_class("spam")
     model.save(tmp_path / "m.st")
     assert load(tmp_path / "m.st").predict_one({"c": 1.0}) == model.predict_one({"c": 1.0})
+
+
+@given(
+    margins=st.lists(st.floats(-50.0, 50.0), min_size=1, max_size=60),
+    seed=st.integers(0, 99),
+    weight=st.sampled_from([1.0, 0.25]),
+)
+def test_margins_that_are_taken_back_leave_the_cut_as_it_was(margins, seed, weight):
+    """In any order, and where a margin is known about so well as its bin is wide."""
+    limit, expected = FalsePositiveLimit(0.1), FalsePositiveLimit(0.1)
+    for margin in (0.5, -1.0, 2.0, -3.0):
+        limit.learn(margin)
+        expected.learn(margin)
+    for margin in margins:
+        limit.learn(margin, weight)
+    for margin in random.Random(seed).sample(margins, len(margins)):
+        limit.forget(margin, weight)
+    assert (limit.negatives.counts, limit.negatives.n) == (expected.negatives.counts, expected.negatives.n)
+    assert limit.cut == expected.cut
