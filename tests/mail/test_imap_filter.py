@@ -1,6 +1,7 @@
 """What a filter of a mailbox does and learns, on a mailbox in memory, and killed wherever it waits for the server."""
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,14 @@ from stream_pegasos.mail.imap_connection import CopiedError, RefusedError
 from stream_pegasos.operation.journal import Journal
 
 actions = st.sampled_from(["spam", "ham", "to Junk", "to INBOX", "to Archive", "number INBOX", "number Junk", "look"])
+
+
+def look_until_killed(process, box, kill_at):
+    """Look, and be killed at that call of the server, if there are so many."""
+    box.kill_at = kill_at
+    with suppress(Killed):
+        process.look()
+        box.kill_at = None
 
 
 @given(
@@ -52,12 +61,7 @@ def test_each_move_is_learned_once_wherever_the_process_is_killed(has_move, step
             elif action.startswith("number "):
                 box.number_anew(action[7:])
             if kill_at is not None:
-                box.kill_at = kill_at
-                try:
-                    process.look()
-                    box.kill_at = None
-                except Killed:
-                    pass
+                look_until_killed(process, box, kill_at)
                 process.end(with_checkpoint)
                 process = Process(Path(folder), box)
                 if is_numbered_anew:
@@ -214,12 +218,7 @@ def test_keywords_teach_as_moves_do(steps):
             elif uid in uids and not was_ham:
                 labels[mails[uid - 1]] = "ham"
             if kill_at is not None:
-                box.kill_at = kill_at
-                try:
-                    process.look()
-                    box.kill_at = None
-                except Killed:
-                    pass
+                look_until_killed(process, box, kill_at)
                 process.end(False)
                 process = Process(Path(folder), box, moves=False)
             process.look()
