@@ -22,7 +22,7 @@ from stream_pegasos.learners.explanations import Columns, Contributions, explain
 from stream_pegasos.learners.f1_decisions import DecideFor
 from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, Margins, label_list, unmet_labels
+from stream_pegasos.learners.labels import Labels, Margins, label_list
 from stream_pegasos.learners.learning import Learning
 from stream_pegasos.learners.predictions import Predictions, RawScores
 from stream_pegasos.learners.probabilities import Floats
@@ -49,7 +49,7 @@ class Classifier(Learning):
         """
         self.learner, self.labels, self.class_weights = learner, labels, ClassWeights(class_weight)
         self.vocabulary = Vocabulary()
-        self._told_of_options = not unmet_labels(getattr(self, "classifier", self), labels)
+        self._told_of_options = not self._unmet_labels()
         self._set_ways(watched, by_margin)
 
     # What encodes the examples.

@@ -126,16 +126,19 @@ class Learning(Model):
             for what in self.faults_of_options():
                 warnings.warn(what, stacklevel=4)
 
+    def _unmet_labels(self) -> dict[Label, str]:
+        return unmet_labels(getattr(self, "classifier", self), self.labels)  # a multilabel one is made of another
+
     def faults_of_options(self) -> list[str]:
         """What is to be told, once, of options for labels that have not come: most likely they are misspelt."""
         if self._told_of_options:
             return []
         self._told_of_options = True
         self._set_ways(self._is_watched, self.by_margin)
-        unmet = unmet_labels(getattr(self, "classifier", self), self.labels)
         labels = ", ".join(map(quoted, self.classes[:MOST_NAMED]))
         return [
-            f"no message had the label {quoted(of)} of {name}; the labels were {labels}" for of, name in unmet.items()
+            f"no message had the label {quoted(of)} of {name}; the labels were {labels}"
+            for of, name in self._unmet_labels().items()
         ]
 
     def _learn_parts(self, encoder: Encoder, rows: Any, y: Any, w: Any, size: int) -> None:
