@@ -1,9 +1,12 @@
 """How learners that all continued from one base become one, each with examples of its own.
 
 Evidence adds up: counts, squared gradients, histograms, the precision of the dense block. What rests on it moves by the
-mean of the parts' changes, weighted by the evidence that each added; a weight by their sum over k^0.85, where k is the
-number of parts that the evidence is spread over. So what one part alone learned is kept whole. What a part lacks is as
-it was in the base.
+mean of the parts' changes, weighted by the evidence that each added. A weight moves by the sum of the changes, each
+times a factor of the squared gradients that its part added, a, and of those of all parts, A: φ(a) / φ(A), where
+φ(a) = √(a (a + g)). Few squared gradients, beside g, give √(a / A): that is how steps of AdaGrad add up that all point
+one way. Many give a / A, a mean, as parts that have learned enough have learned the same. So what one part alone
+learned is kept whole, and as the factors telescope, parts may be merged in any tree. What a part lacks is as it was in
+the base.
 """
 
 from __future__ import annotations
@@ -31,14 +34,14 @@ from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 from stream_pegasos.engine.records import LARGEST_SINGLE
 
-__all__ = ["is_changed", "merged_adaptive", "merged_newest", "merged_pegasos", "mirrored"]
+__all__ = ["is_changed", "merged_adaptive", "merged_newest", "merged_pegasos", "mirrored", "n_classes_learned"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-# Between the sum of the parts' changes, 0, and their mean, 1: parts that each learned a little want their sum, those
-# that learned much of the same their mean.
-SHARED = 0.85
+OCCURRENCES = 100.0  # g is what a weight gathers in squared gradients while its feature occurs so often
+# Evidence that aged down to 0 in single precision was there all the same; it counts less than any that is left.
+LEAST_EVIDENCE = 1e-60
 ROUNDING = 1e-9  # evidence that grew by a smaller share did not grow
 # What rests on evidence, and on which; without any, on the number of examples.
 RESTING = {
@@ -50,6 +53,7 @@ RESTING = {
     "offsets": (),
     "offset_squares": (),
 }
+COUNTS_OF_FEATURE = ("counts", "positives", "negatives")
 WEIGHTS = ("values", "intercept", "intercepts")
 
 # What changes its sign, and what changes its place, where two classes in one column have each other's numbers.
@@ -87,16 +91,23 @@ class Entries:
         self.kept_of_all, mean_of_all = aged(half_life, int(self.n_learned.sum()), steady_before(states[0], 0))
         self._mixed = mean_of_all / mean_kept
 
-    def merged(self, names: Sequence[str], smoothing: float = 0.0) -> State:
-        """The entries under these names. With `smoothing`, the log-ratio of two counts is theirs where several parts
-        added.
+    def has(self, name: str) -> bool:
+        return name in self._states[0]
+
+    def added(self, name: str) -> Floats:
+        """The evidence that all parts added."""
+        return self._sum(self.evidence(name)[1])
+
+    def merged(self, names: Sequence[str], settled: float = 0.0, smoothing: float = 0.0) -> State:
+        """The entries under these names, with the g of weights. With `smoothing`, the log-ratio of two counts is theirs
+        where several parts added.
         """
         of_all = {name: self.evidence(name) for name in names if name not in RESTING}
         made: State = {name: total for name, (total, _) in of_all.items()}
         for name in RESTING.keys() & names:
             counts = [of for of in RESTING[name] if of in of_all]
             added = [sum(of_part) for of_part in zip(*(of_all[of][1] for of in counts), strict=True)]
-            made[name] = self._moved(name, added or list(self.n_learned))
+            made[name] = self._moved(name, added or list(self.n_learned), settled if name in WEIGHTS else None)
             if smoothing and len(counts) == 2:
                 positives, negatives = (made[of] + smoothing for of in counts)
                 in_several = self._sum([each > 0.0 for each in added]) > 1.0
@@ -111,17 +122,16 @@ class Entries:
             added.append(np.where(now > old * (1.0 + ROUNDING), now - old, 0.0) * mixed)
         return before * self.kept_of_all + self._sum(added), added
 
-    def _moved(self, name: str, added: Sequence[Any]) -> Floats:
+    def _moved(self, name: str, added: Sequence[Any], settled: float | None) -> Floats:
         """What rests on evidence, given what each part added to it."""
-        before, n = self._before(name), self._sum(added)
-        changes = [part[name] - before[at] for part, at in zip(self._states[1:], self._places[1:], strict=True)]
-        n = np.where(n > 0.0, n, np.inf)
-        if name in WEIGHTS:
-            alone = self._sum([(each / n[at]) ** 2 for each, at in zip(added, self._places[1:], strict=True)])  # 1/k
-            moved = before + self._sum(changes) * alone**SHARED
-        else:
-            moved = before + self._sum([of * change for of, change in zip(added, changes, strict=True)]) / n
-        return moved.clip(-LARGEST_SINGLE, LARGEST_SINGLE)
+        before, places = self._before(name), self._places[1:]
+        changes = [part[name] - before[at] for part, at in zip(self._states[1:], places, strict=True)]
+        added = [
+            np.where(change, np.maximum(of, LEAST_EVIDENCE), of) for of, change in zip(added, changes, strict=True)
+        ]
+        total = phi(np.maximum(self._sum(added), LEAST_EVIDENCE), settled)
+        steps = [phi(of, settled) / total[at] * change for of, at, change in zip(added, places, changes, strict=True)]
+        return (before + self._sum(steps)).clip(-LARGEST_SINGLE, LARGEST_SINGLE)
 
     def _before(self, name: str) -> Floats:
         before = np.zeros(self._n)
@@ -133,6 +143,19 @@ class Entries:
         for at, each in zip(self._places[1:], of_parts, strict=True):
             total[at] += each
         return total
+
+
+def phi(evidence: Floats, settled: float | None) -> Floats:
+    """What a change is worth that rests on so much evidence; that of a weight also by when squared gradients settle."""
+    return evidence if settled is None else np.sqrt(evidence * (evidence + settled))
+
+
+def settled_squares(weights: Entries, features: Entries, n_weights: Floats | float) -> float:
+    """The squared gradients that a weight gathers, as a mean, while its feature occurs `OCCURRENCES` times; in what the
+    parts learned, of features that have so many weights each.
+    """
+    n = (sum(features.added(name) for name in COUNTS_OF_FEATURE if features.has(name)) * n_weights).sum()
+    return OCCURRENCES * float(weights.added("gradient_squares").sum()) / n if n else 0.0
 
 
 def steady_before(state: State, n: int) -> float | None:
@@ -172,20 +195,34 @@ def merged_adaptive(
     if reduction == "two":
         for total, counts in zip(COUNTS[:2], COUNTS[2:], strict=True):
             made |= merged_newest(states, total, counts, MOST_NEWEST)
-        return made | features.merged(OF_FEATURE, smoothing) | single.merged(OF_INTERCEPT, smoothing)
+        g = settled_squares(features, features, 1.0)
+        return made | features.merged(OF_FEATURE, g, smoothing) | single.merged(OF_INTERCEPT, g, smoothing)
     pairs, of_counts, of_weights = pairs_of(states, places, numbers, n_classes, reduction in OF_ONE_WEIGHT)
     feature, column = np.divmod(pairs, max(n_classes, 1))
     made |= {"n_taught": np.bincount(feature, minlength=len(keys)), "taught_columns": column}
     made |= features.merged(("counts", "log_ratios")) | single.merged(("n_examples",))
     made["log_ratios"] = np.maximum(made["log_ratios"], 0.0)  # rounding may go below
     made |= entries(of_counts, len(pairs)).merged(("taught_counts",))
-    made |= entries(of_weights, len(pairs)).merged(("gradient_squares", "values"))
+    weights = entries(of_weights, len(pairs))
+    g = settled_squares(weights, features, 1.0 if reduction in OF_ONE_WEIGHT else made["n_taught"])
+    made |= weights.merged(("gradient_squares", "values"), g)
     made |= entries(numbers, n_classes).merged(("class_counts",))
     if reduction != "ordinal":
-        return made | entries(numbers, n_classes).merged(OF_PROBLEM)
+        return made | entries(numbers, n_classes).merged(OF_PROBLEM, g)
     problems = [ordered_problems(state, of, order.tolist()) for state, of in zip(states, numbers, strict=True)]
     n = len(problems[0]["intercepts"])
-    return made | {"order": order} | Entries(problems, half_life, [np.arange(n)] * len(states), n).merged(OF_PROBLEM)
+    return made | {"order": order} | Entries(problems, half_life, [np.arange(n)] * len(states), n).merged(OF_PROBLEM, g)
+
+
+def n_classes_learned(states: Sequence[State], half_life: float) -> list[int]:
+    """How many classes each part learned examples of."""
+    if "class_counts" not in states[0]:
+        single = Entries(states, half_life, [np.zeros(1, np.int64)] * len(states), 1)
+        added: Any = [single.evidence(name)[1] for name in ("n_positives", "n_negatives")]
+        return [sum(bool(of[0] > 0.0) for of in of_part) for of_part in zip(*added, strict=True)]
+    n = max(len(state["class_counts"]) for state in states)
+    places = [np.arange(len(state["class_counts"])) for state in states]
+    return [int((of > 0.0).sum()) for of in Entries(states, half_life, places, n).evidence("class_counts")[1]]
 
 
 def pairs_of(
@@ -212,11 +249,24 @@ def ordered_problems(state: State, of: Places, order: list[int]) -> State:
 
 
 def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
-    """Which features of a part of an `AdaptiveLearner` differ from the base."""
+    """Which features of a part of an `AdaptiveLearner` differ from the base: by their evidence or, once that has aged
+    down to 0, by their ratios and weights.
+    """
     keys, places = union([base["keys"], part["keys"]])
     features = Entries([base, part], half_life, places, len(keys))
-    changed = [features.evidence(name)[1][0] > 0.0 for name in {"counts", "positives", "negatives"} & part.keys()]
-    return np.asarray(np.any([~np.isin(part["keys"], base["keys"]), *changed], axis=0))
+    changed = [features.evidence(name)[1][0] > 0.0 for name in COUNTS_OF_FEATURE if features.has(name)]
+    known = np.full((len(keys), 2), np.nan)
+    known[places[0]] = ratios_and_weights(base)
+    changed.append((ratios_and_weights(part) != known[places[1]]).any(axis=1))
+    return np.asarray(np.any(changed, axis=0))
+
+
+def ratios_and_weights(state: State) -> Floats:
+    """For each feature its log-ratio, and the sum of its weights."""
+    n, weights = len(state["keys"]), state["values"]
+    if "n_taught" in state:
+        weights = np.bincount(np.repeat(np.arange(n), state["n_taught"]), weights, n)
+    return np.column_stack([state["log_ratios"], weights])
 
 
 def merged_steadiness(states: Sequence[State], n_learned: NDArray[np.int64]) -> State:

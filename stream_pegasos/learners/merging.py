@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
@@ -14,7 +15,14 @@ from numpy.typing import NDArray
 from stream_pegasos.common.packing import parameters_of
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Vocabulary
-from stream_pegasos.engine.merging import is_changed, merged_adaptive, merged_newest, merged_pegasos, mirrored
+from stream_pegasos.engine.merging import (
+    is_changed,
+    merged_adaptive,
+    merged_newest,
+    merged_pegasos,
+    mirrored,
+    n_classes_learned,
+)
 from stream_pegasos.engine.pure.adaptive_state import declared
 from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.engine.pure.weights import FIRST_NAME
@@ -28,6 +36,7 @@ __all__ = ["check_parts", "drop_unchanged", "merge"]
 
 C = TypeVar("C", bound=Model)
 
+FEW_EXAMPLES = 20  # that may be of one class by chance
 MERGEABLE = ("AdaptiveClassifier", "MultiLabelClassifier", "OrdinalClassifier", "PegasosClassifier")
 
 
@@ -38,15 +47,20 @@ def merge(base: C, parts: Iterable[C]) -> C:
 
     - counts of examples, squared gradients, counts of what a limit of false positives flagged, and those from which F1
       is known, add up. Evidence ages by the examples of all parts;
-    - a weight moves by the sum of the parts' changes, divided by k^0.85, where k is the number of parts that its
-      squared gradients are spread over; so one that a single part moved keeps its change. The weights of a
-      `PegasosClassifier` move by the mean of the changes, weighted by the parts' steps; a mini-batch becomes a step;
+    - a weight moves by the sum of the parts' changes, each times φ(a) / φ(A), where φ(a) = √(a (a + g)), a is the sum
+      of squared gradients that the part added, A that of all parts, and g what 100 occurrences of a feature add. So one
+      that a single part moved keeps its change; of small parts more than the mean is taken, of large ones the mean. The
+      weights of a `PegasosClassifier` move by the mean of the changes, weighted by the parts' steps; a mini-batch
+      becomes a step;
     - probabilities are calibrated by the mean of the parts', weighted by how many examples each has learned;
     - classes that only some parts met follow those of the base, in the order of the parts. Beyond `max_features` the
       least-used features are dropped.
 
     With one part the result is that part, bit for bit. The order of parts changes nothing beyond rounding, except the
-    order of new classes.
+    order of new classes; nor does it matter much whether all are merged at once, or pairs of them first.
+
+    Each part must have met all classes: of parts that learned one class each, a poor model is made, which is warned of.
+    Deal messages out at random.
 
     Parameters
     ----------
@@ -125,6 +139,8 @@ def take_parts(cores: Sequence[Any]) -> None:
     if "evidence" in states[0]:
         half_life, smoothing = parameters["half_life"], parameters["smoothing"]
         reduction = "ovr" if reduction == "two" and has_column_each(states[0]) else reduction
+        if reduction != "multilabel":
+            warn_of_sorted_parts(states, half_life)
         order = getattr(base.labels, "order", np.zeros(0, np.int64))
         base.learner.set_state(merged_adaptive(states, half_life, smoothing, reduction, numbers, order))
     else:
@@ -133,6 +149,19 @@ def take_parts(cores: Sequence[Any]) -> None:
     base.set_scaler(None if None in scalers else merge_scalers(scalers[0], scalers[1:]))
     before, *after = [Counter(core.class_weights.counts) for core in cores]
     base.class_weights.counts = sum((of_part - before for of_part in after), before)
+
+
+def warn_of_sorted_parts(states: Sequence[State], half_life: float) -> None:
+    """Where parts that learned one class each have most of the examples."""
+    n_learned = [state["n_iterations"] - states[0]["n_iterations"] for state in states[1:]]
+    n_classes = n_classes_learned(states, half_life)
+    one_sided = [n for n, of in zip(n_learned, n_classes, strict=True) if of < 2 and n >= FEW_EXAMPLES]
+    if len(one_sided) > 1 and sum(one_sided) > sum(n_learned) / 2:
+        warnings.warn(
+            f"merge: {len(one_sided)} of {len(n_learned)} parts have learned one class alone, which makes a poor "
+            "model: deal the messages out over the parts at random",
+            stacklevel=4,
+        )
 
 
 def check_parts(models: Sequence[Any]) -> None:

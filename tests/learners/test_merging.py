@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_parts_without_what_is_as_it_was_make_the_same_model(kind, half_life):
         return model
 
     base = learn(TextClassifier(classifier=make(kind, half_life=half_life, margin=None)), 200, 2_000)
-    parts = [learn(copy.deepcopy(base), 20, 20) for _ in range(3)]
+    parts = [learn(learn(copy.deepcopy(base), 20, 20), 300, 1) for _ in range(3)]  # much later the one word alone
     thin = copy.deepcopy(parts)
     for part in thin:
         drop_unchanged(base, part)
@@ -142,7 +143,8 @@ def test_a_feature_that_one_part_saw_keeps_its_whole_step():
             np.testing.assert_allclose(merged[name][2:], same, rtol=0.02)
 
 
-def test_counts_add_up_and_weights_move_by_what_the_evidence_is_spread_over():
+def test_counts_add_up_and_weights_move_by_their_shares_of_the_squared_gradients():
+    """Each change times φ(a) / φ(A), where φ(a) = √(a (a + g)), g for 100 occurrences of a feature."""
     base, parts = base_and_parts(half_life=None, margin=None)
     model = merge(base, parts)
     counts = {label: Counter() for label in base.classes}
@@ -151,16 +153,32 @@ def test_counts_add_up_and_weights_move_by_what_the_evidence_is_spread_over():
             counts[label].update(x)
     before, *after = (known_of(each) for each in (base, *parts))
     negative, positive = (counts[label] for label in base.classes)
+    nothing = np.zeros(5)
+
+    def total(columns):
+        return sum((each[name] - before.get(name, nothing))[columns].sum() for each in after for name in each)
+
+    g = 100.0 * total([2]) / total([3, 4])
     for name, (weight, ratio, squares, p, n) in known_of(model).items():
         assert (p, n) == (positive[name], negative[name])
-        nothing = np.zeros(5)
         first = before.get(name, nothing)
         changes, _, added, *_ = (np.array([each.get(name, first) for each in after]) - first).T
         assert squares == pytest.approx(first[2] + added.sum(), rel=1e-6)
-        moved = changes.sum() * ((added**2).sum() / added.sum() ** 2) ** 0.85
+        shares = added / added.sum()
+        moved = (changes * np.sqrt(shares * (added + g) / (added.sum() + g))).sum()
         assert weight == pytest.approx(first[0] + moved, rel=1e-5, abs=1e-6)
         if sum(name in each for each in after) > 1:
             assert ratio == pytest.approx(math.log((p + 0.5) / (n + 0.5)), rel=1e-6, abs=1e-6)
+
+
+@every_kind
+def test_parts_may_be_merged_in_any_tree(kind):
+    base, parts = base_and_parts(kind, half_life=None, n_parts=4, n=150)
+    tree = merge(base, [merge(base, parts[:2]), merge(base, [merge(base, parts[2:3]), parts[3]])])
+    together, base = flat(merge(base, parts)), flat(base)
+    moved = [abs(weight - base.get(name, 0.0)) for name, weight in together.items()]
+    differences = [abs(weight - together[name]) for name, weight in flat(tree).items()]
+    assert sum(differences) < 0.02 * sum(moved)
 
 
 @pytest.mark.parametrize("half_life", [30.0, 100.0])
@@ -194,6 +212,46 @@ def test_a_part_may_outlive_its_evidence(half_life):
     n_total = (numbers["n_positives"] + numbers["n_negatives"]) / numbers["evidence"]
     assert 0.1 < n_total < 2.0 * half_life + 2.0
     assert set(merged.weights) == set(parts[0].weights) | set(parts[1].weights)
+
+
+@pytest.mark.parametrize("kind", ["two", "several"])
+def test_what_a_part_learned_longest_ago_stays_whatever_its_half_life(kind):
+    """Also where evidence, in single precision, has become 0."""
+    first, second, *_ = CLASSES[kind]
+    base = learned(make(kind, half_life=1.0), 20, CLASSES[kind], 0)
+    base.learn_one({"changed": 1.0}, first)
+    parts = [copy.deepcopy(base) for _ in range(2)]
+    for part in parts:
+        part.learn_many([{"new": 1.0}, {"changed": 1.0}, {"other": 1.0}] * 5, [second, second, first] * 5)
+        part.learn_many(*examples(300, [first, second], 5))
+    thin = copy.deepcopy(parts)
+    for part in thin:
+        drop_unchanged(base, part)
+    for model in (*parts, merge(base, parts), merge(base, thin)):
+        assert model.predict_many([{name: 1.0} for name in ("new", "changed", "other")]).tolist() == [
+            second,
+            second,
+            first,
+        ]
+
+
+@pytest.mark.parametrize("kind", ["two", "several", "ordinal"])
+@pytest.mark.parametrize("n_base", [0, 60])
+def test_parts_that_learned_one_class_each_are_warned_of(kind, n_base):
+    labels = CLASSES[kind]
+    base = learned(make(kind), n_base, labels, 0) if n_base else make(kind)
+    X, y = examples(200, labels, 1)
+    rows = sorted(zip(X, y, strict=True), key=lambda row: str(row[1]))
+    by_class = [[row for row in rows if row[1] == label] for label in labels]
+    for dealt, expected in ((by_class, True), ([rows[i :: len(labels)] for i in range(len(labels))], False)):
+        parts = [copy.deepcopy(base) for _ in labels]
+        for part, some in zip(parts, dealt, strict=True):
+            part.learn_many(*map(list, zip(*some, strict=True)))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            merge(base, parts)
+        assert [str(each.message) for each in told if "learned one class alone" in str(each.message)] or not expected
+        assert len(told) == expected and all(each.filename == __file__ for each in told)
 
 
 def test_parts_may_meet_the_labels_in_another_order():
