@@ -39,7 +39,9 @@ __all__ = ["is_changed", "merged_adaptive", "merged_newest", "merged_pegasos", "
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-OCCURRENCES = 100.0  # g is what a weight gathers in squared gradients while its feature occurs so often
+# g is what a weight gathers in squared gradients while its feature occurs so often, times the mean squared error: where
+# it is large, there is much left to learn.
+OCCURRENCES = 1_000.0
 # Evidence that aged down to 0 in single precision was there all the same; it counts less than any that is left.
 LEAST_EVIDENCE = 1e-60
 ROUNDING = 1e-9  # evidence that grew by a smaller share did not grow
@@ -98,6 +100,12 @@ class Entries:
         """The evidence that all parts added."""
         return self._sum(self.evidence(name)[1])
 
+    @property
+    def occurrences(self) -> Floats:
+        """How often each feature occurred in what the parts learned."""
+        total: Floats = sum((self.added(name) for name in COUNTS_OF_FEATURE if self.has(name)), np.zeros(self._n))
+        return total
+
     def merged(self, names: Sequence[str], settled: float = 0.0, smoothing: float = 0.0) -> State:
         """The entries under these names, with the g of weights. With `smoothing`, the log-ratio of two counts is theirs
         where several parts added.
@@ -150,12 +158,15 @@ def phi(evidence: Floats, settled: float | None) -> Floats:
     return evidence if settled is None else np.sqrt(evidence * (evidence + settled))
 
 
-def settled_squares(weights: Entries, features: Entries, n_weights: Floats | float) -> float:
-    """The squared gradients that a weight gathers, as a mean, while its feature occurs `OCCURRENCES` times; in what the
-    parts learned, of features that have so many weights each.
+def settled_squares(squares: float, counts: Floats, n_weights: Floats | float, n_errors: float) -> float:
+    """The squared gradients at which a weight is half-way between a stream that is not learned yet and one that is.
+
+    Given are the sum of those that the parts added; how often each feature occurred in their examples, and how many
+    weights it has; and in how many problems examples were learned. As features have the norm 1, the mean squared error
+    of an example is the first over the last.
     """
-    n = (sum(features.added(name) for name in COUNTS_OF_FEATURE if features.has(name)) * n_weights).sum()
-    return OCCURRENCES * float(weights.added("gradient_squares").sum()) / n if n else 0.0
+    n = float((counts * n_weights).sum())
+    return OCCURRENCES * (squares / n_errors) * (squares / n) if n and n_errors else 0.0
 
 
 def steady_before(state: State, n: int) -> float | None:
@@ -195,7 +206,8 @@ def merged_adaptive(
     if reduction == "two":
         for total, counts in zip(COUNTS[:2], COUNTS[2:], strict=True):
             made |= merged_newest(states, total, counts, MOST_NEWEST)
-        g = settled_squares(features, features, 1.0)
+        n = sum(float(single.added(name).sum()) for name in OF_INTERCEPT[-2:])
+        g = settled_squares(float(features.added("gradient_squares").sum()), features.occurrences, 1.0, n)
         return made | features.merged(OF_FEATURE, g, smoothing) | single.merged(OF_INTERCEPT, g, smoothing)
     pairs, of_counts, of_weights = pairs_of(states, places, numbers, n_classes, reduction in OF_ONE_WEIGHT)
     feature, column = np.divmod(pairs, max(n_classes, 1))
@@ -204,7 +216,10 @@ def merged_adaptive(
     made["log_ratios"] = np.maximum(made["log_ratios"], 0.0)  # rounding may go below
     made |= entries(of_counts, len(pairs)).merged(("taught_counts",))
     weights = entries(of_weights, len(pairs))
-    g = settled_squares(weights, features, 1.0 if reduction in OF_ONE_WEIGHT else made["n_taught"])
+    is_shared = reduction in OF_ONE_WEIGHT
+    n = float(single.added("n_examples").sum()) * (1 if is_shared else n_classes)
+    n_weights = 1.0 if is_shared else made["n_taught"]
+    g = settled_squares(float(weights.added("gradient_squares").sum()), features.occurrences, n_weights, n)
     made |= weights.merged(("gradient_squares", "values"), g)
     made |= entries(numbers, n_classes).merged(("class_counts",))
     if reduction != "ordinal":

@@ -144,7 +144,7 @@ def test_a_feature_that_one_part_saw_keeps_its_whole_step():
 
 
 def test_counts_add_up_and_weights_move_by_their_shares_of_the_squared_gradients():
-    """Each change times φ(a) / φ(A), where φ(a) = √(a (a + g)), g for 100 occurrences of a feature."""
+    """Each change times φ(a) / φ(A), φ(a) = √(a (a + g)); g is of 1,000 occurrences, times the mean squared error."""
     base, parts = base_and_parts(half_life=None, margin=None)
     model = merge(base, parts)
     counts = {label: Counter() for label in base.classes}
@@ -158,7 +158,7 @@ def test_counts_add_up_and_weights_move_by_their_shares_of_the_squared_gradients
     def total(columns):
         return sum((each[name] - before.get(name, nothing))[columns].sum() for each in after for name in each)
 
-    g = 100.0 * total([2]) / total([3, 4])
+    g = 1_000.0 * total([2]) / sum(40 + 7 * k for k in range(3)) * total([2]) / total([3, 4])
     for name, (weight, ratio, squares, p, n) in known_of(model).items():
         assert (p, n) == (positive[name], negative[name])
         first = before.get(name, nothing)
