@@ -49,6 +49,12 @@ class PositiveScore:
         self.reliability.update(np.where(y, of_truth, 1.0 - of_truth), y)
         self._newest = newest(self._newest, np.column_stack([y, margins]), self._window)
 
+    def add(self, other: PositiveScore) -> None:
+        """Count what a score of the same two classes, in their order, has counted."""
+        self._ranking.add(other._ranking)
+        self.reliability.sums += other.reliability.sums
+        self._newest = newest(self._newest, other._newest, self._window)
+
     @property
     def roc_auc(self) -> float:
         return self._ranking.roc_auc
@@ -90,6 +96,11 @@ class Ranking:
     def update(self, y: Bools, margins: Floats) -> None:
         self._new.append((y, margins))
 
+    def add(self, other: Any) -> None:
+        other._merge()
+        for is_positive, margins in ((False, other._negative), (True, other._positive)):
+            self.update(np.full(len(margins), is_positive), margins)
+
     @property
     def roc_auc(self) -> float:
         self._merge()
@@ -128,6 +139,9 @@ class RankingInBins:
         # Nearly margin · 12,800 where the margin is small, and 200 · log(margin) where it is large.
         bins = np.rint(200 * np.arcsinh(64 * margins)).clip(-_BINS, _BINS).astype(np.intp) + _BINS
         np.add.at(self._counts, (y.astype(np.intp), bins), 1)
+
+    def add(self, other: Any) -> None:
+        self._counts += other._counts
 
     @property
     def roc_auc(self) -> float:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -121,6 +121,15 @@ class PrequentialScore(Score):
             self._positive = None
         self._follow_order(truths, predicted)
 
+    def add(self, other: Self) -> None:
+        super().add(other)
+        if other.n_answered == 0:
+            return
+        if self._positive and other._positive and self._positive.takes(other._positive.classes):
+            self._positive.add(other._positive)
+        else:
+            self._positive = None
+
     def _follow_order(self, truths: Integers, predicted: Integers) -> None:
         """Count what depends on the order of classes; here they have none."""
 
@@ -203,6 +212,16 @@ class OrderedScore(PrequentialScore):
         error = prediction - truth
         columns = [np.ones_like(error), abs(error), error**2, truth, truth**2, prediction, prediction**2]
         self._sums += np.sum(columns, axis=1)
+
+    def _sums_beside(self, other: Self) -> Floats:
+        if other._first is None or self._first is None:
+            other._first = self._first if other._first is None else other._first
+            return self._sums
+        further = float(self._first - other._first)
+        n, error, squares, *of_labels = self._sums.tolist()
+        pairs = zip(of_labels[::2], of_labels[1::2], strict=True)
+        moved = [(total + n * further, square + 2 * further * total + n * further**2) for total, square in pairs]
+        return np.array([n, error, squares, *itertools.chain(*moved)])
 
     @property
     def mean_absolute_error(self) -> float:

@@ -186,6 +186,20 @@ class Score(ABC):
     def update(self, outcomes: Any) -> None:
         """Count outcomes."""
 
+    def add(self, other: Self) -> None:
+        """Count what another score of this kind has counted; its newest examples come last."""
+        self.n += other.n
+        self.n_unanswered += other.n_unanswered
+        self.tally.add_tally(other.tally)
+        self._log_loss += other._log_loss
+        self._reliability.sums += other._reliability.sums
+        self._sums = self._sums + other._sums_beside(self)
+        self._newest = newest(self._newest, other._newest, self.window)
+
+    def _sums_beside(self, other: Self) -> Floats:
+        """The sums as another score counts them."""
+        return self._sums
+
     def metrics(self) -> dict[str, float]:
         """All metrics by name, the first of them the one to look at first."""
         return {
@@ -282,6 +296,13 @@ class Tally:
             self._pairs[truth, taken_for] += count
         if len(self._pairs) > MOST_PAIRS:
             self._pairs = Counter(dict(self._pairs.most_common(MOST_PAIRS // 2)))
+
+    def add_tally(self, other: Tally) -> None:
+        numbers = self.numbers_of(other.labels)
+        self._counts[:, numbers] += other._counts[:, : len(other)]
+        if other._pairs:
+            truths, predicted = numbers[np.array([*other._pairs])].T
+            self.add_pairs(truths, predicted, np.array([*other._pairs.values()]))
 
     def number_of(self, label: Any) -> int:
         """The number of a label that was met, or −1."""

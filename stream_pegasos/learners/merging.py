@@ -32,7 +32,7 @@ from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.feature_scaler import merge_scalers
 from stream_pegasos.learners.model import Model
 
-__all__ = ["check_parts", "drop_unchanged", "merge"]
+__all__ = ["check_parts", "drop_unchanged", "merge", "merge_changes"]
 
 C = TypeVar("C", bound=Model)
 
@@ -49,8 +49,8 @@ def merge(base: C, parts: Iterable[C]) -> C:
       is known, add up. Evidence ages by the examples of all parts;
     - a weight moves by the sum of the parts' changes, each times φ(a) / φ(A), where φ(a) = √(a (a + g)), a is the sum
       of squared gradients that the part added, A that of all parts, and g what 1,000 occurrences of a feature add,
-      times the mean squared error. So one that a single part moved keeps its change; of parts that learned little, more than
-      the mean is taken, of others the mean. The weights of a `PegasosClassifier` move by the mean of the changes,
+      times the mean squared error. So one that a single part moved keeps its change; of parts that learned little, more
+      than the mean is taken, of others the mean. The weights of a `PegasosClassifier` move by the mean of the changes,
       weighted by the parts' steps; a mini-batch becomes a step;
     - probabilities are calibrated by the mean of the parts', weighted by how many examples each has learned;
     - classes that only some parts met follow those of the base, in the order of the parts. Beyond `max_features` the
@@ -122,9 +122,23 @@ def drop_unchanged(base: Model, part: Model) -> None:
     old, core = (cast(Any, model.parts["classifier"]) for model in (base, part))
     before, after = old.learner.get_state(), core.learner.get_state()
     if not core.vocabulary.names and "evidence" in after and has_column_each(before) == has_column_each(after):
-        half_life = core.learner.parameters["half_life"]
-        declaration = declared("ovr" if has_column_each(after) else "two", "n_steady" in after)
-        core.learner.set_state(declaration.selected(after, is_changed(before, after, half_life)))
+        keep_features(core, after, is_changed(before, after, core.learner.parameters["half_life"]))
+
+
+def merge_changes(base: C, parts: Sequence[C]) -> C:
+    """Combine parts without what is as in the base; the result is without it, too."""
+    keys = [part.parts["classifier"].learner.get_state()["keys"] for part in parts]  # type: ignore[attr-defined]
+    merged = merge(base, parts)
+    core = cast(Any, merged.parts["classifier"])
+    state = core.learner.get_state()
+    if not core.vocabulary.names and "evidence" in state:
+        keep_features(core, state, np.isin(state["keys"], np.concatenate(keys)))
+    return merged
+
+
+def keep_features(core: Any, state: State, kept: NDArray[np.bool_]) -> None:
+    declaration = declared("ovr" if has_column_each(state) else "two", "n_steady" in state)
+    core.learner.set_state(declaration.selected(state, kept))
 
 
 def take_parts(cores: Sequence[Any]) -> None:

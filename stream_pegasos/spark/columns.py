@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
@@ -29,10 +29,12 @@ __all__ = [
     "check_new",
     "check_order",
     "column",
+    "hashed_columns",
     "label_type",
 ]
 
 LONGEST = 1 << 63  # of integers in a column
+RANK = "_rank"
 TEXTS = (t.StringType,)
 MAILS = (t.StringType, t.BinaryType)
 FIELDS = (t.StructType,)
@@ -150,13 +152,22 @@ def label_type(labels: Iterable[Any]) -> t.DataType:
     return t.LongType() if is_long else t.StringType()
 
 
-def arranged(frame: DataFrame, order: Sequence[str], n_parts: int) -> DataFrame:
+def arranged(frame: DataFrame, order: Sequence[str], n_parts: int, spread_equal: bool = False) -> DataFrame:
     """A frame in so many partitions, each sorted by these columns, then by all others, so that the order is the same
-    whenever it is computed.
+    whenever it is computed. Equal rows come to one partition, unless they are to be spread.
     """
-    others = [column(field.name) for field in frame.schema.fields if is_ordered(field.dataType)]
-    by_hash = f.xxhash64(*others)
-    return frame.repartition(n_parts, by_hash).sortWithinPartitions(*map(column, order), by_hash, *others)
+    by_hash, others = f.xxhash64(*hashed_columns(frame)), hashed_columns(frame)
+    place = by_hash
+    if spread_equal:  # by their rank among equal ones, in which it does not matter which of them is which
+        frame = frame.withColumn(RANK, f.row_number().over(Window.partitionBy(by_hash).orderBy(*others)))
+        place = f.xxhash64(by_hash, f.col(RANK))
+    frame = frame.repartition(n_parts, place).sortWithinPartitions(*map(column, order), by_hash, *others)
+    return frame.drop(RANK)
+
+
+def hashed_columns(frame: DataFrame) -> list[Column]:
+    """The columns that tell rows apart: all that can be sorted by."""
+    return [column(field.name) for field in frame.schema.fields if is_ordered(field.dataType)]
 
 
 def column(name: str) -> Column:

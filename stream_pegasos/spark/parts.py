@@ -14,12 +14,13 @@ from pyspark import Broadcast
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT
 from stream_pegasos.common.together import together_or_alone
-from stream_pegasos.evaluation.chunks import REFUSALS
+from stream_pegasos.evaluation.chunks import REFUSALS, predict_learn
+from stream_pegasos.evaluation.scores import new_score
 from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.labels import PositiveLabelError
-from stream_pegasos.learners.merging import drop_unchanged
+from stream_pegasos.learners.merging import drop_unchanged, merge_changes
 
-__all__ = ["Learned", "Part", "learned_part", "parts_of", "unread_messages", "values_of"]
+__all__ = ["Learned", "Part", "learned_part", "merged_pair", "parts_of", "unread_messages", "values_of"]
 
 TEXT, LABEL, WEIGHT, PART = "_text", "_label", "_weight", "_part"
 # A worker sends its report in pieces, in columns of their own.
@@ -35,12 +36,13 @@ MOST_REASONS, OTHERS = 20, "other reasons"
 @dataclass
 class Learned:
     """How many messages there were, how many of them were learned (one of weight 0 is not), and how many skipped, by
-    reason.
+    reason; and the score of the predictions that were made before learning.
     """
 
     n_read: int = 0
     n_learned: int = 0
     refused: dict[str, int] = field(default_factory=dict)
+    score: Any = None
 
     def add(self, other: Learned) -> None:
         self.n_read += other.n_read
@@ -52,6 +54,10 @@ class Learned:
         n_other += sum(count for _, count in rest[MOST_REASONS:])
         if n_other:
             self.refused[OTHERS] = n_other
+        if self.score is None:
+            self.score = other.score
+        elif other.score is not None:
+            self.score.add(other.score)
 
 
 @dataclass
@@ -79,6 +85,7 @@ def learned_part(
     """
     part = Part(model=pickle.loads(base.value))
     model = part.model
+    part.score = new_score(model, exact=False)
     try:
         for batch in batches:
             part.number = batch[PART][0].as_py()
@@ -95,7 +102,8 @@ def learned_part(
             for row in of_texts:
                 reasons[row] = TEXT_NOT_UTF8
             is_good = [reason is None for reason in reasons]
-            model.learn_many(*([*itertools.compress(each, is_good)] for each in columns))
+            for block in predict_learn(model, [*itertools.compress(zip(*columns, strict=True), is_good)]):
+                part.score.update(block.outcomes(model))
             refused = Counter(reason for reason in reasons if reason is not None)
             weights = itertools.compress(columns[2], is_good)
             part.add(Learned(len(reasons), sum(weight > 0.0 for weight in weights), refused))
@@ -105,6 +113,17 @@ def learned_part(
         if not whole:
             drop_unchanged(pickle.loads(base.value), model)
         yield from part.pieces()
+
+
+def merged_pair(table: pa.Table, base: Broadcast[bytes]) -> pa.Table:
+    """The report on two parts, given the pieces of theirs, or on one that is alone. Its number is half of theirs."""
+    reports = reports_of(table)
+    report = Part(number=reports[0].number // 2, fault=next((each.fault for each in reports if each.fault), None))
+    for each in reports:
+        report.add(each)
+    models = [each.model for each in reports]
+    report.model = models[0] if len(models) == 1 or report.fault else merge_changes(pickle.loads(base.value), models)
+    return pa.Table.from_batches([*report.pieces()])
 
 
 def fault_of(meant: LabelsMeant, label: Any) -> str | None:
@@ -169,10 +188,14 @@ def refused_labels(model: Any, labels: Iterable[tuple[Any, bool]]) -> dict[tuple
 
 def parts_of(table: pa.Table) -> list[Part]:
     """The parts, in order, from the pieces that the workers have sent; a ValueError if one could learn nothing."""
+    reports = reports_of(table)
+    for report in reports:
+        if report.fault is not None:
+            raise ValueError(report.fault)
+    return reports
+
+
+def reports_of(table: pa.Table) -> list[Part]:
     rows = sorted(zip(*(table.column(name).to_pylist() for name in (PART, PIECE, CONTENT)), strict=True))
-    parts: list[Part] = []
-    for _, group in itertools.groupby(rows, lambda row: row[0]):
-        parts.append(pickle.loads(b"".join(content for _, _, content in group)))
-        if parts[-1].fault is not None:
-            raise ValueError(parts[-1].fault)
-    return parts
+    groups = itertools.groupby(rows, lambda row: row[0])
+    return [pickle.loads(b"".join(content for _, _, content in group)) for _, group in groups]

@@ -263,6 +263,36 @@ def test_scores_go_on_from_their_state(kind):
                 second.set_state({**first.get_state(), name: {"labels": [1], "newest": [], "classes": [1, 2, 3]}})
 
 
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("kind", SCORES)
+def test_scores_add_up(kind, exact):
+    """To that of all outcomes in a row, whichever label each took for positive, and where one has met nothing."""
+    random = np.random.default_rng(5)
+    labels = [2, 1, -7, 4] if kind == "ordered" else ["a", "b", "c", "d"]
+
+    def make():
+        return SCORES[kind](25, **({"exact": exact} if SCORES[kind] is PrequentialScore else {}))
+
+    outcomes = [outcomes_of(kind, labels, random) for _ in range(4)]
+    whole, first, second, total = make(), make(), make(), make()
+    for score, some in ((whole, outcomes), (first, outcomes[:2]), (second, outcomes[2:])):
+        for each in some:
+            turned = kind == "two classes" and score is second
+            score.update(each.turned(each.classes[::-1]) if turned else each)
+    for score in (make(), first, make(), second):
+        total.add(score)
+    names = [name for name in whole.metrics() if kind != "two classes" or "f1" not in name]
+    assert {name: total.metrics()[name] for name in names} == pytest.approx(
+        {name: whole.metrics()[name] for name in names}
+    )
+    assert (total.n, total.tally.occurred.tolist()) == (whole.n, whole.tally.occurred.tolist())
+    assert sorted(total.confused()) == sorted(whole.confused())
+    mixed = make()
+    mixed.add(first)
+    mixed.update(outcomes[3])
+    assert mixed.n == 60
+
+
 def test_exact_scores_have_no_state():
     with pytest.raises(ValueError, match="exact=False"):
         PrequentialScore().get_state()
