@@ -2,7 +2,8 @@
 
 | what | file |
 |---|---|
-| header fields and the tree of parts, however broken; within signatures, too | `mime`, `smime` |
+| header fields and the tree of parts, however broken | `mime` |
+| what stands within signatures, and within Outlook's winmail.dat and its RTF | `smime`, `tnef`, `rtf` |
 | charsets, transfer encodings, encoded words | `decoding` |
 | which of several forms is read, and what of it is seen | `parts` |
 | pages: elements, sheets, styles, and which texts these hide | `html`, `sheets`, `css`, `styles`, `colors` |

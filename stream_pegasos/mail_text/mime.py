@@ -16,9 +16,13 @@ from itertools import islice
 from stream_pegasos.common.cached import cached_property
 from stream_pegasos.mail_text.decoding import decode_field, decode_transfer
 from stream_pegasos.mail_text.smime import signed_content
+from stream_pegasos.mail_text.tnef import read_tnef
+from stream_pegasos.mail_text.work import Work
 
 __all__ = [
     "KNOWN_FIELD",
+    "WINMAIL",
+    "MailSplitter",
     "Part",
     "begin_of",
     "end_of_headers",
@@ -59,6 +63,10 @@ MAX_TRIED = 5  # boundaries of each kind
 REPORTS = ("message/delivery-status", "message/disposition-notification", "message/feedback-report")
 # Parts that may hold another one within their signature.
 SIGNED = ("application/pkcs7-mime", "application/x-pkcs7-mime")
+# Outlook's file of a mail in rich text, by type or by name.
+WINMAIL = "application/ms-tnef"
+WINMAILS = (WINMAIL, "application/vnd.ms-tnef")
+WINMAIL_NAME = "winmail.dat"
 # What the email package raises where a parameter (RFC 2231) names a codec such as idna, or is numbered wrongly.
 BAD_PARAMETER = (LookupError, TypeError, ValueError)
 
@@ -128,7 +136,7 @@ class Part:
 
 def read_mail(message: bytes, left_out: Counter[str]) -> Part:
     """Split a mail into its parts. `left_out` counts what is beyond bounds: `"bytes"`, `"characters"` and `"parts"`."""
-    return MailSplitter(left_out).read_mail(message, 0)
+    return MailSplitter(left_out, Work()).read_mail(message)
 
 
 def from_first_field(mail: bytes) -> bytes:
@@ -167,11 +175,13 @@ def is_before_field(lines: Sequence[str], i: int) -> bool:
 
 
 class MailSplitter:
-    def __init__(self, left_out: Counter[str]) -> None:
-        self.left_out = left_out
+    """Splits a mail, and what stands within its texts."""
+
+    def __init__(self, left_out: Counter[str], work: Work) -> None:
+        self.left_out, self.work = left_out, work
         self.n_left = MAX_PARTS
 
-    def read_mail(self, message: bytes, depth: int) -> Part:
+    def read_mail(self, message: bytes, depth: int = 0) -> Part:
         return self._read_part(from_first_field(message), "text/plain", depth)
 
     def _read_part(self, data: bytes, default: str, depth: int) -> Part:
@@ -197,7 +207,32 @@ class MailSplitter:
             part.parts = [self.read_mail(body if is_plain else part.content, depth + 1)]
         elif single in SIGNED and depth < MAX_DEPTH and (content := signed_content(part.content)) is not None:
             part.parts = [self._read_part(content, "text/plain", depth + 1)]
+        elif depth < MAX_DEPTH and (single in WINMAILS or self._is_named_winmail(part)):
+            return self.read_winmail(part, depth) or part
         return part
+
+    def _is_named_winmail(self, part: Part) -> bool:
+        named = part.get("content-disposition") + part.get("content-type")
+        return WINMAIL_NAME in named.lower()
+
+    def read_winmail(self, part: Part, depth: int = 0) -> Part | None:
+        """A winmail.dat with what is in it; the subject becomes a field if there is none. `None` if it is none."""
+        content = read_tnef(part.content, self.work, self.left_out)
+        if content is None:
+            return None
+        fields = part.fields
+        if not any(name.lower() == "subject" for name, _ in fields):
+            fields = [*fields, ("Subject", content.subject.encode("utf-8", "replace").decode("latin-1"))]
+        winmail = Part(fields, part.body, WINMAIL)
+        if content.forms:
+            forms = Part([], b"", "multipart/alternative")
+            forms.parts = [self._read_part(form, "text/plain", depth + 2) for form in content.forms]
+            winmail.parts.append(forms)
+        attachments = content.attachments[: self.n_left]
+        self.n_left -= len(attachments)
+        self.left_out["parts"] += len(content.attachments) - len(attachments)
+        winmail.parts += [self._read_part(attachment, "text/plain", depth + 1) for attachment in attachments]
+        return winmail
 
     def _read_fields(self, data: bytes) -> tuple[list[tuple[str, str]], bytes]:
         """The fields at the beginning of a part, and its body."""

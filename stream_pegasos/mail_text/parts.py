@@ -15,7 +15,7 @@ from stream_pegasos.mail_text.disguise import compatible, respelled
 from stream_pegasos.mail_text.headers import read_headers
 from stream_pegasos.mail_text.html import read_html
 from stream_pegasos.mail_text.markup import without_markup, without_tag
-from stream_pegasos.mail_text.mime import MAX_VALUE, Part, read_mail
+from stream_pegasos.mail_text.mime import MAX_VALUE, WINMAIL, MailSplitter, Part
 from stream_pegasos.mail_text.tokens import attachment_tokens, link_tokens, other_tokens, page_tokens, text_tokens
 from stream_pegasos.mail_text.work import Work
 
@@ -94,6 +94,17 @@ def texts_in(part: Part) -> Iterator[Part]:
         yield from texts_in(inner)
 
 
+def find_subject(mail: Part) -> str:
+    """The subject, as it stands in the header or else in a winmail.dat."""
+    return mail.get("subject") or next((part.get("subject") for part in mail.parts if part.kind == WINMAIL), "")
+
+
+def new_texts(texts: list[str], others: list[str]) -> list[str]:
+    """The texts some of whose words do not stand in others, as Outlook often sends a text twice."""
+    words = set(" ".join(others).split()) if texts else set()
+    return [text for text in texts if not words.issuperset(text.split())]
+
+
 class MailReader:
     """What is found in a mail, part by part."""
 
@@ -102,14 +113,15 @@ class MailReader:
         self.left_out: Counter[str] = Counter()
         self.tokens: dict[str, None] = {}  # in order, none twice
         self.work = Work()
+        self.splitter = MailSplitter(self.left_out, self.work)
 
     def read(self, message: bytes) -> MailParts:
-        mail = read_mail(without_markup(message), self.left_out)
+        mail = self.splitter.read_mail(without_markup(message))
         mail.fields = [
             (name, without_tag(value) if name.lower() == "subject" else value) for name, value in mail.fields
         ]
         charset = next(filter(None, map(charset_of, texts_in(mail))), "")
-        subject = without_tag(decode_field(mail.get("subject"), charset))
+        subject = without_tag(decode_field(find_subject(mail), charset))
         subject = respelled(compatible(subject)[0][:MAX_VALUE])
         headers = read_headers(mail.fields, subject, charset)
         self._add(headers.tokens)
@@ -166,12 +178,14 @@ class MailReader:
         shown = Shown(f"{kind}({','.join([each.tree for each in inner[:10]])})", True)
         if kind == "multipart/alternative" and len(inner) > 1:
             inner = [self._alternative(inner)]
+        winmail_texts: list[str] = []
         for each, read in zip(part.parts, inner, strict=False):
             if part.kind.startswith("message/"):
-                shown.texts.append(decode_field(each.get("subject"), charset_of(each)))
-            shown.texts += read.texts
+                shown.texts.append(decode_field(find_subject(each), charset_of(each)))
+            (winmail_texts if each.kind == WINMAIL else shown.texts).extend(read.texts)
             shown.has_image |= read.has_image
             shown.is_rich |= read.is_rich
+        shown.texts += new_texts(winmail_texts, shown.texts)
         return shown
 
     def _alternative(self, forms: list[Shown]) -> Shown:
@@ -199,10 +213,12 @@ class MailReader:
         shown.is_shown = kind in SHOWN or kind.startswith("multipart/")
         files = files_in(data) if kind not in PAGES else []
         end, pieces = 0, []
+        winmails: list[Part] = []
         for name, content, (start, stop) in files:
             self._add(attachment_tokens(name, "application/octet-stream", "uuencoded", len(content)))
             stem, _, ending = name.lower().rpartition(".")
             pieces += [data[end:start], content if ending in TEXT_FILES or not stem else b""]
+            winmails += filter(None, [self.splitter.read_winmail(Part([], content, WINMAIL))])
             end = stop
         data = b"".join([*pieces, data[end:]])
         named = charset
@@ -231,6 +247,8 @@ class MailReader:
         if n_invisible > 2:
             self._add([f"text:invisible:{n_invisible.bit_length()}"])
         shown.texts.append(text)
+        winmail_texts = [text for winmail in winmails for text in self._read_part(winmail).texts]
+        shown.texts += new_texts(winmail_texts, shown.texts)
         self._add([f"part:{kind}", f"charset:{charset.lower()[:30]}", f"encoding:{part.encoding[:20]}"])
 
 

@@ -12,7 +12,8 @@ class Work:
     """Steps that are left for all parts of a mail, or for a sheet.
 
     Text is always read, as that takes a time that is linear. What takes more, such as styles of elements by the rules
-    of sheets, takes steps. Where none is left, text is read as if nothing hid it.
+    of sheets, takes steps. Where none is left, text is read as if nothing hid it. What may be compressed takes steps,
+    too, and its rest is left out.
     """
 
     def __init__(self, steps: int = MAX_STEPS) -> None:

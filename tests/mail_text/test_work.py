@@ -27,6 +27,11 @@ BEGINS = [
 ]
 BEGINS += [b"%b: " % name for name in (b"Subject", b"From", b"Received", b"Content-Type", b"Date", b"Message-ID")]
 BEGINS += [b"Content-Transfer-Encoding: %b\n\n" % name for name in (b"base64", b"quoted-printable", b"x-uuencode")]
+WINMAIL = b"Content-Type: application/ms-tnef\n\n" + bytes.fromhex("789f3e22 0100 01 03900600 ffffff7f ffffff7f")
+IN_RTF = [
+    WINMAIL + bytes.fromhex("02010910 01000000 ffffff7f") + bytes(8) + kind + bytes(4) for kind in (b"MELA", b"LZFu")
+]
+BEGINS += [WINMAIL, *IN_RTF]
 BEGINS += [
     b"Content-Type: text/plain; charset=%b\n\n" % name
     for name in (b"utf-7", b"iso-2022-jp", b"gb18030", b"euc-jp", b"gbk")
@@ -38,7 +43,8 @@ WORDS = (
     "p{top:0} { } ( ) [ ] ; : , . # * + ~ :not( @media @supports @import screen, /* */ url( \\ \\0 !important "
     "rgb( 1 0 a0 A0 &amp; &# &#769; &a http:// www. a@ @ \u0301 \u0316 \u0430 \u0e33 \uff9e \uac00 \u200b \ufdfa "
     "=?utf-8?q?a?= =?utf-8?b? ?= \\n \\n\\n \\r \\t --a --a-- --b from id boundary= charset= filename*0= =41 = +AOk- - "
-    "begin\\u0020644\\u0020a =ybegin Subject: Content-Type: \\u0020 \\x1b$B \\x1b(B \x80 _"
+    "begin\\u0020644\\u0020a =ybegin Subject: Content-Type: \\u0020 \\x1b$B \\x1b(B \x80 _ "
+    "{\\* \\b \\u1? \\'e9 \\fldinst \\htmlrtf"
 )
 PIECES = [
     word.replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t").replace("\\u0020", " ").replace("\\x1b", "\x1b")
@@ -71,6 +77,9 @@ def reference():
 @example(begin=HTML, unit="&#769;&#790;", end=b"")
 @example(begin=SHEET + b"p{", unit="top:0;", end=b"}</style>" + b"<p>" * 5_000)
 @example(begin=SHEET, unit="p{top:0}", end=b"</style>" + b"<p>" * 5_000)
+@example(begin=WINMAIL, unit="\0" * 8, end=b"")
+@example(begin=IN_RTF[0], unit="\\b", end=b"")
+@example(begin=IN_RTF[1], unit="\1\0\x0fabcdefg", end=b"")
 @example(begin=MIXED, unit="--b" + 200 * " " + "\n", end=b"")
 def test_no_mail_takes_much_longer_than_a_usual_page_of_its_size(reference, begin, unit, end):
     mail = filled(begin, unit, end)
