@@ -16,6 +16,7 @@ from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, naming, note, print_lines
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code
+from stream_pegasos.cli.mail_options import header_advice
 from stream_pegasos.cli.models import (
     check_takes_text,
     chosen_label,
@@ -62,7 +63,8 @@ def explain(given: ExplainOptions) -> None:
 
     The explanation of a text compares the predicted class with the next one;
     --label explains one class. Overlapping words are one phrase, with the
-    share of each word beside it.
+    share of each word beside it. Of a mail it is said if a header alone decides
+    the label.
 
     A text model stores hashed features, which have no names, unless it was
     trained with --names or kept by serve. Otherwise the words of STREAM,
@@ -90,6 +92,8 @@ def explain(given: ExplainOptions) -> None:
     chosen = None if given.label is None else chosen_label(learner, given.label, "--label")
     message = _mail(learner, str(given.mail), given.model) if given.text is None else _message(learner, given.text)
     _explain_message(learner, message, given.model, given.top, chosen)
+    if given.mail is not None and not takes_several(learner):
+        _tell_of_headers(learner, message)
 
 
 def _explain_weights(given: ExplainOptions) -> None:
@@ -189,6 +193,27 @@ def _mail(learner: Any, file: str, path: Path) -> Any:
     if len(mails) != 1:
         raise Failure(f"{file} has {'several mails' if mails else 'no mail'}, and one is explained")
     return mails[0].x if learner.features.takes_text else Fields({learner.features.mail_field: mails[0].x})
+
+
+def _tell_of_headers(learner: Any, message: Any) -> None:
+    """Warn of header fields that alone decide the label of a mail."""
+    from stream_pegasos.features.message import Fields
+    from stream_pegasos.mail_text.features import parts_of
+    from stream_pegasos.mail_text.telling import deciding_fields
+
+    field = None if learner.features.takes_text else learner.features.mail_field
+
+    def predict(mails: Any) -> list[tuple[Any, float]]:
+        predictions = learner.predictions([mail if field is None else Fields({field: mail}) for mail in mails])
+        rows = [dict(zip(predictions.classes, row, strict=True)) for row in predictions.probabilities.tolist()]
+        return [(label, row.get(label, 0.0)) for label, row in zip(predictions.labels, rows, strict=True)]
+
+    names, (label, probability) = deciding_fields(parts_of(message if field is None else message[field]), predict)
+    for name in names:
+        note(
+            f"the header {name} alone decides the label: without headers that not every mail has it would be "
+            f"{printable(label)}, probability {probability:.4f}; {header_advice(name)}"
+        )
 
 
 def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: Any) -> None:

@@ -1,6 +1,7 @@
 """The options that commands of mail share: apart from all others, as mail-filter starts anew for each mail."""
 
 import functools
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,3 +43,9 @@ class VerdictOptions:
             return Verdicts(self.spam_threshold, self.ham_threshold)
         except (TypeError, ValueError) as error:
             raise click.BadParameter(str(error)) from None
+
+
+def header_advice(name: str) -> str:
+    """What to do about a header that tells the label."""
+    ignored = json.dumps({"ignored_headers": [name]})
+    return f"if no sender wrote it, new mails will not have it: train with --features '{ignored}'"

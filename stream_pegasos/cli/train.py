@@ -1,6 +1,5 @@
 """The command `train`."""
 
-import json
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from stream_pegasos.cli.console import check_outputs, note, print_lines, rate
 from stream_pegasos.cli.descriptions import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
+from stream_pegasos.cli.mail_options import header_advice
 from stream_pegasos.cli.models import keep_names, model_for, save_model, tell_of_labels
 from stream_pegasos.cli.stream import Stream, labelled_stream
 from stream_pegasos.common.display import printable
@@ -106,10 +106,9 @@ class TellingHeaders:
     def report(self) -> None:
         for name, label, n, total in self._fields.found():
             if not self._ignored(name):
-                ignored = json.dumps({"ignored_headers": [name]})
                 note(
                     f"the header {name} alone nearly tells the label: of {total:,} mails with it {n:,} are "
-                    f"{printable(label)}; if no sender wrote it, new mails will not have it: --features '{ignored}'"
+                    f"{printable(label)}; {header_advice(name)}"
                 )
 
 

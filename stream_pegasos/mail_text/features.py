@@ -19,9 +19,9 @@ from stream_pegasos.features.base import Features, scanner_of
 from stream_pegasos.features.fields import SPACE, FieldFeatures
 from stream_pegasos.features.message import ABSENT, Message, check_field, is_nothing, value_of
 from stream_pegasos.features.text import TextFeatures
-from stream_pegasos.mail_text.parts import MailParts, mail_parts
+from stream_pegasos.mail_text.parts import MailParts, leave_out_fields, mail_parts
 
-__all__ = ["OF_SOURCE", "Mail", "MailFeatures"]
+__all__ = ["OF_SOURCE", "Mail", "MailFeatures", "parts_of"]
 
 OF_SOURCE = "source: "  # how the names of the source's sequences of characters begin
 
@@ -198,14 +198,12 @@ class MailFeatures(Features):
         if self.on is not None and is_nothing(value):
             return ("",) * len(self._each)
         parts = parts_of(value)
-        route = [parts.route, parts.source] if self.route else []
-        headers, tokens = parts.headers, parts.tokens
         if self.ignored_headers:
-            headers = "\n".join(line for line in headers.split("\n") if not self.is_ignored(line.partition(":")[0]))
-            tokens = [of for of in tokens if not (of.startswith("field:") and self.is_ignored(of[len("field:") :]))]
-        marks = "\n".join(tokens).replace(" ", SPACE)
+            parts = leave_out_fields(parts, self.is_ignored)
+        route = [parts.route, parts.source] if self.route else []
+        marks = "\n".join(parts.tokens).replace(" ", SPACE)
         sentence = [f"{parts.subject}\n{parts.text}"] if self.encoder is not None else []
-        return parts.text, parts.subject, headers, *route, marks, *sentence
+        return parts.text, parts.subject, parts.headers, *route, marks, *sentence
 
 
 class Marks(FieldFeatures, is_kind=False):

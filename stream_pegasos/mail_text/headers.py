@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from stream_pegasos.mail_text.decoding import decode_bytes, decode_field
 
-__all__ = ["Headers", "read_headers", "shape_of", "site_of"]
+__all__ = ["FIELD", "Headers", "read_headers", "shape_of", "site_of"]
 
+FIELD = "field:"  # how the token of a field begins that not every mail has
 MAX_FIELDS = 150  # header fields that are looked at
 MAX_HOPS = 12
 MAX_LOCAL_PART = 200  # characters
@@ -172,7 +173,7 @@ def read_headers(found: Sequence[tuple[str, str]], subject: str, charset: str) -
             if is_of_others(lower, is_delivered and not hops):
                 continue
             if lower not in COMMON:
-                tokens.append(f"field:{lower[:40]}")
+                tokens.append(f"{FIELD}{lower[:40]}")
             elif name != lower and name not in USUAL_CASES and not name.istitle():
                 tokens.append(f"odd-case:{lower}")
             if lower not in WITHOUT_TEXT:

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from stream_pegasos.mail_text.decoding import ENCODED, charset_in_page, decode_bytes, decode_field, files_in
 from stream_pegasos.mail_text.disguise import compatible, respelled
-from stream_pegasos.mail_text.headers import read_headers
+from stream_pegasos.mail_text.headers import FIELD, read_headers
 from stream_pegasos.mail_text.html import read_html
 from stream_pegasos.mail_text.markup import without_markup, without_tag
 from stream_pegasos.mail_text.mime import MAX_VALUE, WINMAIL, MailSplitter, Part
 from stream_pegasos.mail_text.tokens import attachment_tokens, link_tokens, other_tokens, page_tokens, text_tokens
 from stream_pegasos.mail_text.work import Work
 
-__all__ = ["MailParts", "mail_parts"]
+__all__ = ["MailParts", "leave_out_fields", "mail_parts"]
 
 MAX_BEGIN = 500  # characters of a body that are taken as they stand
 MAX_TOKENS = 2_000
@@ -60,6 +61,13 @@ class MailParts:
     source: str
     tokens: list[str]  # of what stands beside the text, each "kind:what", in the order of the mail; none twice
     left_out: dict[str, int]  # beyond a bound: "bytes", "parts", "characters", "tags" and "tokens"
+
+
+def leave_out_fields(parts: MailParts, is_left_out: Callable[[str], Any]) -> MailParts:
+    """The parts of a mail as if it had no header fields of these names."""
+    lines = [line for line in parts.headers.split("\n") if not is_left_out(line.partition(":")[0])]
+    tokens = [token for token in parts.tokens if not (token.startswith(FIELD) and is_left_out(token[len(FIELD) :]))]
+    return replace(parts, headers="\n".join(lines), tokens=tokens)
 
 
 @dataclass(slots=True)

@@ -167,6 +167,37 @@ def test_train_warns_of_a_header_that_alone_tells_the_label(main, here):
     assert told not in main(f"""{command} --features '{{"ignored_headers": ["X-Gateway"]}}'""")[2]
 
 
+@pytest.mark.parametrize("features", ["--mail", "--mail --text-field mail --fields size:number"])
+def test_explain_warns_of_headers_that_alone_decide_the_label(main, here, features):
+    """Where the words are the same for both labels, and where they tell them, too."""
+    head = "From: a@b.example\nSubject: {}\n{}\n"
+    for name, words in (("told", ["noon lunch", "noon lunch"]), ("words", ["noon lunch", "prize claim"])):
+        with (here / name).open("w", encoding="utf-8") as file:
+            for i in range(200):
+                is_spam = i % 2
+                lines = "X-Gateway: 1\nX-Gateway-Host: a\n" * is_spam + "X-Team: 1\n" * (i % 3 == 0)
+                mail = head.format(i % 7, lines) + f"{words[is_spam]} {i % 5}"
+                field = "mail" if "text-field" in features else "text"
+                print(json.dumps({field: mail, "size": i % 9, "label": ["ham", "spam"][is_spam]}), file=file)
+        assert main(f"train {name} --format jsonl {features} --save {name}.st")[0] == 0
+    marked, plain = head.format(1, "X-Gateway: 1\nX-Gateway-Host: a\nX-Team: 1\n"), head.format(1, "X-Team: 1\n")
+    for name, text, is_warned in (
+        ("told", marked + "noon lunch 1", True),
+        ("told", plain + "noon lunch 1", False),
+        ("words", marked + "prize claim 1", False),  # it would be spam without them
+        ("words", plain + "prize claim 1", False),
+    ):
+        (here / "a.eml").write_text(text, encoding="utf-8")
+        code, out, err = main(f"explain {name}.st --mail a.eml --top 2")
+        assert code == 0 and out
+        for header in ("x-gateway", "x-gateway-host"):
+            told = (
+                f"the header {header} alone decides the label: without headers that not every mail has it would be ham,"
+            )
+            assert err.count(told) == is_warned, (name, text, out, err)
+        assert is_warned == ("""--features '{"ignored_headers": ["x-gateway"]}'""" in err) and "x-team" not in err
+
+
 def test_labels_that_come_one_after_the_other_are_told_once(main, here):
     for label, hour in (("spam", 8), ("ham", 9)):
         box = [f"From a@x Thu Jan  2 {hour:02}:{i:02}:00 2020\nSubject: {label} {i}\n\nx\n" for i in range(40)]
