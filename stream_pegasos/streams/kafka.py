@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ class KafkaSource(LiveSource):
         super().__init__(f"Kafka topic {address.path}", asked)
         self._topic, self._group = address.path, address.options.get("group")
         self._parse = self.line_parser("a Kafka topic")
+        self._is_resumed = asked.position is not None
         self._server, offsets = _checked(asked.position)
         self._partitions = {number: _Partition(self._topic, number, offset) for number, offset in offsets.items()}
         self._next_look = 0.0  # for new partitions
@@ -85,7 +87,7 @@ class KafkaSource(LiveSource):
         self._failure: KafkaError | None = None
         self._last_error: KafkaError | None = None
         self._uncommitted: dict[int, int] | None = None
-        self._is_over = self._is_committing = False
+        self._is_over, self._is_committing = threading.Event(), False
         self._consumer: Any = _made(
             Consumer,
             {
@@ -131,8 +133,8 @@ class KafkaSource(LiveSource):
 
     def release(self) -> None:
         # The consumer stays open: the last position is committed after the last batch.
-        self._is_over = True
         self._consumer.unassign()
+        self._is_over.set()
 
     def commit(self, position: Any) -> None:
         _, offsets = _checked(position)
@@ -140,7 +142,9 @@ class KafkaSource(LiveSource):
             return
         # During `batches` the reading thread commits, as the client waits long for a broker that cannot be reached.
         self._uncommitted = offsets
-        if not self._is_over:
+        if self._closed:
+            self._is_over.wait(_COMMIT_TIMEOUT)  # it ends soon
+        elif not self._is_over.is_set():
             return
         end = time.monotonic() + _COMMIT_TIMEOUT
         self._send_commit()
@@ -168,7 +172,8 @@ class KafkaSource(LiveSource):
                     self._ends[partition.number] = end
 
     def _send_commit(self) -> None:
-        if self._uncommitted is None or self._is_committing or self.is_down("broker"):
+        is_possible = self._read_partitions() and not self.is_down("broker")  # and the cluster is the right one
+        if self._uncommitted is None or self._is_committing or not is_possible:
             return
         wanted, self._uncommitted = self._uncommitted, None
         offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in wanted.items()]
@@ -236,8 +241,8 @@ class KafkaSource(LiveSource):
             self._server = server
 
     def _add_committed(self, partitions: dict[int, _Partition]) -> None:
-        """Take the offsets of the group where no checkpoint names one."""
-        if self._group is None or not partitions:
+        """Take the offsets of the group, unless there is a position: it alone knows what was learned."""
+        if self._group is None or self._is_resumed or not partitions:
             return
         wanted = [TopicPartition(self._topic, number) for number in partitions]
         for committed in self._consumer.committed(wanted, timeout=_REQUEST_TIMEOUT):

@@ -121,7 +121,8 @@ def test_bad_messages(topic):
     assert bad[2][1] == bad[3][1] == "the message is empty"
 
 
-def test_a_group_knows_of_partitions_that_a_checkpoint_does_not(topic):
+def test_a_position_knows_better_than_the_group(topic):
+    """Also of a partition that it does not name, of which nothing was read."""
     topic.add("a", "b", "c")
     topic.add("d", partition=1)
     source = open_source(topic.address + "&group=readers", follow=False)
@@ -129,7 +130,16 @@ def test_a_group_knows_of_partitions_that_a_checkpoint_does_not(topic):
     source.commit({"server": "cluster test", "offsets": {"0": 2}})
     assert topic.committed("readers")[0] == 2
     assert sorted(texts(rest(topic.address + "&group=readers", at({"0": 1, "1": 1}))[0])) == ["b", "c"]
-    assert sorted(texts(rest(topic.address + "&group=readers", at({"1": 0}))[0])) == ["c", "d"]
+    assert sorted(texts(rest(topic.address + "&group=readers", at({"1": 1}))[0])) == ["a", "b", "c"]
+
+
+def test_what_is_committed_while_a_source_closes_is_stored(topic, follow):
+    topic.add("a")
+    following = follow(topic.address + "&group=closing")
+    following.wait_for("a")
+    following.source.close()  # the thread that reads still waits for messages
+    following.source.commit(following.batches[-1].position)
+    assert topic.committed("closing") == {0: 1} and following.events == []
 
 
 def test_a_run_notices_new_partitions_and_that_the_cluster_is_another(topic, follow, monkeypatch):
