@@ -23,6 +23,7 @@ from stream_pegasos.streams.sources import LARGEST_BATCH
 __all__ = ["StreamRunner"]
 
 READ_AHEAD = 8  # batches
+COMMIT_INTERVAL = 5.0  # seconds between two commits, where no checkpoint is written
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds for which an encoder that is away is waited for, each twice the last
 MOVED = "if that is where it has moved, say so: --moved"
 
@@ -45,6 +46,9 @@ class StreamRunner:
     once: the checkpoint has its length, and whoever opens it again truncates it to that. Other sinks get each answer at
     least once: answers after the newest checkpoint are sent again. A checkpoint also holds the answers that were not
     sent yet.
+
+    Sources commit a position once the checkpoint that holds it is on the disk. Without checkpoints they commit every 5
+    seconds and at the end what was learned and answered.
 
     A message that the source could not read has its fault for an answer. `labels` is a source of labels that come
     later, each with the id of its message; at most `window` messages wait for theirs, and labels for their messages. A
@@ -88,6 +92,9 @@ class StreamRunner:
         self._sources = [source] if labels is None else [source, labels]
         positions = [progress.get("position"), progress.get("label_position")]
         self._positions = [of_any_server(position) if moved else position for position in positions]
+        self._kept = [*self._positions]  # nothing before these is needed again
+        self._committing = Lock()  # so that no older position comes after a newer one
+        self._next_commit = monotonic() + COMMIT_INTERVAL
         self._join = None if labels is None else LabelJoin(window)
         if self._join is not None and "join" in progress:
             try:
@@ -115,7 +122,7 @@ class StreamRunner:
         raises a StreamError, a last checkpoint that cannot be written an OSError.
         """
         if self._checkpoints is not None:
-            self._checkpoints.start(self.snapshot, self._commit)
+            self._checkpoints.start(self.snapshot, self._keep)
         for number in range(len(self._sources)):
             threading.Thread(target=self._read, args=[number], name="source", daemon=True).start()
         try:
@@ -130,6 +137,8 @@ class StreamRunner:
                 self._on_event(f"{len(self._unsent):,} answers were not sent{kept}")
             if self._checkpoints is not None:
                 self._checkpoints.close(last=not self._torn)  # none of what was learned in part
+            else:
+                self._commit()
 
     def stop(self) -> None:
         """End soon, with what has been read; from any thread or from a signal handler."""
@@ -185,6 +194,8 @@ class StreamRunner:
     def _work(self) -> None:
         reading = len(self._sources)
         while reading and self._rest != 0:
+            if monotonic() >= self._next_commit:
+                self._commit()
             try:
                 # What was read is learned, also after `stop`: not every source can go back.
                 number, item = self._batches.get(timeout=0 if self._stopping else 0.2)
@@ -219,7 +230,9 @@ class StreamRunner:
         """Answer and learn a batch; False if the run is stopped before that."""
         answers: list[Answer] = []
         if self._rest is not None:
-            batch = Batch(first(batch.examples, self._rest), None)
+            examples = first(batch.examples, self._rest)
+            is_whole = len(examples) == len(batch.examples)
+            batch = Batch(examples, batch.position if is_whole else self._positions[0])
         n = sum(example.fault is None for example in batch.examples)
         if self._rest is not None:
             self._rest -= n
@@ -351,18 +364,31 @@ class StreamRunner:
                 self._on_event("answers are sent again")
 
     def _count(self, n: int) -> None:
+        """Take note that `n` more messages are learned and answered."""
         if self._checkpoints is not None:
             self._checkpoints.count(max(1, n))  # the position has moved, also where all records were bad
+        elif not self._unsent:
+            self._kept = [*self._positions]
 
-    def _commit(self, progress: Any) -> None:
-        """Let the sources drop what the last but one checkpoint covers: a run resumes from that if the newest is
-        damaged.
+    def _keep(self, progress: dict[str, Any]) -> None:
+        """Commit the positions of a checkpoint that was written. Should it be damaged, the run resumes from the one
+        before; where that has no position, the group has to know the old one.
         """
         before, self._before = self._before, progress
+        kept = [progress["position"], progress.get("label_position")]
         if before is not None:
-            positions = before.get("position"), before.get("label_position")
-            for source, position in zip(self._sources, positions, strict=False):
-                source.commit(position)
+            known = before.get("position"), before.get("label_position")
+            kept = [None if old is None else new for old, new in zip(known, kept, strict=True)]
+        self._kept = kept
+        self._commit()
+
+    def _commit(self) -> None:
+        """Have the sources commit what is kept, also if it is as before: they may have failed."""
+        with self._committing:
+            self._next_commit = monotonic() + COMMIT_INTERVAL
+            for source, position in zip(self._sources, self._kept, strict=False):
+                if position is not None:
+                    source.commit(position)
 
 
 def has_label(example: Example) -> bool:

@@ -178,10 +178,75 @@ def test_checkpoints_hold_what_is_learned_and_sources_are_told(tmp_path):
     Run(source, model, checkpoints=checkpoints, progress=progress).run()
     model, progress = load_with_progress(tmp_path / "model")
     assert progress["position"] == 50
-    # Should this one be damaged, the run goes on from the one before, and so must the source.
     assert load_with_progress(tmp_path / "model.previous")[1]["position"] == 26
-    assert source.noted == [26]
+    assert source.noted == [50]
     assert bits(model) == bits(learned(examples))
+
+
+def test_nothing_is_committed_before_its_checkpoint_is_written(tmp_path):
+    class Committing(Script):
+        def commit(self, position):
+            super().commit(position)
+            kept.append(load_with_progress(tmp_path / "model")[1]["position"])
+
+    kept, source = [], Committing([message(i) for i in range(30)], [4])
+    Run(source, checkpoints=Checkpoints(tmp_path / "model", every=5, seconds=1_000)).run()
+    assert source.noted == kept and kept == sorted(kept) and kept[-1] == 30
+
+
+def test_a_resumed_run_commits_what_its_checkpoint_holds(tmp_path, monkeypatch):
+    """A kill may have come between the two, and a topic may be quiet."""
+    monkeypatch.setattr("stream_pegasos.operation.stream_runner.COMMIT_INTERVAL", 0.0)
+    source = Script([], position=26, endless=True)
+    run = Run(source, checkpoints=Checkpoints(tmp_path / "model", seconds=1_000), progress={"position": 26})
+    run_until(run, lambda: source.noted)
+    assert set(source.noted) == {26}
+
+
+def test_a_group_knows_its_place_while_the_checkpoint_before_does_not(tmp_path):
+    """Should the newest one be damaged, the run goes on from the one before, at the place of the group."""
+    source = Script([message(0)])
+    Run(source, checkpoints=Checkpoints(tmp_path / "model", seconds=1_000), progress={"position": None}).run()
+    assert source.noted == [1]  # by the last one, and not by the first
+
+
+@pytest.mark.parametrize("limit", [None, 5])
+def test_without_checkpoints_what_was_learned_and_answered_is_committed(monkeypatch, limit):
+    """At intervals and at the end; of a batch that was learned in part, nothing."""
+    monkeypatch.setattr("stream_pegasos.operation.stream_runner.COMMIT_INTERVAL", 0.0)
+    source, n_answers = Script([message(i) for i in range(6)], [3], endless=True), []
+
+    def commit(position):
+        source.noted.append(position)
+        n_answers.append(len(run.answers))
+
+    source.commit = commit
+    run = Run(source, limit=limit)
+    run_until(run, lambda: 6 in source.noted or len(run.answers) == limit)
+    assert all(n >= position for n, position in zip(n_answers, source.noted, strict=True))
+    assert source.noted[-1] == (6 if limit is None else 3)
+
+
+def test_without_checkpoints_answers_that_were_not_sent_are_not_committed(monkeypatch):
+    monkeypatch.setattr("stream_pegasos.operation.stream_runner.sleep", lambda seconds: time.sleep(0.01))
+
+    def send(answers):
+        if answers[0].id:
+            raise OSError("nobody is there")
+
+    source = Script([message(i) for i in range(6)], [3], endless=True)
+    run_until(run := Run(source, send=send), lambda: run.events)
+    assert source.noted == [3]
+
+
+def run_until(run, condition):
+    """Run until a condition holds."""
+    thread = threading.Thread(target=run.run)
+    thread.start()
+    wait(condition)
+    run.runner.stop()
+    thread.join(20)
+    assert not thread.is_alive()
 
 
 def test_no_answer_is_sent_before_a_checkpoint_has_its_message(tmp_path, monkeypatch):
