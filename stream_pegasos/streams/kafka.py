@@ -190,8 +190,9 @@ class KafkaSource(LiveSource):
             error, number, offset = message.error(), cast(int, message.partition()), cast(int, message.offset())
             if error is None:
                 self._partitions[number].next_offset = offset + 1
-                where = f"offset {offset} of partition {number}"
-                yield self.example(_bytes(message.value()), self._parsed, where, id=_text(message.key()))
+                where, value = f"offset {offset} of partition {number}", message.value()
+                # A tombstone is no message: it says that what has its key is deleted.
+                yield None if value is None else self.example(value, self._parsed, where, id=_text(message.key()))
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._partitions[number].is_at_end = True
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
@@ -351,13 +352,9 @@ def _made(client: Any, settings: dict[str, Any]) -> Any:
         raise StreamError(f"the settings of Kafka: {error.args[0].str()}") from None
 
 
-def _bytes(value: Any) -> bytes:
-    return value if type(value) is bytes else b""
-
-
 def _text(key: Any) -> str | None:
     try:
-        return _bytes(key).decode() or None
+        return key.decode() or None if type(key) is bytes else None
     except UnicodeDecodeError:
         return None
 

@@ -113,12 +113,21 @@ def test_encodings(topic):
 
 
 def test_bad_messages(topic):
-    topic.put(b"{", b"\xff", b"", None)
+    topic.put(b"{", b"\xff", b"")
     topic.add("good")
     batches, bad, _ = rest(topic.address)
     assert texts(batches) == ["good"]
-    assert [where for where, _ in bad] == [f"offset {offset} of partition 0" for offset in range(4)]
-    assert bad[2][1] == bad[3][1] == "the message is empty"
+    assert [where for where, _ in bad] == [f"offset {offset} of partition 0" for offset in range(3)]
+    assert bad[2][1] == "the message is empty"
+
+
+@pytest.mark.parametrize("options", [{}, {"unreadable": True}, {"labels": True}, {"format": "labelled-text"}])
+def test_tombstones_are_passed_over(topic, options):
+    """Those of a compacted topic, also where bad messages stand in their place."""
+    topic.put(None, None, key=b"m7")
+    batches, bad, events = rest(topic.address, **options)
+    assert texts(batches) == bad == events == []
+    assert batches[-1].position["offsets"] == {"0": 2}
 
 
 def test_a_position_knows_better_than_the_group(topic):
