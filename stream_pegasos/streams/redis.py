@@ -49,6 +49,7 @@ class RedisSource(LiveSource):
         self._is_ready = self._is_behind = False
         self._next_report = self._next_look = 0.0
         self._pause, self._told = _FIRST_PAUSE, ""  # the last event
+        self._has_joined = False  # the group, which then is known to be for this reader alone
         # The client makes no pauses between attempts: `_wait` does, which `close` ends.
         self._client = _client(address, Retry(NoBackoff(), 0), "group")
         host, port = address.servers()[0]
@@ -80,6 +81,10 @@ class RedisSource(LiveSource):
         if self._group is None or entry is None:
             return
         try:
+            group = self._find_group()
+            if group is not None and (readers := _readers(group)):  # whose place it is now, too
+                self.down("group", f"{self.name}: the place of group {self._group} is not moved, as it has {readers}")
+                return
             self._client.xgroup_setid(self._stream, self._group, entry)
         except redis.RedisError as error:
             self.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({error})")
@@ -100,6 +105,27 @@ class RedisSource(LiveSource):
         while not self._closed and time.monotonic() < end:
             time.sleep(0.1)
 
+    # The group
+
+    def _join_group(self) -> None:
+        """Begin at the place of the group, if no position names one; make the group if there is none."""
+        group = self._find_group() if self._client.exists(self._stream) else None
+        if group is None:
+            self._client.xgroup_create(self._stream, self._group, self._id or _FIRST, mkstream=True)
+        elif not self._has_joined and (readers := _readers(group)):
+            raise StreamError(
+                f"{self.name}: the group must be one that nobody else reads, got {self._group} with "
+                f"{readers}, which would miss entries or get them twice; give another name: group=NAME"
+            )
+        else:
+            self._id = self._id or group["last-delivered-id"].decode()
+        self._has_joined = True
+
+    def _find_group(self) -> Any:
+        """What the server knows of the group; `None` if there is none."""
+        groups = self._client.xinfo_groups(self._stream)
+        return next((group for group in groups if group["name"].decode() == self._group), None)
+
     # Entries
 
     def _start(self) -> None:
@@ -108,11 +134,7 @@ class RedisSource(LiveSource):
                 raise StreamError(f"{self.name} does not exist")
             self._tell_once(f"{self.name} is not there yet; it is waited for")
         if self._group is not None:
-            groups = self._client.xinfo_groups(self._stream) if self._client.exists(self._stream) else []
-            places = {group["name"].decode(): group["last-delivered-id"].decode() for group in groups}
-            if self._group not in places:
-                self._client.xgroup_create(self._stream, self._group, self._id or _FIRST, mkstream=True)
-            self._id = self._id or places.get(self._group)
+            self._join_group()
         self._id = self._id or _FIRST
         self._report_loss()
         self._next_look = time.monotonic() + _LOOK_INTERVAL
@@ -220,6 +242,12 @@ def _client(address: Address, retry: Retry, *known: str) -> Any:
     except (ValueError, TypeError, redis.RedisError) as error:
         raise StreamError(f"the address of Redis: {error}") from None
     return client
+
+
+def _readers(group: Any) -> str | None:
+    """What readers with XREADGROUP leave in a group, which this one never does; `None` if there is nothing."""
+    consumers, pending = group["consumers"], group["pending"]
+    return f"consumers ({consumers}) and pending entries ({pending})" if consumers or pending else None
 
 
 def _checked(position: Any) -> tuple[str | None, str | None]:

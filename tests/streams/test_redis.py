@@ -141,6 +141,38 @@ def test_a_group_of_a_stream_that_is_not_there_yet(address, redis_client, follow
     assert sum("cannot be stored" in event for event in following.events) == 1
 
 
+def test_a_group_that_others_read_is_refused(address, redis_client):
+    """Its place stays where it is."""
+    first, *_ = add(redis_client, *"abc")
+    redis_client.xgroup_create("mail", "team", "0")
+    redis_client.xreadgroup("team", "worker", {"mail": ">"}, count=1)
+    with pytest.raises(StreamError, match=r"got team with consumers \(1\) and pending entries \(1\), .* group=NAME"):
+        rest(address + "?group=team")
+    redis_client.xack("mail", "team", first)
+    with pytest.raises(StreamError, match=r"pending entries \(0\)"):
+        rest(address + "?group=team", position(address, first))
+    [(_, entries)] = redis_client.xreadgroup("team", "worker", {"mail": ">"})
+    assert [fields[b"text"] for _, fields in entries] == [b"b", b"c"]
+
+
+def test_a_group_that_others_begin_to_read_is_not_moved(address, redis_client, follow):
+    add(redis_client, "a")
+    following = follow(address + "?group=readers")
+    following.wait_for("a")
+    redis_client.xgroup_createconsumer("mail", "readers", "worker")
+    for _ in range(2):
+        following.source.commit(following.batches[-1].position)
+    [(_, entries)] = redis_client.xreadgroup("readers", "worker", {"mail": ">"})
+    redis_client.xack("mail", "readers", entries[0][0])
+    redis_client.xgroup_delconsumer("mail", "readers", "worker")
+    following.source.commit(following.batches[-1].position)
+    name = "Redis stream mail: the place of group readers"
+    assert following.events == [
+        f"{name} is not moved, as it has consumers (1) and pending entries (0)",
+        f"{name} is stored again",
+    ]
+
+
 def test_a_stream_that_is_not_there_or_is_made_anew_is_told_once(address, redis_client, follow, monkeypatch):
     monkeypatch.setattr("stream_pegasos.streams.redis._LOOK_INTERVAL", 0.05)
     following = follow(address)
