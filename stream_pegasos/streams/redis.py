@@ -167,7 +167,8 @@ class RedisSource(LiveSource):
         if _order(last) < _order(self._id):
             self._tell_once(
                 f"{self.name} ends before entry {self._id} that was read from it, at {last} when this was seen: "
-                f"entries may be lost, and none is read until one comes after {self._id}"
+                f"entries may be lost, and none is read until one comes after {self._id}; another checkpoint and group "
+                "begin with the first"
             )
         first = info["first-entry"]
         # Servers before 7.0 do not count what was added.

@@ -188,6 +188,7 @@ def test_a_stream_that_is_not_there_or_is_made_anew_is_told_once(address, redis_
     time.sleep(0.7)  # two more looks
     assert ["is not there yet" in event for event in following.events] == [True, False]
     assert "ends before entry" in following.events[1]
+    assert following.events[1].endswith("another checkpoint and group begin with the first")
 
 
 def test_trimming_while_down(address, redis_client):
