@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -31,6 +32,7 @@ _REPORT_INTERVAL = 60.0  # seconds between two reports of trimming
 _LOOK_INTERVAL = 10.0  # seconds between two looks at whether a stream that brings nothing was made anew
 _BYTES_A_READ = 1 << 22
 _FIRST = "0-0"
+_MOST_NUMBERS = 1 << 15  # positions whose commit may be waited for
 MOST_COUNTED = 10_000  # entries behind the end
 _COUNT_AFTER = "return #redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])"
 _FILES = {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"}
@@ -50,6 +52,10 @@ class RedisSource(LiveSource):
         self._next_report = self._next_look = 0.0
         self._pause, self._told = _FIRST_PAUSE, ""  # the last event
         self._has_joined = False  # the group, which then is known to be for this reader alone
+        # How many entries had been added with the last one, and with that of each position to be committed: by these
+        # numbers the server tells how far a group is behind.
+        self._number: int | None = None  # not known
+        self._numbers: deque[tuple[str, int]] = deque(maxlen=_MOST_NUMBERS)
         # The client makes no pauses between attempts: `_wait` does, which `close` ends.
         self._client = _client(address, Retry(NoBackoff(), 0), "group")
         host, port = address.servers()[0]
@@ -74,6 +80,7 @@ class RedisSource(LiveSource):
         return self._examples(entries) if entries or self._follow else None
 
     def snapshot(self) -> dict[str, str | None]:
+        self._note_number()
         return {"server": self._server, "id": self._id}
 
     def commit(self, position: Any) -> None:
@@ -85,7 +92,7 @@ class RedisSource(LiveSource):
             if group is not None and (readers := _readers(group)):  # whose place it is now, too
                 self.down("group", f"{self.name}: the place of group {self._group} is not moved, as it has {readers}")
                 return
-            self._client.xgroup_setid(self._stream, self._group, entry)
+            self._client.xgroup_setid(self._stream, self._group, entry, self._number_at(entry))
         except redis.RedisError as error:
             self.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({error})")
         else:
@@ -118,13 +125,38 @@ class RedisSource(LiveSource):
                 f"{readers}, which would miss entries or get them twice; give another name: group=NAME"
             )
         else:
-            self._id = self._id or group["last-delivered-id"].decode()
+            place = group["last-delivered-id"].decode()
+            self._id = self._id or place
+            self._number = group.get("entries-read") if self._id == place else self._number
         self._has_joined = True
 
     def _find_group(self) -> Any:
         """What the server knows of the group; `None` if there is none."""
         groups = self._client.xinfo_groups(self._stream)
         return next((group for group in groups if group["name"].decode() == self._group), None)
+
+    def _find_number(self, info: Any) -> None:
+        """Learn the number of the last entry, where the server tells it: those before 7.0 do not count additions."""
+        added, first = info.get("entries-added"), info["first-entry"]
+        if added is None or self._id is None:
+            return
+        if _order(self._id) >= _order(info["last-generated-id"]):
+            self._number = added
+        elif not first or _order(self._id) < _order(first[0]):
+            self._number = added - info["length"]
+        elif self._number is None and not self._is_ready:  # as counting takes time
+            lag = self.lag(None)
+            self._number = None if lag is None or lag.behind[""] >= MOST_COUNTED else added - lag.behind[""]
+
+    def _note_number(self) -> None:
+        if self._group is not None and self._id is not None and self._number is not None:
+            self._numbers.append((self._id, self._number))
+
+    def _number_at(self, entry: str) -> int | None:
+        """The number of an entry that was noted; those before it are not asked for again."""
+        while self._numbers and _order(self._numbers[0][0]) < _order(entry):
+            self._numbers.popleft()
+        return self._numbers[0][1] if self._numbers and self._numbers[0][0] == entry else None
 
     # Entries
 
@@ -137,6 +169,7 @@ class RedisSource(LiveSource):
             self._join_group()
         self._id = self._id or _FIRST
         self._report_loss()
+        self._note_number()
         self._next_look = time.monotonic() + _LOOK_INTERVAL
         self._is_ready = True
 
@@ -157,12 +190,16 @@ class RedisSource(LiveSource):
         return entries
 
     def _report_loss(self) -> None:
-        if self._id in (None, _FIRST):
-            return
+        has_read = self._id not in (None, _FIRST)
         if not self._client.exists(self._stream):
-            self._tell_once(f"{self.name} is not there, though entry {self._id} was read from it")
+            if has_read:
+                self._tell_once(f"{self.name} is not there, though entry {self._id} was read from it")
             return
         info = self._client.xinfo_stream(self._stream)
+        if self._group is not None:
+            self._find_number(info)
+        if not has_read:
+            return
         last = info["last-generated-id"].decode()
         if _order(last) < _order(self._id):
             self._tell_once(
@@ -188,6 +225,7 @@ class RedisSource(LiveSource):
     def _examples(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> Iterator[Example | None]:
         for name, fields in entries:
             self._id = name.decode()
+            self._number = None if self._number is None else self._number + 1
             id = None if self._options.are_labels else self._id
             yield self.example(fields, self._parsed, f"entry {self._id}", id=id)
 

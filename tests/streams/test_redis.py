@@ -6,7 +6,7 @@ from reading import rest, texts
 
 from stream_pegasos import TextClassifier, cli
 from stream_pegasos.learners.loading import load_with_progress
-from stream_pegasos.streams import Answer, StreamError, of_any_server, open_sink, open_source
+from stream_pegasos.streams import Answer, StreamError, of_any_server, open_sink, open_source, sources
 from stream_pegasos.streams import redis as redis_module
 from stream_pegasos.streams.answer import COLUMNS
 
@@ -171,6 +171,37 @@ def test_a_group_that_others_begin_to_read_is_not_moved(address, redis_client, f
         f"{name} is not moved, as it has consumers (1) and pending entries (0)",
         f"{name} is stored again",
     ]
+
+
+def test_the_server_tells_how_far_a_group_is_behind(address, redis_client, monkeypatch):
+    """What was trimmed counts as read."""
+
+    def told():
+        [group] = redis_client.xinfo_groups("mail")
+        return group["entries-read"], group["lag"]
+
+    monkeypatch.setattr(sources, "LARGEST_BATCH", 10)
+    add(redis_client, *map(str, range(30)))
+    redis_client.xtrim("mail", maxlen=25, approximate=False)
+    source = open_source(address + "?group=readers", follow=False)
+    batches = [*source.batches()]
+    n = 5
+    for batch in batches:
+        n += len(batch.examples)
+        for _ in range(2):
+            source.commit(batch.position)
+            assert told() == (n, 30 - n)
+    assert n == 30
+    before = n - len(batches[-1].examples)
+    for _ in range(2):  # at first the group is at another place
+        add(redis_client, "more")
+        n += 1
+        source = open_source(address + "?group=readers", batches[-2].position, follow=False)
+        [*_, last] = source.batches()
+        source.commit(batches[-2].position)
+        assert told() == (before, n - before)
+    source.commit(last.position)
+    assert told() == (32, 0)
 
 
 def test_a_stream_that_is_not_there_or_is_made_anew_is_told_once(address, redis_client, follow, monkeypatch):
