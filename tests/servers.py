@@ -18,13 +18,17 @@ class Missing(Exception):
     """A server that is not installed."""
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 class Server:
     """A server on a free port of the loopback, which can be killed and started again."""
 
     def __init__(self, command, folder):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self._command = [part.format(port=self.port, folder=folder) for part in command]
         self._folder = folder
         self.start()
@@ -92,6 +96,17 @@ def redis(folder):
     need("redis-server")
     keep = ["--save", "", "--appendonly", "yes", "--appendfsync", "always", "--dir", "{folder}"]
     with running(["redis-server", "--port", "{port}", "--bind", "127.0.0.1", *keep], folder) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def redis_like(folder, *options):
+    """A Redis server of another kind, such as a replica, in a folder of its own."""
+    need("redis-server")
+    place = Path(tempfile.mkdtemp(dir=folder))
+    (place / "redis.conf").touch()  # a Sentinel writes there
+    plain = ["--port", "{port}", "--bind", "127.0.0.1", "--dir", "{folder}"]
+    with running(["redis-server", "{folder}/redis.conf", *options, *plain], place) as server:
         yield server
 
 
@@ -187,9 +202,7 @@ class Dovecot(Server):
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.plain_port = free.getsockname()[1]
+        self.plain_port = free_port()
         is_root = os.geteuid() == 0
         self._user = pwd.getpwnam("nobody") if is_root else pwd.getpwuid(os.geteuid())
         own = pwd.getpwuid(os.geteuid())

@@ -50,6 +50,10 @@ def parse_address(address: str) -> Address:
         raise StreamError(f"the address cannot be read ({error})") from None
     if not parts.scheme:
         raise StreamError("an address without a server: give kafka://host/topic or redis://host/stream")
+    if parts.scheme.startswith("redis+"):
+        raise StreamError(
+            f"unknown address {parts.scheme}://: give that of the server which has it: redis://host/stream"
+        )
     if parts.scheme not in PORTS:
         raise StreamError(f"unknown address {parts.scheme}://: give kafka://host/topic or redis://host/stream")
     path = unquote(parts.path.strip("/"))

@@ -21,6 +21,7 @@ from stream_pegasos.streams.sources import LARGEST_BATCH, Asked, Lag, LiveSource
 try:
     import redis
     from redis.backoff import ExponentialBackoff, NoBackoff
+    from redis.exceptions import AskError, ClusterDownError, MovedError, ReadOnlyError, TryAgainError
     from redis.retry import Retry
 except ModuleNotFoundError as error:
     raise missing("a Redis stream", "redis", error) from error
@@ -35,6 +36,7 @@ _FIRST = "0-0"
 _MOST_NUMBERS = 1 << 15  # positions whose commit may be waited for
 MOST_COUNTED = 10_000  # entries behind the end
 _COUNT_AFTER = "return #redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])"
+_PASSING = (redis.ConnectionError, redis.TimeoutError, AskError, ClusterDownError, TryAgainError)
 _FILES = {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"}
 
 _is_id = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
@@ -46,7 +48,7 @@ class RedisSource(LiveSource):
     def __init__(self, address: Address, asked: Asked) -> None:
         super().__init__(f"Redis stream {address.path}", asked)
         server, self._id = _checked(asked.position)
-        self._stream, self._group = address.path, address.options.get("group")
+        self._address, self._stream, self._group = address, address.path, address.options.get("group")
         self._count = 1  # entries a read, adapted to their size
         self._is_ready = self._is_behind = False
         self._next_report = self._next_look = 0.0
@@ -67,9 +69,9 @@ class RedisSource(LiveSource):
             if not self._is_ready:
                 self._start()
             entries = self._read()
-        except (redis.AuthenticationError, redis.ResponseError) as error:
-            raise StreamError(f"{self.name}: {error}") from None
-        except (redis.ConnectionError, redis.TimeoutError) as error:
+        except redis.RedisError as error:
+            if not isinstance(error, _PASSING) or isinstance(error, (redis.AuthenticationError, MovedError)):
+                raise StreamError(f"{self.name}: {_reason(error, self._address)}") from None
             self._is_ready = False
             self.down("server", f"{self.name}: the server cannot be reached ({error})")
             self._wait(self._pause)
@@ -94,7 +96,8 @@ class RedisSource(LiveSource):
                 return
             self._client.xgroup_setid(self._stream, self._group, entry, self._number_at(entry))
         except redis.RedisError as error:
-            self.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({error})")
+            reason = _reason(error, self._address)
+            self.down("group", f"{self.name}: the place of group {self._group} cannot be stored ({reason})")
         else:
             self.up("group", f"{self.name}: the place of group {self._group} is stored again")
 
@@ -245,7 +248,7 @@ class RedisSink:
 
     def __init__(self, address: Address) -> None:
         self.name = f"Redis stream {address.path}"
-        self._stream = address.path
+        self._address, self._stream = address, address.path
         self._length = address.integer("maxlen", 0, least=1) if "maxlen" in address.options else None
         self._client = _client(address, Retry(ExponentialBackoff(cap=2.0, base=0.1), 6), "maxlen")
 
@@ -256,7 +259,7 @@ class RedisSink:
                     pipeline.xadd(self._stream, _fields(answer), maxlen=self._length, approximate=True)
                 pipeline.execute()
         except redis.RedisError as error:
-            raise OSError(f"{self.name}: the answers cannot be delivered ({error})") from None
+            raise OSError(f"{self.name}: the answers cannot be delivered ({_reason(error, self._address)})") from None
 
     def close(self) -> None:
         self._client.close()
@@ -281,6 +284,19 @@ def _client(address: Address, retry: Retry, *known: str) -> Any:
     except (ValueError, TypeError, redis.RedisError) as error:
         raise StreamError(f"the address of Redis: {error}") from None
     return client
+
+
+def _reason(error: redis.RedisError, address: Address) -> str:
+    """What went wrong, and the way out where the server is another one than that which has the stream."""
+    if isinstance(error, MovedError):
+        host = error.host or address.servers()[0][0]
+        return f"another node of the cluster has it; give {address.scheme}://{host}:{error.port}/{address.path}"
+    reason = str(error).rpartition(" of pipeline caused error: ")[2].strip()  # and not what was sent
+    if isinstance(error, ReadOnlyError):
+        return f"{reason} Give the address of the master"
+    if reason.startswith("unknown command"):
+        return f"{reason}; a Sentinel has no streams: give the address of the master that it names"
+    return reason
 
 
 def _readers(group: Any) -> str | None:

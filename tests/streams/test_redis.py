@@ -1,8 +1,11 @@
 import sys
 import time
+from contextlib import ExitStack, contextmanager
 
 import pytest
+import servers
 from reading import rest, texts
+from running import wait
 
 from stream_pegasos import TextClassifier, cli
 from stream_pegasos.learners.loading import load_with_progress
@@ -269,6 +272,58 @@ def test_what_no_waiting_can_heal(address, redis_client):
         rest(address + "?group=readers")
     with pytest.raises(StreamError, match=r"(?i)auth|password"):
         rest(address.replace("redis://", "redis://someone:secret@"))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--replicaof", "127.0.0.1", "1"], "read only replica. Give the address of the master"),
+        (["--sentinel"], "a Sentinel has no streams: give the address of the master"),
+    ],
+)
+def test_a_replica_and_a_sentinel_name_the_way_out(tmp_path, options, reason):
+    pytest.importorskip("redis")
+    with server_like(tmp_path, *options) as server:
+        address = f"redis://127.0.0.1:{server.port}/mail"
+        with pytest.raises(StreamError, match=reason):
+            rest(f"{address}?group=readers", position(address, "1-1"))
+        with pytest.raises(OSError, match=reason) as error:
+            open_sink(address).send([Answer(1, 1, 0.5)])
+        assert "pipeline" not in str(error.value)
+
+
+@contextmanager
+def server_like(folder, *options):
+    try:
+        with servers.redis_like(folder, *options) as server:
+            yield server
+    except servers.Missing as missing:
+        pytest.skip(str(missing))
+
+
+def test_a_cluster_is_waited_for_and_the_node_that_has_the_stream_is_named(tmp_path, follow):
+    pytest.importorskip("redis")
+    with ExitStack() as end:
+        options = [("--cluster-enabled", "yes", "--cluster-port", str(servers.free_port())) for _ in range(2)]
+        one, other = (end.enter_context(server_like(tmp_path, *each)) for each in options)
+        following = follow(f"redis://127.0.0.1:{one.port}/mail")
+        following.wait(lambda: following.events)
+        assert "cannot be reached (Hash slot not served)" in following.events[0]
+        there = end.enter_context(redis_module.redis.Redis(port=other.port))
+        there.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        there.execute_command("CLUSTER", "MEET", "127.0.0.1", one.port, options[0][-1])
+        following.wait(lambda: following.failure)
+        address = f"redis://127.0.0.1:{other.port}/mail"
+        assert str(following.failure).endswith(f"another node of the cluster has it; give {address}")
+        wait(lambda: there.cluster("info")["cluster_state"] == "ok")
+        there.xadd("mail", {"text": "a"})
+        assert texts(rest(f"{address}?group=readers")[0]) == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["cluster", "sentinel"])
+def test_an_address_is_of_one_server(kind):
+    with pytest.raises(StreamError, match="give that of the server which has it: redis://host/stream"):
+        open_source(f"redis+{kind}://host/mail")
 
 
 def test_tls(redis_tls_server, tmp_path, follow):
