@@ -293,6 +293,7 @@ class Input:
         if not (self.n_bad or self.n_good):
             is_csv = self.stream.format in ("csv", "tsv") and "columns" not in self.stream.written
             hint = "; it is empty" + ", or a header alone: where there is no header, see --read columns=…" * is_csv
+            hint = "; its group has read all that is there" if self._has_group() else hint
         if not self.n_good and self.stream.is_mail and os.path.isdir(str(self.stream.address or "")):
             hint = "; a folder is read as mail, and there is none in it"
         if not self.n_good and self.stream.is_mail and (other := self._other_file()) is not None:
@@ -303,6 +304,12 @@ class Input:
         """Say why if there was no message, which may be so."""
         if not (self.n_good or self.n_bad or self.n_blank):
             note(str(self.nothing("read")))
+
+    def _has_group(self) -> bool:
+        from stream_pegasos.streams.addresses import parse_address
+
+        address = str(self.stream.address or "")
+        return "://" in address and "group" in parse_address(address).options
 
     def _other_file(self) -> str | None:
         """A file of another format in a folder that is read as mail."""

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 from reading import rest, texts
 
+from stream_pegasos import cli
 from stream_pegasos.streams import StreamError, open_source, sources
 
 numbers = itertools.count()
@@ -175,3 +176,25 @@ def test_groups(live_with_groups, small_batches):
     source.commit(batches[-1].position)
     assert rest(address)[0] == []
     assert Counter(texts(rest(address, batches[-2].position)[0])) == Counter(texts(batches[-1:]))
+
+
+@pytest.mark.parametrize("options", [[], ["--checkpoint", "model"], ["--limit", "25"]])
+def test_a_run_leaves_nothing_to_be_read_again(live_with_groups, options, tmp_path, monkeypatch, capsys):
+    """By a run without a checkpoint; one that goes on from its checkpoint reads what comes since."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*options):
+        command = ["stream-pegasos", "run", live_with_groups.as_a_group, "--no-follow", *options]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert not end.value.code
+        return capsys.readouterr()
+
+    for i in range(25):
+        live_with_groups.add(text=str(i), label=i % 2)
+    assert run(*options).out.count("\n") == 25
+    out, err = run()
+    assert out == "" and "its group has read all that is there" in err
+    live_with_groups.add(text="more")
+    assert run(*options).out.count("\n") == 1
