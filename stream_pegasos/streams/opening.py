@@ -47,7 +47,8 @@ def open_source(
     position
         The position of a batch, to go on after it. Without one, a file is read from its beginning, and
         a topic or stream from where its group is, or else from its beginning. A position is valid only
-        for the same server; `of_any_server(position)` also for another.
+        for the same server; `of_any_server(position)` also for another. A partition of Kafka that it does not name is
+        read from its beginning.
     options
         How it is read; the defaults if it is `None`. The format is jsonl by default for Kafka and standard input;
         entries of Redis have fields in place of a format.
@@ -73,7 +74,8 @@ def open_source(
     StreamError
         If the address or an option is wrong, or if the position is of another kind of source or of
         another server (with Kafka, while reading). While reading, also if a record is bad and there is
-        no `on_bad`, or if a topic, or a stream that is not to be followed, does not exist.
+        no `on_bad`, if a topic, or a stream that is not to be followed, does not exist, or if others read as the group
+        of a Redis stream.
     OSError
         While reading, if a file does not exist and is not to be followed.
     ImportError

@@ -59,7 +59,9 @@ class Source(Protocol):
         """Wait for examples and yield them as they come, until `close` is called or the stream ends."""
 
     def commit(self, position: Any) -> None:
-        """Take note that nothing before the position is needed again. From any thread; never raises."""
+        """Take note that nothing before the position is needed again, and store it as the place of the group, if there
+        is one. From any thread; never raises.
+        """
 
     def lag(self, position: Any) -> Lag | None:
         """How far a position is behind the end; `None` if that is not known now. From any thread; never raises."""
