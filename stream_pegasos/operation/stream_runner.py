@@ -247,10 +247,7 @@ class StreamRunner:
             self._positions[0] = batch.position
             self._torn = False
             self._unsent = [*self._unsent, *answers]
-        before = self._before
-        is_first = before is None or (before.get("position") is None and batch.position is not None)
-        if is_first and self._checkpoints is not None:
-            self._checkpoints.write_now()  # or a kill would leave answers of which nothing is known
+        self._write_first()  # or a kill would leave answers of which nothing is known
         self._deliver()
         self._count(n)
         return True
@@ -287,6 +284,7 @@ class StreamRunner:
             self._learn([example for example in joined if example is not None])
             self._positions[1] = batch.position
             self._torn = False
+        self._write_first()
         self._count(len(batch.examples))
         return True
 
@@ -369,6 +367,16 @@ class StreamRunner:
             self._checkpoints.count(max(1, n))  # the position has moved, also where all records were bad
         elif not self._unsent:
             self._kept = [*self._positions]
+
+    def _write_first(self) -> None:
+        """Write a checkpoint if there is none, and until the newest two know each position that there is by now."""
+        if self._checkpoints is None:
+            return
+        if self._before is None:
+            self._checkpoints.write_now()
+        for _ in range(2):
+            if any(old is None and new is not None for old, new in zip(self._kept, self._positions, strict=True)):
+                self._checkpoints.write_now()
 
     def _keep(self, progress: dict[str, Any]) -> None:
         """Commit the positions of a checkpoint that was written. Should it be damaged, the run resumes from the one

@@ -203,11 +203,24 @@ def test_a_resumed_run_commits_what_its_checkpoint_holds(tmp_path, monkeypatch):
     assert set(source.noted) == {26}
 
 
-def test_a_group_knows_its_place_while_the_checkpoint_before_does_not(tmp_path):
-    """Should the newest one be damaged, the run goes on from the one before, at the place of the group."""
-    source = Script([message(0)])
-    Run(source, checkpoints=Checkpoints(tmp_path / "model", seconds=1_000), progress={"position": None}).run()
-    assert source.noted == [1]  # by the last one, and not by the first
+@pytest.mark.parametrize("before", [{"position": None}, {"position": 0, "label_position": None}])
+def test_a_first_position_is_committed_once_both_checkpoints_have_it(tmp_path, before):
+    """Should the newest one be damaged, the run goes on from the one before; without a position, where the group is."""
+
+    class Committing(Script):
+        def commit(self, position):
+            super().commit(position)
+            name = ("position", "label_position")[sources.index(self)]
+            kept.append(load_with_progress(tmp_path / "model.previous")[1][name])
+
+    checkpoints = Checkpoints(tmp_path / "model", seconds=1_000)
+    TextClassifier().snapshot(before).write(checkpoints.path)
+    model, progress = checkpoints.resume()
+    kept, sources = [], [Committing([message(0, labelled=False)], endless=True), Committing([message(0)], endless=True)]
+    run = Run(sources[0], model, labels=sources[1], checkpoints=checkpoints, progress=progress)
+    run_until(run, lambda: all(1 in source.noted for source in sources))
+    assert all({*source.noted} == {1} for source in sources)
+    assert None not in kept
 
 
 @pytest.mark.parametrize("limit", [None, 5])
