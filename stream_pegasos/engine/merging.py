@@ -2,16 +2,19 @@
 
 Evidence adds up: counts, squared gradients, histograms, the precision of the dense block. What rests on it moves by the
 mean of the parts' changes, weighted by the evidence that each added. A weight moves by the sum of the changes, each
-times a factor of the squared gradients that its part added, a, and of those of all parts, A: φ(a) / φ(A), where
-φ(a) = √(a (a + g)). Few squared gradients, beside g, give √(a / A): that is how steps of AdaGrad add up that all point
-one way. Many give a / A, a mean, as parts that have learned enough have learned the same. So what one part alone
-learned is kept whole, and as the factors telescope, parts may be merged in any tree. What a part lacks is as it was in
-the base.
+times φ(a) / φ(A), where φ(a) = √(a (a + g)), a is what its part knows of the weight, and A what all parts know. Little,
+beside g, gives √(a / A): that is how steps of AdaGrad add up that all point one way. Much gives a / A, a mean, as parts
+that have learned enough have learned the same. So what one part alone learned is kept whole, and as the factors nearly
+telescope, parts may be merged in any tree. What a part lacks is as it was in the base.
+
+What is known of a weight is √(Σ gradients² · p (1 − p) n): of the n occurrences of its feature, p had its label. The
+first factor tells how far the weight went, but is large by chance where labels came as a surprise; the second is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -39,24 +42,23 @@ __all__ = ["is_changed", "merged_adaptive", "merged_newest", "merged_pegasos", "
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-# g is what a weight gathers in squared gradients while its feature occurs so often, times the mean squared error: where
-# it is large, there is much left to learn.
-OCCURRENCES = 1_000.0
+# g is what is known of a weight whose feature occurred so often, times the mean squared error: where it is large, there
+# is much left to learn.
+OCCURRENCES = 500.0
+SMOOTHING = 0.1  # of the occurrences with a label and without
 # Evidence that aged down to 0 in single precision was there all the same; it counts less than any that is left.
 LEAST_EVIDENCE = 1e-60
 ROUNDING = 1e-9  # evidence that grew by a smaller share did not grow
 # What rests on evidence, and on which; without any, on the number of examples.
 RESTING = {
-    "values": ("gradient_squares",),
-    "intercept": ("intercept_squares",),
-    "intercepts": ("intercept_squares",),
+    "intercept": (),
+    "intercepts": (),
     "log_ratios": ("counts", "positives", "negatives"),
     "intercept_log_ratio": ("n_positives", "n_negatives"),
     "offsets": (),
     "offset_squares": (),
 }
 COUNTS_OF_FEATURE = ("counts", "positives", "negatives")
-WEIGHTS = ("values", "intercept", "intercepts")
 
 # What changes its sign, and what changes its place, where two classes in one column have each other's numbers.
 SIGNED = ("values", "log_ratios", "intercept", "intercept_log_ratio", "vector_weights", "sums", "buffer_values")
@@ -96,26 +98,21 @@ class Entries:
     def has(self, name: str) -> bool:
         return name in self._states[0]
 
-    def added(self, name: str) -> Floats:
-        """The evidence that all parts added."""
-        return self._sum(self.evidence(name)[1])
+    def occurrences(self) -> list[Floats]:
+        """How often each feature occurred in what each part learned."""
+        counts = [self.evidence(name)[1] for name in COUNTS_OF_FEATURE if self.has(name)]
+        return [np.sum(of_part, axis=0) for of_part in zip(*counts, strict=True)]
 
-    @property
-    def occurrences(self) -> Floats:
-        """How often each feature occurred in what the parts learned."""
-        total: Floats = sum((self.added(name) for name in COUNTS_OF_FEATURE if self.has(name)), np.zeros(self._n))
-        return total
-
-    def merged(self, names: Sequence[str], settled: float = 0.0, smoothing: float = 0.0) -> State:
-        """The entries under these names, with the g of weights. With `smoothing`, the log-ratio of two counts is theirs
-        where several parts added.
+    def merged(self, names: Sequence[str], smoothing: float = 0.0) -> State:
+        """The entries under these names. With `smoothing`, the log-ratio of two counts is theirs where several parts
+        added.
         """
         of_all = {name: self.evidence(name) for name in names if name not in RESTING}
         made: State = {name: total for name, (total, _) in of_all.items()}
         for name in RESTING.keys() & names:
             counts = [of for of in RESTING[name] if of in of_all]
             added = [sum(of_part) for of_part in zip(*(of_all[of][1] for of in counts), strict=True)]
-            made[name] = self._moved(name, added or list(self.n_learned), settled if name in WEIGHTS else None)
+            made[name] = self.moved(name, added or list(self.n_learned))
             if smoothing and len(counts) == 2:
                 positives, negatives = (made[of] + smoothing for of in counts)
                 in_several = self._sum([each > 0.0 for each in added]) > 1.0
@@ -130,8 +127,8 @@ class Entries:
             added.append(np.where(now > old * (1.0 + ROUNDING), now - old, 0.0) * mixed)
         return before * self.kept_of_all + self._sum(added), added
 
-    def _moved(self, name: str, added: Sequence[Any], settled: float | None) -> Floats:
-        """What rests on evidence, given what each part added to it."""
+    def moved(self, name: str, added: Sequence[Any], settled: float | None = None) -> Floats:
+        """What rests on evidence, given what each part added to it, and the g of weights."""
         before, places = self._before(name), self._places[1:]
         changes = [part[name] - before[at] for part, at in zip(self._states[1:], places, strict=True)]
         added = [
@@ -158,15 +155,24 @@ def phi(evidence: Floats, settled: float | None) -> Floats:
     return evidence if settled is None else np.sqrt(evidence * (evidence + settled))
 
 
-def settled_squares(squares: float, counts: Floats, n_weights: Floats | float, n_errors: float) -> float:
-    """The squared gradients at which a weight is half-way between a stream that is not learned yet and one that is.
-
-    Given are the sum of those that the parts added; how often each feature occurred in their examples, and how many
-    weights it has; and in how many problems examples were learned. As features have the norm 1, the mean squared error
-    of an example is the first over the last.
+def merged_weights(
+    weights: Entries, occurrences: Sequence[Floats], held: Sequence[Floats] | None, n_learned: float
+) -> Floats:
+    """The merged weights, given how often the feature of each occurred in each part, and how often with its label,
+    unless all labels share the weight; and how many examples were learned, times problems.
     """
-    n = float((counts * n_weights).sum())
-    return OCCURRENCES * (squares / n_errors) * (squares / n) if n and n_errors else 0.0
+    squares = weights.evidence("gradient_squares")[1]
+    pairs = zip(occurrences, occurrences if held is None else held, strict=True)
+    spread = occurrences if held is None else [spread_labels(n, np.minimum(of, n)) for n, of in pairs]
+    n, total = sum(float(of.sum()) for of in occurrences), sum(float(of.sum()) for of in squares)
+    # As features have the norm 1, the squared gradients of an example are its squared error.
+    settled = OCCURRENCES * (total / n_learned) * sqrt(total / n) if n and n_learned else 0.0
+    return weights.moved("values", [np.sqrt(a * b) for a, b in zip(squares, spread, strict=True)], settled)
+
+
+def spread_labels(n: Floats, held: Floats) -> Floats:
+    """p (1 − p) n, smoothed; 0 for what did not occur."""
+    return np.where(n > 0.0, (held + SMOOTHING) * (n - held + SMOOTHING) / (n + 2.0 * SMOOTHING), 0.0)
 
 
 def steady_before(state: State, n: int) -> float | None:
@@ -206,27 +212,26 @@ def merged_adaptive(
     if reduction == "two":
         for total, counts in zip(COUNTS[:2], COUNTS[2:], strict=True):
             made |= merged_newest(states, total, counts, MOST_NEWEST)
-        n = sum(float(single.added(name).sum()) for name in OF_INTERCEPT[-2:])
-        g = settled_squares(float(features.added("gradient_squares").sum()), features.occurrences, 1.0, n)
-        return made | features.merged(OF_FEATURE, g, smoothing) | single.merged(OF_INTERCEPT, g, smoothing)
+        made |= features.merged(OF_FEATURE[1:], smoothing) | single.merged(OF_INTERCEPT, smoothing)
+        positives = features.evidence("positives")[1]
+        return made | {"values": merged_weights(features, features.occurrences(), positives, n_learned.sum())}
     pairs, of_counts, of_weights = pairs_of(states, places, numbers, n_classes, reduction in OF_ONE_WEIGHT)
     feature, column = np.divmod(pairs, max(n_classes, 1))
     made |= {"n_taught": np.bincount(feature, minlength=len(keys)), "taught_columns": column}
     made |= features.merged(("counts", "log_ratios")) | single.merged(("n_examples",))
     made["log_ratios"] = np.maximum(made["log_ratios"], 0.0)  # rounding may go below
-    made |= entries(of_counts, len(pairs)).merged(("taught_counts",))
-    weights = entries(of_weights, len(pairs))
+    taught, weights = entries(of_counts, len(pairs)), entries(of_weights, len(pairs))
+    made |= taught.merged(("taught_counts",)) | weights.merged(("gradient_squares",))
     is_shared = reduction in OF_ONE_WEIGHT
-    n = float(single.added("n_examples").sum()) * (1 if is_shared else n_classes)
-    n_weights = 1.0 if is_shared else made["n_taught"]
-    g = settled_squares(float(weights.added("gradient_squares").sum()), features.occurrences, n_weights, n)
-    made |= weights.merged(("gradient_squares", "values"), g)
+    occurrences = [np.repeat(n, state["n_taught"]) for n, state in zip(features.occurrences(), states[1:], strict=True)]
+    held = None if is_shared else taught.evidence("taught_counts")[1]
+    made["values"] = merged_weights(weights, occurrences, held, n_learned.sum() * (1 if is_shared else n_classes))
     made |= entries(numbers, n_classes).merged(("class_counts",))
     if reduction != "ordinal":
-        return made | entries(numbers, n_classes).merged(OF_PROBLEM, g)
+        return made | entries(numbers, n_classes).merged(OF_PROBLEM)
     problems = [ordered_problems(state, of, order.tolist()) for state, of in zip(states, numbers, strict=True)]
     n = len(problems[0]["intercepts"])
-    return made | {"order": order} | Entries(problems, half_life, [np.arange(n)] * len(states), n).merged(OF_PROBLEM, g)
+    return made | {"order": order} | Entries(problems, half_life, [np.arange(n)] * len(states), n).merged(OF_PROBLEM)
 
 
 def n_classes_learned(states: Sequence[State], half_life: float) -> list[int]:

@@ -47,11 +47,12 @@ def merge(base: C, parts: Iterable[C]) -> C:
 
     - counts of examples, squared gradients, counts of what a limit of false positives flagged, and those from which F1
       is known, add up. Evidence ages by the examples of all parts;
-    - a weight moves by the sum of the parts' changes, each times φ(a) / φ(A), where φ(a) = √(a (a + g)), a is the sum
-      of squared gradients that the part added, A that of all parts, and g what 1,000 occurrences of a feature add,
-      times the mean squared error. So one that a single part moved keeps its change; of parts that learned little, more
-      than the mean is taken, of others the mean. The weights of a `PegasosClassifier` move by the mean of the changes,
-      weighted by the parts' steps; a mini-batch becomes a step;
+    - a weight moves by the sum of the parts' changes, each times φ(a) / φ(A), where φ(a) = √(a (a + g)). What a part
+      knows of the weight is a = √(Σ gradients² · p (1 − p) n), where n is how often the feature occurred in what it
+      learned, and p the share with the label; A is that of all parts, and g that of 500 occurrences, times the mean
+      squared error. So a weight that a single part moved keeps its change; of parts that learned little, more than the
+      mean is taken, of others the mean. Intercepts, and the weights of a `PegasosClassifier`, move by the mean of the
+      changes, weighted by how much each part learned; a mini-batch becomes a step;
     - probabilities are calibrated by the mean of the parts', weighted by how many examples each has learned;
     - classes that only some parts met follow those of the base, in the order of the parts. Beyond `max_features` the
       least-used features are dropped.

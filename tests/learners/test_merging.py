@@ -143,8 +143,8 @@ def test_a_feature_that_one_part_saw_keeps_its_whole_step():
             np.testing.assert_allclose(merged[name][2:], same, rtol=0.02)
 
 
-def test_counts_add_up_and_weights_move_by_their_shares_of_the_squared_gradients():
-    """Each change times φ(a) / φ(A), φ(a) = √(a (a + g)); g is of 1,000 occurrences, times the mean squared error."""
+def test_counts_add_up_and_weights_move_by_their_shares_of_what_is_known():
+    """Each change times φ(a) / φ(A), φ(a) = √(a (a + g)), where a² is Σ gradients² · p (1 − p) n."""
     base, parts = base_and_parts(half_life=None, margin=None)
     model = merge(base, parts)
     counts = {label: Counter() for label in base.classes}
@@ -154,18 +154,18 @@ def test_counts_add_up_and_weights_move_by_their_shares_of_the_squared_gradients
     before, *after = (known_of(each) for each in (base, *parts))
     negative, positive = (counts[label] for label in base.classes)
     nothing = np.zeros(5)
-
-    def total(columns):
-        return sum((each[name] - before.get(name, nothing))[columns].sum() for each in after for name in each)
-
-    g = 1_000.0 * total([2]) / sum(40 + 7 * k for k in range(3)) * total([2]) / total([3, 4])
+    added = {name: np.array([each.get(name, before.get(name, nothing)) for each in after]) for name in known_of(model)}
+    added = {name: rows - before.get(name, nothing) for name, rows in added.items()}
+    squares, *of_labels = np.sum([rows.sum(axis=0) for rows in added.values()], axis=0)[2:]
+    n_learned = sum(40 + 7 * k for k in range(3))
+    g = 500.0 * squares / n_learned * np.sqrt(squares / sum(of_labels))
     for name, (weight, ratio, squares, p, n) in known_of(model).items():
         assert (p, n) == (positive[name], negative[name])
         first = before.get(name, nothing)
-        changes, _, added, *_ = (np.array([each.get(name, first) for each in after]) - first).T
-        assert squares == pytest.approx(first[2] + added.sum(), rel=1e-6)
-        shares = added / added.sum()
-        moved = (changes * np.sqrt(shares * (added + g) / (added.sum() + g))).sum()
+        changes, _, gradients, of_positive, of_negative = added[name].T
+        assert squares == pytest.approx(first[2] + gradients.sum(), rel=1e-6)
+        a = np.sqrt(gradients * (of_positive + 0.1) * (of_negative + 0.1) / (of_positive + of_negative + 0.2))
+        moved = (changes * np.sqrt(a * (a + g))).sum() / np.sqrt(a.sum() * (a.sum() + g))
         assert weight == pytest.approx(first[0] + moved, rel=1e-5, abs=1e-6)
         if sum(name in each for each in after) > 1:
             assert ratio == pytest.approx(math.log((p + 0.5) / (n + 0.5)), rel=1e-6, abs=1e-6)
