@@ -349,13 +349,13 @@ class CheckpointOptions:
         "--checkpoint-every N",
         "Write it after this many messages, as in 1000, or seconds, as in 60s.",
         type=_messages_or_seconds,
-        shown="10000 messages or 10 seconds, whichever comes first",
+        shown="10000 messages or 10 seconds, whichever comes first, and at most 2 % of the time",
     )
 
     @property
-    def interval(self) -> tuple[int, float]:
-        """The messages or the seconds after which it is written, whichever comes first."""
-        return self.when or (10_000, 10.0)
+    def interval(self) -> tuple[int, float, float]:
+        """The messages or the seconds after which it is written, whichever comes first, and for what share of time."""
+        return (*self.when, 1.0) if self.when else (10_000, 10.0, 0.02)
 
 
 def n_threads() -> int:

@@ -187,8 +187,8 @@ def _spamd_beside(
         if asked.user_models.exists() and not asked.user_models.is_dir():
             raise Failure(f"--user-models: {asked.user_models} is not a folder")
         asked.user_models.mkdir(mode=0o700, exist_ok=True)
-    every, seconds = given.kept.interval
-    checkpoints = partial(Checkpoints, every=every, seconds=seconds)
+    every, seconds, share = given.kept.interval
+    checkpoints = partial(Checkpoints, every=every, seconds=seconds, share=share)
     teach, may_teach = asked.spamd_teach, asked.spamd_teach != "none"
     users = UserModels(service, asked.user_models, make, MOST_USER_MODELS, checkpoints, teach == "all")
     try:

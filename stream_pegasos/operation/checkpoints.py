@@ -18,6 +18,8 @@ from stream_pegasos.learners.loading import load_with_progress
 
 __all__ = ["Checkpoints"]
 
+LONGEST_PAUSE = 3_600.0  # seconds between two checkpoints
+
 log = logging.getLogger(__name__)
 
 
@@ -25,7 +27,8 @@ class Checkpoints:
     """Writes checkpoints of a model while it learns, and keeps the newest two.
 
     A thread writes each checkpoint from a snapshot. One is due after `every` messages, or after so many seconds in
-    which there was any. If writing fails, it is logged, the model goes on, and it is tried again when the next
+    which there was any; but later where writing would take more than a `share` of the time, as that of a large model
+    does, by up to an hour. If writing fails, it is logged, the model goes on, and it is tried again when the next
     checkpoint is due. The file before the newest has the same name with `.previous` added. With `reads_only` nothing is
     locked or written.
     """
@@ -35,6 +38,7 @@ class Checkpoints:
         path: str | os.PathLike[str],
         every: int = 10_000,
         seconds: float = 10.0,
+        share: float = 1.0,
         reads_only: bool = False,
     ) -> None:
         if every < 1:
@@ -45,13 +49,15 @@ class Checkpoints:
         self.path, self.previous = companions.path, companions.previous
         self.every = every
         self.seconds = seconds
+        self._pause_for_second = 1.0 / share - 1.0  # of writing
+        self._next_write = monotonic()
         self.reads_only = reads_only
         self.error: str | None = None  # why the last one could not be written
         self.n_failures = 0
         self.written_at: float | None = None
         self._is_whole = False  # whether the file at `path` is to be kept as the one before
         self._n_new = 0
-        self._closing = False
+        self._closing = threading.Event()
         self._last = True  # whether `close` writes a last checkpoint
         self._due = threading.Event()
         self._thread: threading.Thread | None = None
@@ -125,7 +131,8 @@ class Checkpoints:
         be written.
         """
         if self._thread is not None:
-            self._closing, self._last = True, last
+            self._last = last
+            self._closing.set()
             self._due.set()
             self._thread.join()
             self._thread = None
@@ -144,15 +151,19 @@ class Checkpoints:
         last = False
         while not last:
             self._due.wait(self.seconds)
+            self._closing.wait(self._next_write - monotonic())
             self._due.clear()
-            last = self._closing
+            last = self._closing.is_set()
             # The last one is written also where nothing came, so that there is a file.
             if self._last if last else self._n_new:
                 self._write()
 
     def _write(self) -> None:
         with self._writing:
+            start = monotonic()
             self._write_alone()
+            end = monotonic()
+            self._next_write = end + min((end - start) * self._pause_for_second, LONGEST_PAUSE)
 
     def _write_alone(self) -> None:
         self._n_new = 0

@@ -1,4 +1,5 @@
 import errno
+import itertools
 import os
 import shutil
 import threading
@@ -164,6 +165,25 @@ def test_it_is_written_after_so_many_examples_and_not_before(path):
     run.learn_and_wait()
     assert run.written == [{"n": 10}, {"n": 20}]
     run.checkpoints.close()
+
+
+def test_writing_takes_at_most_a_share_of_the_time(path):
+    """Whatever is due; the last one is written at once."""
+    run = Run(path, every=1, seconds=0.01, share=0.2)
+    moments = []
+
+    def slow():
+        moments.append(time.monotonic())
+        time.sleep(0.02)
+        return run.model.snapshot({"n": run.n})
+
+    run.checkpoints.start(slow, run.written.append)
+    while len(moments) < 4:
+        run.learn()
+        time.sleep(0.001)
+    assert all(after - before >= 0.1 for before, after in itertools.pairwise(moments))
+    run.checkpoints.close()
+    assert load_with_progress(path)[1] == {"n": run.n}
 
 
 def test_it_is_written_after_so_many_seconds_if_anything_was_learned(path):
