@@ -296,7 +296,7 @@ def check_spamd(requests, random):
     service = LiveLearner(model, limits=Limits(body=fuzz_inputs.LARGEST, seconds=0.05))
 
     async def check_all(folder):
-        users = UserModels(service, random.choice([None, folder]), most_loaded=1)
+        users = UserModels(service, random.choice([None, folder]), most_bytes=1)
         spamd, listener = Spamd(users, Verdicts()), socket.create_server(("127.0.0.1", 0))
         async with spamd.listening(listener):
             port, idle = listener.getsockname()[1], asyncio.all_tasks()

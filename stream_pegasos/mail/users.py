@@ -24,6 +24,7 @@ __all__ = ["UserModels"]
 log = logging.getLogger(__name__)
 
 FILE = "mail.safetensors"
+BYTES_OF_FEATURE = 48  # of two classes
 
 # Makes a learner of a model, its checkpoints and the progress in the newest one.
 Make = Callable[[Any, Checkpoints, Any], LiveLearner]
@@ -32,6 +33,7 @@ Make = Callable[[Any, Checkpoints, Any], LiveLearner]
 @dataclass(eq=False)
 class _Loaded:
     learner: LiveLearner
+    n_bytes: int
     n_using: int = 0
     is_changed: bool = False
 
@@ -41,7 +43,8 @@ class UserModels:
 
     A user has a model only if their folder exists, called by `folder_name`: any client can name any user, and must not
     make files. Others have the common model, which they teach if it `learns_common`. A model is loaded when it is asked
-    for. Beyond `most_loaded` the least recently used one is closed.
+    for. So that all together take at most `most_bytes`, the least recently used ones are closed; a model takes about as
+    much memory as its file has bytes.
     """
 
     def __init__(
@@ -49,12 +52,12 @@ class UserModels:
         common: LiveLearner,
         folder: Path | None = None,
         make: Make = LiveLearner,
-        most_loaded: int = 100,
+        most_bytes: int = 1 << 30,
         checkpoints: Callable[[Path], Checkpoints] = Checkpoints,
         learns_common: bool = False,
     ) -> None:
         self.common, self._learns_common = common, learns_common
-        self._folder, self._make, self._most_loaded, self._checkpoints = folder, make, most_loaded, checkpoints
+        self._folder, self._make, self._most_bytes, self._checkpoints = folder, make, most_bytes, checkpoints
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
         self._turning = asyncio.Lock()  # held to load a model or to close one
         self._released = asyncio.Event()
@@ -95,7 +98,8 @@ class UserModels:
 
     async def _load(self, name: str) -> _Loaded:
         async with self._turning:
-            while name not in self._loaded and len(self._loaded) >= self._most_loaded:
+            n_bytes = self._n_bytes(name)
+            while name not in self._loaded and self._loaded and self._n_loaded() + n_bytes > self._most_bytes:
                 idle = next((other for other, loaded in self._loaded.items() if not loaded.n_using), None)
                 if idle is None:
                     self._released.clear()
@@ -105,8 +109,19 @@ class UserModels:
             if name not in self._loaded:
                 learner = await asyncio.to_thread(self._resumed, name)
                 learner.start()
-                self._loaded[name] = _Loaded(learner, is_changed=learner.n_learned_again > 0)
+                self._loaded[name] = _Loaded(learner, n_bytes, is_changed=learner.n_learned_again > 0)
             return self._loaded[name]
+
+    def _n_loaded(self) -> int:
+        return sum(loaded.n_bytes for loaded in self._loaded.values())
+
+    def _n_bytes(self, name: str) -> int:
+        """How much memory the model of a user takes, or the copy of the common one that it begins as."""
+        assert self._folder is not None
+        with suppress(OSError):
+            return (self._folder / name / FILE).stat().st_size
+        n_features: int = self.common.model.n_features
+        return BYTES_OF_FEATURE * n_features
 
     def _resumed(self, name: str) -> LiveLearner:
         assert self._folder is not None

@@ -224,7 +224,7 @@ def test_users_who_have_a_folder_have_models_of_their_own_once_they_teach(mail_m
     asked = [request("CHECK", mail % 9, f"User: {user}") for user in ("ann", "bob", "../ann", "c" * 250)]
     before = ask(mail_model, *asked, folder=tmp_path)
     assert [*(tmp_path / "ann").iterdir()] == []
-    after = ask(mail_model, *teach, *asked, folder=tmp_path, most_loaded=1)[5:]
+    after = ask(mail_model, *teach, *asked, folder=tmp_path, most_bytes=1)[5:]
     resumed = ask(mail_model, *asked, folder=tmp_path)
     assert len({*before}) == 1
     assert after[0] != before[0]
@@ -248,8 +248,12 @@ def test_models_of_users_beyond_the_bound_are_closed_and_come_again(mail_model, 
     for i in range(5):
         (tmp_path / folder_name(f"{i}/..")).mkdir()
 
+    mail_model.save(tmp_path / "size")
+    size = (tmp_path / "size").stat().st_size
+    (tmp_path / "size").unlink()
+
     async def run():
-        async with answering(mail_model, folder=tmp_path, most_loaded=2) as service:
+        async with answering(mail_model, folder=tmp_path, most_bytes=2 * size) as service:
             return [
                 [b"DidSet" in said for said in await asyncio.gather(*(exchange(service.port, each) for each in teach))]
                 for _ in range(2)
