@@ -32,7 +32,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, has_column_each
-from stream_pegasos.engine.pure.half_life import OF_STEADY, aged
+from stream_pegasos.engine.pure.half_life import OF_STEADY, aged, steady_before
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 from stream_pegasos.engine.records import LARGEST_SINGLE
@@ -173,11 +173,6 @@ def merged_weights(
 def spread_labels(n: Floats, held: Floats) -> Floats:
     """p (1 − p) n, smoothed; 0 for what did not occur."""
     return np.where(n > 0.0, (held + SMOOTHING) * (n - held + SMOOTHING) / (n + 2.0 * SMOOTHING), 0.0)
-
-
-def steady_before(state: State, n: int) -> float | None:
-    """Of a half-life that is growing, for how many examples the stream had stood still before the last n."""
-    return max(state["n_steady"] - n, 0.0) if "n_steady" in state else None
 
 
 def union(of_states: Sequence[Places]) -> tuple[Places, list[Places]]:

@@ -146,9 +146,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     max_features
         The largest number of features, at least 1; `None` for no limit. When an example brings in more, the least-used
         features are dropped first, until three quarters of the limit are left. The use of a feature is the number of
-        examples within the margin that had it, each times its weight, and half after the half-life. Of
-        equally used features, those with the larger number or hash are dropped. Names of features are dropped, too,
-        once there are twice as many.
+        examples within the margin that had it, each times its weight, and half after the half-life; those before the
+        last time that features were dropped count .98 of what they counted then. Of equally used features, those with
+        the larger number or hash are dropped. Names of features are dropped, too, once there are twice as many.
 
     Attributes
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,45 @@ from stream_pegasos.common.state import Declaration, State
 from stream_pegasos.engine import Vocabulary
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 
-__all__ = ["most_important", "selected", "with_names_forgotten", "without_column"]
+__all__ = ["Recency", "most_important", "selected", "with_names_forgotten", "without_column"]
+
+
+RECENT = 0.98  # of what a feature scored before, at each forgetting
+ROUNDING = 1e-6  # a count that grew by a smaller share did not grow
+
+
+@dataclass(frozen=True)
+class Recency:
+    """How often features occurred lately, at the last forgetting, for those that were kept, in their order.
+
+    The score of a feature is how often it occurred since then, plus `RECENT` times its score before. So a feature that
+    was common once makes room for one that is common now. (As in LFU with aging: Robinson and Devarakonda, Data cache
+    management using frequency-based replacement, SIGMETRICS 1990.)
+    """
+
+    counts: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))  # an example now counts 1
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    n_iterations: int = 0
+
+    def scores_now(self, counts: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+        """The scores of all features, new ones last, given their counts now, and what share is left of those before."""
+        n, scores = len(self.counts), counts.copy()
+        left = self.counts * share
+        scores[:n] = RECENT * self.scores + np.where(counts[:n] > left * (1.0 + ROUNDING), counts[:n] - left, 0.0)
+        return scores
+
+    def get_state(self) -> dict[str, NDArray[np.float64]]:
+        return {"recent_counts": self.counts, "recent_scores": self.scores}
+
+    @classmethod
+    def from_state(cls, state: State, n_iterations: int, n_features: int) -> Recency:
+        """A ValueError or a TypeError says that it cannot have been written."""
+        counts, scores = (np.asarray(state[name], float) for name in ("recent_counts", "recent_scores"))
+        if counts.shape != scores.shape or counts.ndim != 1 or len(counts) > n_features:
+            raise ValueError("recent counts and scores must be of the same features, which the model has")
+        if not all(np.isfinite(column).all() and (column >= 0.0).all() for column in (counts, scores)):
+            raise ValueError("recent counts and scores must be finite, and at least 0")
+        return cls(counts, scores, n_iterations)
 
 
 def most_important(

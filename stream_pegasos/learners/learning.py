@@ -12,6 +12,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_number
 from stream_pegasos.common.display import quoted
@@ -23,7 +24,13 @@ from stream_pegasos.features.base import MessageFeatures
 from stream_pegasos.features.frames import n_rows, some_rows
 from stream_pegasos.learners.class_weights import ClassWeights, plain_weight, weights_given, without_idle
 from stream_pegasos.learners.feature_scaler import FeatureScaler
-from stream_pegasos.learners.forgetting import most_important, selected, with_names_forgotten, without_column
+from stream_pegasos.learners.forgetting import (
+    Recency,
+    most_important,
+    selected,
+    with_names_forgotten,
+    without_column,
+)
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import (
     Labels,
@@ -76,6 +83,7 @@ class Learning(Model):
     # Of numeric features, where these may come, and what the learner is in the middle of learning.
     _scaling: tuple[FeatureScaler, Batch | None] | None = None
     _is_watched: bool
+    recency: Recency = Recency()
     _told_of_labels: bool = False  # whether it was warned that labels look like no classes
     _told_of_options: bool = True  # whether no option names a label that has not come, or it was warned of these
 
@@ -355,7 +363,7 @@ class Learning(Model):
         self.grow(len(self.labels.known))
         learner = without_column(self.learner, self.labels.known.index(label))
         self.class_weights.forget(label)
-        self.learner, self.labels = learner, self.labels.without(label)
+        self.learner, self.labels, self.recency = learner, self.labels.without(label), Recency()
         self.forget_least()  # as a mini-batch that waited has become a step
 
     def grow(self, n_known: int) -> None:
@@ -368,7 +376,7 @@ class Learning(Model):
         """Forget the names of no feature, and number the others anew."""
         with self.lock:
             state = self.learner.get_state()
-            self._replace(state, state)
+            self._replace(state, state, self.recency)
 
     def forget_least(self) -> None:
         """Down to three quarters of `max_features` if there are more, and names if there are twice as many."""
@@ -376,25 +384,34 @@ class Learning(Model):
         if most is None or (len(learner) <= most and self.vocabulary.size() <= 2 * most):
             return
         before = state = learner.get_state()
+        recency = self.recency
         if len(learner) > most:
             n_kept = len(state["keys"]) - len(learner) + max(1, most * 3 // 4)
-            kept = most_important(self._importance(state), state["keys"], self.vocabulary.names, n_kept)
+            importance = self._importance(state)
+            kept = most_important(importance, state["keys"], self.vocabulary.names, n_kept)
+            recency = self._recency(state, importance, kept)
             state = selected(learner.declaration, state, kept)
-        self._replace(before, state)
+        self._replace(before, state, recency)
 
-    def _replace(self, before: State, state: State) -> None:
-        """Put a state, and the names that it needs, in the place of the one before: both or, interrupted, neither."""
-        names = self.vocabulary.names
+    def _replace(self, before: State, state: State, recency: Recency) -> None:
+        """Put a state, and the names that it needs, in the place of the one before: all or, interrupted, nothing."""
+        names, recency_before = self.vocabulary.names, self.recency
         try:
             self.learner.set_state(with_names_forgotten(state, self.vocabulary))
+            self.recency = recency
         except BaseException:
             self.vocabulary.set_names(names)
             self.learner.set_state(before)
+            self.recency = recency_before
             raise
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         """The importance of each feature in a state; the least important are forgotten first."""
         raise NotImplementedError
+
+    def _recency(self, state: Mapping[str, Any], importance: Floats, kept: NDArray[np.bool_]) -> Recency:
+        """What is to be known of the features that are kept, at the next forgetting."""
+        return self.recency
 
 
 def plain_rows(encoder: Encoder, rows: Any) -> Any:

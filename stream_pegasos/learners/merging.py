@@ -30,6 +30,7 @@ from stream_pegasos.features.base import FeatureUnion
 from stream_pegasos.learners.decisions import Decisions
 from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.feature_scaler import merge_scalers
+from stream_pegasos.learners.forgetting import Recency
 from stream_pegasos.learners.model import Model
 
 __all__ = ["check_parts", "drop_unchanged", "merge", "merge_changes"]
@@ -160,6 +161,7 @@ def take_parts(cores: Sequence[Any]) -> None:
         base.learner.set_state(merged_adaptive(states, half_life, smoothing, reduction, numbers, order))
     else:
         base.learner.set_state(merged_pegasos(states, numbers, reduction == "crammer_singer"))
+    base.recency = Recency()  # as features have another order
     scalers = [core.scaler for core in cores]
     base.set_scaler(None if None in scalers else merge_scalers(scalers[0], scalers[1:]))
     before, *after = [Counter(core.class_weights.counts) for core in cores]

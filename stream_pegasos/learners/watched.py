@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
+from stream_pegasos.engine.pure.half_life import aged, steady_before
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.f1_decisions import F1Decision
 from stream_pegasos.learners.feature_scaler import IDLE, FeatureScaler
+from stream_pegasos.learners.forgetting import Recency
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.predictions import (
     Decided,
@@ -125,9 +128,12 @@ class WatchedClassifier(Classifier):
         return found._replace(decided=self._decided(self.labels, found))
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
-        if "counts" in state:
-            return state["counts"]  # type: ignore[no-any-return]
-        return state["positives"] + state["negatives"]  # type: ignore[no-any-return]
+        n = state["n_iterations"] - self.recency.n_iterations
+        share, _ = aged(self.learner.parameters["half_life"], n, steady_before({**state}, n))
+        return self.recency.scores_now(counts_now(state), share)
+
+    def _recency(self, state: Mapping[str, Any], importance: Floats, kept: NDArray[np.bool_]) -> Recency:
+        return Recency(counts_now(state)[kept], importance[kept], state["n_iterations"])
 
     # What an estimator says.
 
@@ -141,14 +147,22 @@ class WatchedClassifier(Classifier):
 
     def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state()
-        scaler = self.scaler
+        scaler, recency = self.scaler, self.recency
         values["watched"] = {"n_drifts": self.n_drifts, "scaler": IDLE if scaler is None else scaler.get_state()}
+        if len(recency.counts):
+            values["watched"]["n_forgotten"] = recency.n_iterations
+            arrays |= recency.get_state()
         if self.f1 is not None:
             values["f1"] = self.f1.get_state()
         return arrays, names, values
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+        recent = {name: state.pop(name) for name in Recency().get_state() if name in state}
         super()._take_state(state, names, values)
+        if recent:
+            n = values["watched"]["n_forgotten"]
+            check_integer("n_forgotten", n, 0, self.n_iterations)
+            self.recency = Recency.from_state(recent, n, len(state["keys"]))
         n_drifts, state_of_scaler = (values["watched"][name] for name in ("n_drifts", "scaler"))
         check_integer("n_drifts", n_drifts, 0, self.n_iterations)
         scaler = FeatureScaler()
@@ -157,3 +171,9 @@ class WatchedClassifier(Classifier):
         self._drift.n_drifts = n_drifts  # its detector begins afresh
         if self.f1 is not None:
             self.f1.set_state(values["f1"], self.classes)
+
+
+def counts_now(state: Mapping[str, Any]) -> Floats:
+    """How often each feature occurred, where an example now counts 1."""
+    counts = state["counts"] if "counts" in state else state["positives"] + state["negatives"]
+    return np.asarray(counts / state["evidence"])

@@ -1,3 +1,4 @@
+import copy
 import functools
 import math
 import operator
@@ -154,8 +155,9 @@ class Forgetting:
 
     def __init__(self, max_features, half_life=None):
         self.max_features, self.decay = max_features, 0.0 if half_life is None else 1.0 / half_life
-        self.t = 0
+        self.t = self.last = 0
         self.had_by = {}  # by feature, in the order in which they came: when the examples that had it came
+        self.scores = {}  # of those that were kept the last time, before example `last`
 
     def learn(self, x):
         for name in x:
@@ -163,11 +165,12 @@ class Forgetting:
         self.t += 1
         if len(self.had_by) > self.max_features:
             order = list(self.had_by)
-            counts = {
-                name: sum(2.0 ** (self.decay * (t - self.t)) for t in times) for name, times in self.had_by.items()
-            }
-            kept = sorted(order, key=lambda name: (-counts[name], self.rank(name)))
+            for name, times in self.had_by.items():
+                since = sum(2.0 ** (self.decay * (t - self.t)) for t in times if t >= self.last)
+                self.scores[name] = 0.98 * self.scores.get(name, 0.0) + since
+            kept = sorted(order, key=lambda name: (-self.scores[name], self.rank(name)))
             kept = set(kept[: max(1, self.max_features * 3 // 4)])
+            self.scores, self.last = {name: self.scores[name] for name in kept}, self.t
             self.had_by = {name: self.had_by[name] for name in order if name in kept}
 
     @staticmethod
@@ -209,6 +212,20 @@ def test_what_was_forgotten_begins_afresh():
     model.learn_one({e: 1.0}, True)
     assert list(model.weights) == ["a", "b", c, e]
     assert model.weights[e] > 0.0
+
+
+@pytest.mark.parametrize("half_life", [None, "auto"])
+def test_what_was_common_once_makes_room_for_what_is_common_now(half_life):
+    """Forty words, then forty others, however long the first were learned; and so from a file in the middle."""
+    words = np.random.default_rng(0).integers(40, size=12_000)
+    X, y = [{f"{i // 6_000} {word}": 1.0} for i, word in enumerate(words.tolist())], (words % 2 == 1).tolist()
+    model = AdaptiveClassifier(max_features=40, half_life=half_life)
+    model.learn_many(X[:6_100], y[:6_100])
+    resumed = type(model).from_state(*copy.deepcopy(model.to_state()))
+    for each in (model, resumed):
+        each.learn_many(X[6_100:], y[6_100:])
+    assert sum(name.startswith("1 ") for name in model.weights) >= 36
+    assert resumed.weights == model.weights
 
 
 def test_texts_are_forgotten_too(data_folder):

@@ -86,3 +86,8 @@ def aged(half_life: float, n: float, n_steady: float | None = None) -> tuple[flo
     total = (max(last, bend) - max(first, bend) * power) / (1.0 + GROWTH)
     total -= power * math.expm1(-ages) * half_life / math.log(2.0)  # 0 where the first example is behind the bend
     return power * math.exp(-ages), total / n
+
+
+def steady_before(state: State, n: int) -> float | None:
+    """Of a half-life that is growing, for how many examples the stream had stood still before the last n."""
+    return max(state["n_steady"] - n, 0.0) if "n_steady" in state else None
