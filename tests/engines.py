@@ -88,13 +88,17 @@ def full(triangle):
 
 
 def same_state(*those):
-    """Whether learners, or states, are the same bit for bit."""
+    """Whether learners, or states, are the same bit for bit; single precision holds the same numbers as double."""
     states = [it if isinstance(it, dict) else it.get_state() for it in those]
     return all(
-        state.keys() == states[0].keys()
-        and all(np.asarray(state[name]).tobytes() == np.asarray(states[0][name]).tobytes() for name in state)
+        state.keys() == states[0].keys() and all(bits_of(state[name]) == bits_of(states[0][name]) for name in state)
         for state in states
     )
+
+
+def bits_of(numbers):
+    numbers = np.asarray(numbers)
+    return numbers.astype(np.result_type(numbers, np.int64)).tobytes()
 
 
 def random_stream(n, seed):

@@ -181,11 +181,11 @@ def forgeries(arrays, state):
             continue
         yield f"{name} shorter", lambda a, s, name=name: a.update({name: a[name][:-1]})
         yield f"{name} folded", lambda a, s, name=name: a.update({name: a[name].reshape(1, *a[name].shape)})
-        yield f"{name} of 32 bits", lambda a, s, name=name: a.update({name: a[name].astype(np.float32)})
-        if arrays[name].dtype == np.float64:
+        if arrays[name].dtype.kind == "f":
             for bad in (math.nan, math.inf, -math.inf):
                 yield f"{bad} in {name}", lambda a, s, name=name, bad=bad: np.copyto(a[name].ravel()[:1], bad)
         else:
+            yield f"{name} of 32 bits", lambda a, s, name=name: a.update({name: a[name].astype(np.float32)})
             yield f"{name} as floats", lambda a, s, name=name: a.update({name: a[name].view(np.float64)})
             yield f"huge {name}", lambda a, s, name=name: np.copyto(a[name].ravel()[:1], (1 << 62) + 5)
     for place, value in places(state):

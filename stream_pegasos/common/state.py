@@ -46,15 +46,25 @@ class Field:
                 check_number(self.name, value, -high if self.signed else low, high)
                 check_number(f"|{self.name}|", abs(value), low, high)
             return
-        dtype = np.int64 if self.of_type is int else np.float64
+        dtypes = (np.int64,) if self.of_type is int else (np.float64, np.float32)
         shape = tuple(sizes.setdefault(*size) for size in zip(self.shape, np.shape(value), strict=False))
         if self.size is not None:
             shape = (self.size,)
-        if value.dtype != dtype or value.shape != shape or len(shape) != len(self.shape):
+        if value.dtype not in dtypes or value.shape != shape or len(shape) != len(self.shape):
             raise ValueError(f"{self.name} are not as they were written")
         numbers = np.abs(value) if self.signed else value
+        if self.of_type is float:
+            low, high = np.float64(low), np.float64(high)  # in which single precision is compared, too
         if not ((numbers >= low) & (numbers <= high)).all():
             raise ValueError(f"{self.name} are not from {low:g} to {high:g}")
+
+
+def in_double(state: State) -> State:
+    """A state to reckon with: what the compiled engine knows in single precision, in double."""
+    return {
+        name: value.astype(float) if isinstance(value, np.ndarray) and value.dtype == np.float32 else value
+        for name, value in state.items()
+    }
 
 
 def count(name: str, *shape: str, high: Limit = LARGEST_COUNT) -> Field:

@@ -32,7 +32,7 @@ FORMAT_VERSION = 1
 STATE, PROGRESS = "state", "progress"
 # The vectors of words that were met, where a file has these, by the hashes of the words.
 VECTORS = "vector_hashes", "vector_codes", "vector_shifts"
-SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "|u1": "U8"}  # in the order of a file
+SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "<f4": "F32", "|u1": "U8"}  # in the order of a file
 DTYPES = {name: np.dtype(dtype) for dtype, name in SAFETENSORS_DTYPES.items()}
 
 

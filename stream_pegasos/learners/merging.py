@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import parameters_of
-from stream_pegasos.common.state import State
+from stream_pegasos.common.state import State, in_double
 from stream_pegasos.engine import Vocabulary
 from stream_pegasos.engine.merging import (
     is_changed,
@@ -124,7 +124,8 @@ def drop_unchanged(base: Model, part: Model) -> None:
     old, core = (cast(Any, model.parts["classifier"]) for model in (base, part))
     before, after = old.learner.get_state(), core.learner.get_state()
     if not core.vocabulary.names and "evidence" in after and has_column_each(before) == has_column_each(after):
-        keep_features(core, after, is_changed(before, after, core.learner.parameters["half_life"]))
+        half_life = core.learner.parameters["half_life"]
+        keep_features(core, after, is_changed(in_double(before), in_double(after), half_life))
 
 
 def merge_changes(base: C, parts: Sequence[C]) -> C:
@@ -232,7 +233,7 @@ def states_of(cores: Sequence[Any]) -> list[State]:
     numbers: dict[Any, int] = {}
     states = []
     for core in cores:
-        names, state = core.vocabulary.names, core.learner.get_state()
+        names, state = core.vocabulary.names, in_double(core.learner.get_state())
         own = np.array([FIRST_NAME + numbers.setdefault(name, len(numbers)) for name in names], np.int64)
         is_name = state["keys"] >= FIRST_NAME
         state["keys"][is_name] = own[state["keys"][is_name] - FIRST_NAME]

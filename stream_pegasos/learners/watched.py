@@ -175,5 +175,6 @@ class WatchedClassifier(Classifier):
 
 def counts_now(state: Mapping[str, Any]) -> Floats:
     """How often each feature occurred, where an example now counts 1."""
-    counts = state["counts"] if "counts" in state else state["positives"] + state["negatives"]
-    return np.asarray(counts / state["evidence"])
+    names = ("counts",) if "counts" in state else ("positives", "negatives")
+    counts: Floats = np.sum([state[name] for name in names], axis=0, dtype=float)
+    return counts / float(state["evidence"])

@@ -18,7 +18,7 @@ from stream_pegasos.learners.loading import load_with_progress
 
 __all__ = ["Checkpoints"]
 
-LONGEST_PAUSE = 3_600.0  # seconds between two checkpoints
+LONGEST_PAUSE, BYTES_A_SECOND = 3_600.0, 1_000_000  # between two checkpoints, in seconds, and over all of them
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +27,10 @@ class Checkpoints:
     """Writes checkpoints of a model while it learns, and keeps the newest two.
 
     A thread writes each checkpoint from a snapshot. One is due after `every` messages, or after so many seconds in
-    which there was any; but later where writing would take more than a `share` of the time, as that of a large model
-    does, by up to an hour. If writing fails, it is logged, the model goes on, and it is tried again when the next
-    checkpoint is due. The file before the newest has the same name with `.previous` added. With `reads_only` nothing is
-    locked or written.
+    which there was any. With a `share` below 1, one that would take more than this share of the time, or more than 1 MB
+    a second, as that of a large model does, comes later, by up to an hour. If writing fails, it is logged, the model
+    goes on, and it is tried again when the next checkpoint is due. The file before the newest has the same name with
+    `.previous` added. With `reads_only` nothing is locked or written.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Checkpoints:
         self.path, self.previous = companions.path, companions.previous
         self.every = every
         self.seconds = seconds
-        self._pause_for_second = 1.0 / share - 1.0  # of writing
+        self._share = share
         self._next_write = monotonic()
         self.reads_only = reads_only
         self.error: str | None = None  # why the last one could not be written
@@ -162,8 +162,14 @@ class Checkpoints:
         with self._writing:
             start = monotonic()
             self._write_alone()
-            end = monotonic()
-            self._next_write = end + min((end - start) * self._pause_for_second, LONGEST_PAUSE)
+            self._next_write = monotonic() + self._pause(monotonic() - start)
+
+    def _pause(self, seconds: float) -> float:
+        """How long no checkpoint is written after one that took so many seconds."""
+        if self._share == 1.0 or not self.path.is_file():
+            return 0.0
+        by_size = self.path.stat().st_size / BYTES_A_SECOND
+        return min(max(seconds * (1.0 / self._share - 1.0), by_size), LONGEST_PAUSE)
 
     def _write_alone(self) -> None:
         self._n_new = 0

@@ -49,7 +49,8 @@ def test_a_state_is_what_its_rule_declares(which, engine_in_test):
         for field in learner.declaration.fields:
             value = state[field.name]
             if field.shape:
-                assert type(value) is np.ndarray and value.dtype == (np.int64 if field.of_type is int else np.float64)
+                kinds = (np.int64,) if field.of_type is int else (np.float64, np.float32)
+                assert type(value) is np.ndarray and value.dtype in kinds
                 assert value.ndim == len(field.shape) and value.flags.c_contiguous
             else:
                 assert type(value) is field.of_type
@@ -178,7 +179,7 @@ def of_other_kinds(field, value):
         return ["1", None, [value], {}, *([1.0, True] if field.of_type is int else [])]
     other = np.float64 if field.of_type is int else np.int64
     with np.errstate(invalid="ignore", over="ignore"):
-        kinds = [value.astype(kind) for kind in (np.float32, np.int32, other, object)]
+        kinds = [value.astype(kind) for kind in (np.float16, np.int32, other, object)]
     return [*kinds, value.view(np.uint64), value.astype(value.dtype.newbyteorder())]
 
 

@@ -156,8 +156,9 @@ cdef class AdaptiveLearner(PairLearner):
             self._set_dense(state)
             return
         self._set_features(records.SEVERAL, records.OF_SEVERAL, state)
-        n_taught, numbers, weights, squares, counts = [
-            np.ascontiguousarray(state[name]) for name in ("n_taught", *adaptive_state.OF_TAUGHT)
+        n_taught, numbers = [np.ascontiguousarray(state[name]) for name in ("n_taught", "taught_columns")]
+        weights, squares, counts = [
+            np.ascontiguousarray(records.as_singles(state[name])) for name in adaptive_state.OF_COLUMN
         ]
         fill_taught(
             &self._columns, self._features(), n_taught, numbers, weights, squares, counts, len(state["class_counts"])

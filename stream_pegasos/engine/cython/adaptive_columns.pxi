@@ -178,12 +178,13 @@ cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_
     """How many columns of each feature were taught, and of all of these, in order, the numbers, weights, squares and counts."""
     cdef Py_ssize_t i, j, n = 0, begin, place, number
     cdef const sp_columns* feature
-    cdef double factor, weight, square, count
+    cdef double factor
+    cdef float weight, square, count
     for i in range(n_features):
         n += features[i + 1].n
-    n_taught, found = np.empty(n_features, np.int64), (np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n))
+    n_taught, found = np.empty(n_features, np.int64), [np.empty(n, kind) for kind in (np.int64, *3 * (np.float32,))]
     cdef int64_t[::1] out = n_taught, numbers = found[0]
-    cdef double[::1] weights = found[1], squares = found[2], counts = found[3]
+    cdef float[::1] weights = found[1], squares = found[2], counts = found[3]
     with nogil:
         n = 0
         for i in range(n_features):
@@ -209,7 +210,7 @@ cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_
 
 cdef int fill_taught(
     Columns* columns, sp_columns* features, const int64_t[::1] n_taught, const int64_t[::1] numbers,
-    const double[::1] weights, const double[::1] squares, const double[::1] counts, Py_ssize_t n_columns,
+    const float[::1] weights, const float[::1] squares, const float[::1] counts, Py_ssize_t n_columns,
 ) except -1:
     """Make these the only columns of new features, as `taught_of` gives them, of so many that there are."""
     cdef Py_ssize_t i, j, place, n = 0
@@ -221,8 +222,8 @@ cdef int fill_taught(
             raise MemoryError
         for j in range(n, n + n_taught[i]):
             place = add_column(columns, feature, numbers[j])
-            sp_weights(columns.numbers, feature)[place] = sp_single(weights[j])
-            sp_squares(columns.numbers, feature)[place] = sp_single(squares[j])
-            sp_counts(columns.numbers, feature)[place] = sp_single(counts[j])
+            sp_weights(columns.numbers, feature)[place] = weights[j]
+            sp_squares(columns.numbers, feature)[place] = squares[j]
+            sp_counts(columns.numbers, feature)[place] = counts[j]
         n += n_taught[i]
     return 0
