@@ -18,7 +18,6 @@ from stream_pegasos.engine.pure.weights import FIRST_NAME
 
 __all__ = ["Recency", "most_important", "selected", "with_names_forgotten", "without_column"]
 
-
 RECENT = 0.98  # of what a feature scored before, at each forgetting
 ROUNDING = 1e-6  # a count that grew by a smaller share did not grow
 
@@ -32,24 +31,27 @@ class Recency:
     management using frequency-based replacement, SIGMETRICS 1990.)
     """
 
-    counts: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))  # an example now counts 1
-    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    counts: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))  # an example now counts 1
+    scores: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     n_iterations: int = 0
 
     def scores_now(self, counts: NDArray[np.float64], share: float) -> NDArray[np.float64]:
         """The scores of all features, new ones last, given their counts now, and what share is left of those before."""
-        n, scores = len(self.counts), counts.copy()
-        left = self.counts * share
-        scores[:n] = RECENT * self.scores + np.where(counts[:n] > left * (1.0 + ROUNDING), counts[:n] - left, 0.0)
+        scores, known = counts.copy(), counts[: len(self.counts)]
+        left = self.counts.astype(float) * share
+        since = np.where(known > left * (1.0 + ROUNDING), known - left, 0.0)
+        scores[: len(known)] = RECENT * self.scores.astype(float) + since
         return scores
 
-    def get_state(self) -> dict[str, NDArray[np.float64]]:
+    def get_state(self) -> dict[str, NDArray[np.float32]]:
         return {"recent_counts": self.counts, "recent_scores": self.scores}
 
     @classmethod
     def from_state(cls, state: State, n_iterations: int, n_features: int) -> Recency:
         """A ValueError or a TypeError says that it cannot have been written."""
-        counts, scores = (np.asarray(state[name], float) for name in ("recent_counts", "recent_scores"))
+        counts, scores = (state[name] for name in ("recent_counts", "recent_scores"))
+        if any(column.dtype != np.float32 for column in (counts, scores)):
+            raise TypeError("recent counts and scores must be in single precision")
         if counts.shape != scores.shape or counts.ndim != 1 or len(counts) > n_features:
             raise ValueError("recent counts and scores must be of the same features, which the model has")
         if not all(np.isfinite(column).all() and (column >= 0.0).all() for column in (counts, scores)):

@@ -133,7 +133,8 @@ class WatchedClassifier(Classifier):
         return self.recency.scores_now(counts_now(state), share)
 
     def _recency(self, state: Mapping[str, Any], importance: Floats, kept: NDArray[np.bool_]) -> Recency:
-        return Recency(counts_now(state)[kept], importance[kept], state["n_iterations"])
+        counts, scores = (column[kept].astype(np.float32) for column in (counts_now(state), importance))
+        return Recency(counts, scores, state["n_iterations"])
 
     # What an estimator says.
 
