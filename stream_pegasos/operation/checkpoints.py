@@ -162,9 +162,9 @@ class Checkpoints:
         with self._writing:
             start = monotonic()
             self._write_alone()
-            self._next_write = monotonic() + self._pause(monotonic() - start)
+            self._next_write = monotonic() + self.pause(monotonic() - start)
 
-    def _pause(self, seconds: float) -> float:
+    def pause(self, seconds: float) -> float:
         """How long no checkpoint is written after one that took so many seconds."""
         if self._share == 1.0 or not self.path.is_file():
             return 0.0

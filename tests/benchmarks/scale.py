@@ -7,7 +7,8 @@ be saved and loaded, and the longest time that a message waits while a checkpoin
 
     python tests/benchmarks/scale.py [--messages 10_000_000] [--rounds 1]
 
-With --classes it prints the memory of a model of 150 classes instead.
+With --classes it prints the memory of a model of 150 classes instead; with --forgetting the accuracy of limited models
+over the last 50,000 of 250,000 messages whose words turn over, beside that of a new model over these alone.
 """
 
 import gc
@@ -23,13 +24,14 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from corpora import of_classes, read_records
 from report import Table, arguments_of
 from timing import median_seconds, megabytes, seconds, waits
 
-from stream_pegasos import TextClassifier, load
+from stream_pegasos import AdaptiveClassifier, TextClassifier, load
 from stream_pegasos.operation.checkpoints import Checkpoints
 
 STAGES = (10_000, 100_000, 1_000_000, 5_000_000, 10_000_000)
@@ -56,12 +58,16 @@ def blocks(n_messages: int, n_words: int = 100_000, seed: int = 1) -> Iterator[t
 
 
 def main() -> None:
-    arguments = arguments_of(__doc__, messages=STAGES[-1], rounds=1, classes=False)
+    arguments = arguments_of(__doc__, messages=STAGES[-1], rounds=1, classes=False, forgetting=False)
     if arguments.classes:
         print_memory_of_classes()
         return
-    model = TextClassifier()
+    if arguments.forgetting:
+        print_forgetting()
+        return
+    before, model = megabytes("VmRSS"), TextClassifier()
     learn(model, arguments.messages)
+    print_memory_of_saving(model, megabytes("VmRSS") - before)
     print(f"\nresident memory, at most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:,.0f} MB")
     print_growth(model)
     with tempfile.TemporaryDirectory() as folder:
@@ -78,6 +84,62 @@ def learn(model: TextClassifier, n_messages: int) -> None:
         if done in STAGES or done == n_messages:
             last = took[-max(len(took) // 10, 1) :]
             table.row(f"{done:,}", f"{BLOCK * len(last) / sum(last):,.0f}", f"{model.n_features:,}")
+
+
+def print_memory_of_saving(model: TextClassifier, size: float) -> None:
+    """How much memory the model takes while it is saved, and what its checkpoints write a day by default."""
+    now = megabytes("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM begins again
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model")
+        checkpoints = Checkpoints(path, share=0.02)
+        took = seconds(lambda: model.snapshot().write(path))
+        pause = max(checkpoints.seconds, checkpoints.pause(took))
+        print(
+            f"model of {size:,.0f} MB; while it is saved {1.0 + (megabytes('VmHWM') - now) / size:.2f} times as much; "
+            f"{path.stat().st_size * 86_400 / (pause + took) / 1e9:,.0f} GB a day in checkpoints"
+        )
+
+
+def print_forgetting(n: int = 250_000, n_last: int = 50_000, n_words: int = 20_000) -> None:
+    """A word is replaced by another after so many messages; a new one tells another label."""
+    table = Table("words live for", "half-life", "no limit", "20,000", "5,000", "a new one of 5,000")
+    for life in (10_000, 60_000, None):
+        texts, labels = turning_over(n, n_words, life)
+        fresh = accuracy(limited(5_000, "auto"), texts[-n_last:], labels[-n_last:], n_last)
+        for half_life in ("auto", None):
+            models = (limited(most, half_life) for most in (None, 20_000, 5_000))
+            shares = [accuracy(model, texts, labels, n_last) for model in models]
+            name = "ever" if life is None else f"{life:,} messages"
+            table.row(name, repr(half_life), *(f"{share:.4f}" for share in (*shares, fresh)))
+
+
+def limited(max_features: int | None, half_life: Any) -> TextClassifier:
+    return TextClassifier(classifier=AdaptiveClassifier(max_features=max_features, half_life=half_life))
+
+
+def accuracy(model: TextClassifier, texts: list[str], labels: list[bool], n_last: int) -> float:
+    """Over the last messages; each is predicted before it is learned."""
+    right: list[bool] = []
+    for i in range(0, len(texts), BLOCK):
+        said = model.predict_learn_many(texts[i : i + BLOCK], labels[i : i + BLOCK]).labels
+        right += (said == np.array(labels[i : i + BLOCK], object)).tolist()
+    return float(np.mean(right[-n_last:]))
+
+
+def turning_over(n: int, n_words: int, life: int | None) -> tuple[list[str], list[bool]]:
+    """Messages of twelve words by Zipf's law, half of which tell the label."""
+    generator = np.random.default_rng(0)
+    shares = 1.0 / np.arange(1, n_words + 1) ** 1.05
+    ranks = np.searchsorted((shares / shares.sum()).cumsum(), generator.random((n, N_WORDS))).clip(max=n_words - 1)
+    ages = np.arange(n)[:, None] + generator.integers(life or 1, size=n_words)[ranks]
+    words = ranks * 1_000 + (ages // life if life else 0)
+    weights = generator.normal(size=1_000_003) * (generator.random(1_000_003) < 0.5)
+    labels = weights[words * 2_654_435_761 % 1_000_003].sum(1) * 2.0 + generator.logistic(size=n) > 0.0
+    texts = [
+        " ".join(f"{chr(0x4E00 + word // 1_000)}{chr(0x4E00 + word % 1_000)}" for word in row) for row in words.tolist()
+    ]
+    return texts, labels.tolist()
 
 
 def print_growth(model: TextClassifier) -> None:
