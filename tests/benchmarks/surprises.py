@@ -81,7 +81,10 @@ def print_several_labels() -> None:
         options = ["--multilabel_oaa", str(len(numbers)), "-b", "22", "--loss_function", "logistic"]
         subprocess.run([*vw, *options, "-d", learned, "-f", f"{folder}/model"], check=True)
         subprocess.run([*vw, "-t", "-i", f"{folder}/model", "-d", rest, "-p", said], check=True)
-        of_vw = [[int(label) for label in line.split(",") if label.strip()] for line in said.read_text().splitlines()]
+        of_vw = [
+            [int(label) for label in line.split(",") if label.strip()]
+            for line in said.read_text(encoding="utf-8").splitlines()
+        ]
         model = MultiLabelClassifier(AdaptiveClassifier())
         for example in read(learned):
             model.learn_one(example.x, example.y if isinstance(example.y, tuple) else (example.y,))
