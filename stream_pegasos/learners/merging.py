@@ -33,7 +33,7 @@ from stream_pegasos.learners.feature_scaler import merge_scalers
 from stream_pegasos.learners.forgetting import Recency
 from stream_pegasos.learners.model import Model
 
-__all__ = ["check_parts", "drop_unchanged", "merge", "merge_changes"]
+__all__ = ["check_parts", "drop_unchanged", "merge", "merge_changes", "merge_into"]
 
 C = TypeVar("C", bound=Model)
 
@@ -106,20 +106,27 @@ def merge(base: C, parts: Iterable[C]) -> C:
     merged, *after = [copy.deepcopy(model) for model in models]
     if len(after) == 1:
         return after[0]  # type: ignore[no-any-return]
-    for part in after:
-        part.flush()
-    busy = [part for part in after if part.n_learned > merged.n_learned] or after[:1]  # others add nothing
-    take_parts([model.parts["classifier"] for model in (merged, *busy)])
-    merged.flush()
-    if names := [part.names for part in after if getattr(part, "names", None) is not None]:
-        merged.keep_names()
-        merged.names.take(merged, names)
+    merge_into(merged, after)
     return merged  # type: ignore[no-any-return]
 
 
+def merge_into(base: Any, parts: Sequence[Any]) -> None:
+    """`merge` without checks and copies: the base takes what the parts have learned, and these may change on the way.
+    Parts may lack what is as in the base, also one that is alone.
+    """
+    for part in parts:
+        part.flush()
+    busy = [part for part in parts if part.n_learned > base.n_learned] or parts[:1]  # others add nothing
+    take_parts([model.parts["classifier"] for model in (base, *busy)])
+    base.flush()
+    if names := [part.names for part in parts if getattr(part, "names", None) is not None]:
+        base.keep_names()
+        base.names.take(base, names)
+
+
 def drop_unchanged(base: Model, part: Model) -> None:
-    """Have a part lack what is as in the base, so that little is sent. `merge` gives a part that is alone as it is: it
-    must be merged beside others.
+    """Have a part lack what is as in the base, so that little is sent; it is for `merge_into`, or `merge` with
+    others.
     """
     old, core = (cast(Any, model.parts["classifier"]) for model in (base, part))
     before, after = old.learner.get_state(), core.learner.get_state()
@@ -128,15 +135,14 @@ def drop_unchanged(base: Model, part: Model) -> None:
         keep_features(core, after, is_changed(in_double(before), in_double(after), half_life))
 
 
-def merge_changes(base: C, parts: Sequence[C]) -> C:
-    """Combine parts without what is as in the base; the result is without it, too."""
-    keys = [part.parts["classifier"].learner.get_state()["keys"] for part in parts]  # type: ignore[attr-defined]
-    merged = merge(base, parts)
-    core = cast(Any, merged.parts["classifier"])
+def merge_changes(base: Any, parts: Sequence[Any]) -> None:
+    """`merge_into` of parts without what is as in the base, which is then without it, too."""
+    keys = [part.parts["classifier"].learner.get_state()["keys"] for part in parts]
+    merge_into(base, parts)
+    core = base.parts["classifier"]
     state = core.learner.get_state()
     if not core.vocabulary.names and "evidence" in state:
         keep_features(core, state, np.isin(state["keys"], np.concatenate(keys)))
-    return merged
 
 
 def keep_features(core: Any, state: State, kept: NDArray[np.bool_]) -> None:
@@ -178,7 +184,7 @@ def warn_of_sorted_parts(states: Sequence[State], half_life: float) -> None:
         warnings.warn(
             f"merge: {len(one_sided)} of {len(n_learned)} parts have learned one class alone, which makes a poor "
             "model: deal the messages out over the parts at random",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

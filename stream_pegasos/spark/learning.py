@@ -17,7 +17,7 @@ from stream_pegasos.common.checks import check_integer
 from stream_pegasos.evaluation.results import Evaluation
 from stream_pegasos.evaluation.scores import new_score
 from stream_pegasos.learners.label_meaning import LabelsMeant
-from stream_pegasos.learners.merging import check_parts, merge
+from stream_pegasos.learners.merging import check_parts, merge_into
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (
     NUMBERS,
@@ -59,8 +59,10 @@ class History(Learned):
     def take(self, parts: Sequence[Part], is_whole: bool) -> None:
         """Take over what the parts of a round have learned."""
         models = [part.model for part in parts]
-        # Beside the model itself, as a part that is alone would stay as it is: without what it did not change.
-        self.model = models[0] if is_whole else merge(self.model, [*models, self.model])
+        if is_whole:
+            self.model = models[0]
+        else:
+            merge_into(self.model, models)
         for part in parts:
             self.add(part)
         self.n_rounds += 1

@@ -122,7 +122,10 @@ def merged_pair(table: pa.Table, base: Broadcast[bytes]) -> pa.Table:
     for each in reports:
         report.add(each)
     models = [each.model for each in reports]
-    report.model = models[0] if len(models) == 1 or report.fault else merge_changes(pickle.loads(base.value), models)
+    report.model = models[0]
+    if len(models) > 1 and not report.fault:
+        report.model = pickle.loads(base.value)
+        merge_changes(report.model, models)
     return pa.Table.from_batches([*report.pieces()])
 
 

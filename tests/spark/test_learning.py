@@ -1,6 +1,5 @@
 """History that is learned on Spark, in parts."""
 
-import copy
 import os
 
 import numpy as np
@@ -13,7 +12,6 @@ from stream_pegasos import (
     OrdinalClassifier,
     PegasosClassifier,
     TextClassifier,
-    merge,
 )
 from stream_pegasos.learners.label_meaning import label_meant
 from stream_pegasos.streams import synthetic
@@ -59,37 +57,9 @@ def test_in_order_the_model_is_that_of_one_machine(spark, classifier, label, kin
     assert state_of(learned.model) == state_of(begin)
 
 
-@pytest.mark.parametrize(
-    "classifier", [AdaptiveClassifier(), PegasosClassifier(batch_size=10)], ids=["adaptive", "pegasos"]
-)
-def test_rounds_are_merges_of_what_each_partition_learns(spark, classifier):
-    from stream_pegasos.spark import learn
-    from stream_pegasos.spark.columns import arranged
-
-    begin = TextClassifier(classifier=classifier.clone())
-    begin.learn_many(*zip(*MESSAGES[:101], strict=True))
-    begin.flush()
-    n_learned = begin.n_learned
-    frame = spark.createDataFrame(MESSAGES[100:300], SCHEMA)
-    learned = learn(frame, begin, parts=2, round_size=100, passes=2)
-    assert (learned.n_read, learned.n_learned, learned.refused) == (400, 400, {})
-    of_parts = [[tuple(row) for row in rows] for rows in arranged(frame, [], 2).rdd.glom().collect()]
-    assert sorted(row for rows in of_parts for row in rows) == sorted(MESSAGES[100:300])
-    assert learned.n_rounds == 2 * -(-max(map(len, of_parts)) // 50)
-    model = copy.deepcopy(begin)
-    for _ in range(2):
-        for first in range(0, max(map(len, of_parts)), 50):
-            parts = [copy.deepcopy(model) for _ in range(2)]
-            for part, rows in zip(parts, of_parts, strict=True):
-                if rows[first : first + 50]:
-                    part.learn_many(*zip(*rows[first : first + 50], strict=True))
-            model = merge(model, parts)
-    assert state_of(learned.model) == state_of(model)
-    assert begin.n_learned == n_learned
-
-
 def test_no_bit_depends_on_how_messages_came_or_on_an_executor_that_is_killed(spark, tmp_path, monkeypatch):
     """Killed between two rounds, and the messages came through a shuffle, whose order differs each time."""
+    from stream_pegasos.learners.merging import merge_into
     from stream_pegasos.spark import learn, learning
 
     once = tmp_path / "killed"
@@ -104,10 +74,10 @@ def test_no_bit_depends_on_how_messages_came_or_on_an_executor_that_is_killed(sp
     def killing(*arguments):
         if not once.exists():
             spark.range(0, 1, 1, 1).mapInArrow(kill, "id long").toArrow()
-        return merge(*arguments)
+        return merge_into(*arguments)
 
     found = []
-    monkeypatch.setattr(learning, "merge", killing)
+    monkeypatch.setattr(learning, "merge_into", killing)
     once.touch()
     for n_partitions in (8, 5, 8):
         rows = spark.sparkContext.parallelize(MESSAGES[::-1] if n_partitions == 5 else MESSAGES, n_partitions)
