@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 LONGEST = 1 << 63  # of integers in a column
-RANK = "_rank"
+HASH, PLACE = "_hash", "_place"
 TEXTS = (t.StringType,)
 MAILS = (t.StringType, t.BinaryType)
 FIELDS = (t.StructType,)
@@ -153,16 +153,19 @@ def label_type(labels: Iterable[Any]) -> t.DataType:
 
 
 def arranged(frame: DataFrame, order: Sequence[str], n_parts: int, spread_equal: bool = False) -> DataFrame:
-    """A frame in so many partitions, each sorted by these columns, then by all others, so that the order is the same
-    whenever it is computed. Equal rows come to one partition, unless they are to be spread.
+    """A frame in so many partitions, each sorted by these columns, then by a hash, so that the order is the same
+    whenever it is computed, and equal rows stand far apart. They come to one partition, unless they are to be spread.
     """
-    by_hash, others = f.xxhash64(*hashed_columns(frame)), hashed_columns(frame)
-    place = by_hash
-    if spread_equal:  # by their rank among equal ones, in which it does not matter which of them is which
-        frame = frame.withColumn(RANK, f.row_number().over(Window.partitionBy(by_hash).orderBy(*others)))
-        place = f.xxhash64(by_hash, f.col(RANK))
-    frame = frame.repartition(n_parts, place).sortWithinPartitions(*map(column, order), by_hash, *others)
-    return frame.drop(RANK)
+    names, columns = frame.columns, hashed_columns(frame)
+    frame = frame.withColumn(HASH, f.xxhash64(*columns))
+    if not spread_equal:
+        frame = frame.repartition(n_parts, f.col(HASH))
+    # The rank among equal rows, in which it does not matter which of them is which.
+    rank = f.row_number().over(Window.partitionBy(HASH).orderBy(*columns))
+    frame = frame.withColumn(PLACE, f.xxhash64(f.col(HASH), rank))
+    if spread_equal:
+        frame = frame.repartition(n_parts, f.col(PLACE))
+    return frame.sortWithinPartitions(*map(column, order), PLACE, *columns).select(*map(column, names))
 
 
 def hashed_columns(frame: DataFrame) -> list[Column]:
