@@ -27,6 +27,7 @@ ROW = "_row"
 ROW_BITS = 33  # of `monotonically_increasing_id`, below the number of the partition
 FIRST_ROUND = 100_000  # messages
 UNEVEN = 1.5  # how much larger a part is than the mean where equal messages are many
+LAST = 1.1  # how much larger the last round of a pass may be, so that none is left of a few messages
 # To merge a feature takes as long as to learn about a quarter of a message.
 MERGED_FEATURE, SHARE_OF_MERGING = 0.25, 0.1
 
@@ -75,14 +76,20 @@ class Rounds:
     def are_done(self) -> bool:
         return self.n_passes == self.passes or not self.longest
 
+    @property
+    def end(self) -> int:
+        """Of each part, the number of the message after the next round."""
+        rest = self.longest - self.begin
+        return self.longest if rest <= LAST * self.share else self.begin + self.share
+
     def rows(self, rows: DataFrame) -> DataFrame:
         """Those of the next round."""
-        return rows.where(f.col(ROW).between(self.begin, self.begin + self.share - 1)).drop(ROW)
+        return rows.where(f.col(ROW).between(self.begin, self.end - 1)).drop(ROW)
 
     def advance(self, n_changed: int) -> None:
         """Go on to the next round, given how many features this one changed."""
-        self.begin += self.share
-        if self.begin >= self.longest:
+        self.begin = self.end
+        if self.begin == self.longest:
             self.begin, self.n_passes = 0, self.n_passes + 1
         if self.n_parts > 1 and self.round_size is None:
             merging = MERGED_FEATURE * n_changed * log2(2 * self.n_parts)
