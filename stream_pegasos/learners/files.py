@@ -68,13 +68,22 @@ class Snapshot:
     field_names: Mapping[str, str] = field(default_factory=dict)
     vectors: VectorSource | None = None
 
-    def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
-        """Write a model file, which is there whole or not at all, holding its lock; the one before goes to `keep`."""
+    @property
+    def checksum(self) -> str:
+        return checksum(self._packed(), self.kind)
+
+    def _packed(self) -> dict[str, NDArray[Any]]:
+        """All of it as arrays."""
         arrays = {**self.arrays, STATE: np.frombuffer(orjson.dumps(self.values), np.uint8), **pack_names(self.names)}
         if self.vectors is not None:
             arrays.update(zip(VECTORS, self.vectors.kept, strict=False))
         if self.progress is not None:
             arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
+        return arrays
+
+    def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
+        """Write a model file, which is there whole or not at all, holding its lock; the one before goes to `keep`."""
+        arrays = self._packed()
         checked = checksum(arrays, self.kind)
         header: dict[str, Any] = {"format_version": FORMAT_VERSION, "kind": self.kind, "checksum": checked}
         if self.field_names:

@@ -113,14 +113,15 @@ class RoundFile:
     """The model after the newest round in a file, with how far learning came; without a path there is none.
 
     As a context it holds the lock of the file, and brings rounds and history to where the file has them. A ValueError
-    says that it is of other messages or options.
+    says that it is of other messages, another model to go on from, or other options.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, rows: DataFrame, rounds: Rounds, history: Any) -> None:
         self._rounds, self._history = rounds, history
         self._checkpoints = None if path is None else Checkpoints(path, seconds=threading.TIMEOUT_MAX)
         if path is not None:
-            self._identity = [rounds.n_parts, rounds.passes, rounds.round_size, history.model.n_learned, *sums_of(rows)]
+            begin = history.model.snapshot().checksum
+            self._identity = [rounds.n_parts, rounds.passes, rounds.round_size, begin, *sums_of(rows)]
 
     def __enter__(self) -> RoundFile:
         if self._checkpoints is not None:
