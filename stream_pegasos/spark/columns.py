@@ -38,13 +38,14 @@ HASH, PLACE = "_hash", "_place"
 TEXTS = (t.StringType,)
 MAILS = (t.StringType, t.BinaryType)
 FIELDS = (t.StructType,)
-LABELS = (t.StringType, t.BooleanType, t.ByteType, t.ShortType, t.IntegerType, t.LongType)
-NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType, t.DecimalType)
+INTEGERS, FLOATS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType), (t.FloatType, t.DoubleType)
+LABELS = (t.StringType, t.BooleanType, *INTEGERS, *FLOATS)
+NUMBERS = (*INTEGERS, *FLOATS, t.DecimalType)
 KINDS = {
     TEXTS: "strings",
     MAILS: "strings or binary",
     FIELDS: "structs",
-    LABELS: "strings, booleans or integers",
+    LABELS: "strings, booleans or whole numbers",
     NUMBERS: "numbers",
 }
 
@@ -125,7 +126,7 @@ def is_ordered(kind: t.DataType) -> bool:
 
 
 def check_labels(frame: DataFrame, name: str, model: Any) -> None:
-    """Check a column of labels that a model is to learn: strings, booleans or 64-bit integers. Besides what
+    """Check a column of labels that a model is to learn: strings, booleans or whole numbers. Besides what
     `check_column` refuses, it is a TypeError if none of the labels that the model knows can stand in the column, or
     classes are ordered and no label there can be an integer.
     """

@@ -101,9 +101,9 @@ def learn(
     text
         The column of texts; of structs with the fields, where the features of the model read several.
     label
-        The column of labels: strings, booleans or integers; arrays of these if a message may have several. Which labels
-        they stand for is what readers of files say of them, alone or beside those of `model`: a string "8" is the
-        integer 8 unless the model knows "8".
+        The column of labels: strings, booleans, integers or doubles; arrays of these if a message may have several.
+        Which labels they stand for is what readers of files say of them, alone or beside those of `model`: a string "8"
+        and a double 8.0 are the integer 8 unless the model knows "8". A double that is no whole number is refused.
     weight
         A column of numbers from 0 to 1e30, the weight of the loss on each message; `None` for 1 each.
     parts

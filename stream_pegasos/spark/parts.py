@@ -90,12 +90,10 @@ def learned_part(
         for batch in batches:
             part.number = batch[PART][0].as_py()
             (texts, of_texts), (labels, of_labels) = values_of(batch[TEXT]), values_of(batch[LABEL])
-            labels = [tuple(map(meant, y)) if isinstance(y, list) else meant(y) for y in labels]
-            too_long = {row: fault for row, y in enumerate(labels) if (fault := fault_of(meant, y)) is not None}
-            labels = [None if row in too_long else y for row, y in enumerate(labels)]
+            labels, faults = meant_labels(meant, labels)
             columns = [texts, labels, batch[WEIGHT].to_pylist()]
             reasons = reasons_against(model, *columns)
-            for row, fault in too_long.items():
+            for row, fault in faults.items():
                 reasons[row] = fault
             for row in of_labels:
                 reasons[row] = LABEL_NOT_UTF8
@@ -129,7 +127,22 @@ def merged_pair(table: pa.Table, base: Broadcast[bytes]) -> pa.Table:
     return pa.Table.from_batches([*report.pieces()])
 
 
-def fault_of(meant: LabelsMeant, label: Any) -> str | None:
+def meant_labels(meant: LabelsMeant, values: Iterable[Any]) -> tuple[list[Any], dict[int, str]]:
+    """The label of each row, or labels, that its value stands for, `None` without any; and what is wrong with some."""
+    labels, faults = list[Any](), dict[int, str]()
+    for row, value in enumerate(values):
+        try:
+            label = tuple(map(meant, value)) if isinstance(value, list) else meant(value)
+            fault = label_fault(meant, label)
+        except ValueError as error:  # of a float
+            fault = str(error)
+        if fault is not None:
+            faults[row] = fault
+        labels.append(label if fault is None else None)
+    return labels, faults
+
+
+def label_fault(meant: LabelsMeant, label: Any) -> str | None:
     """Why the label of a message, or one of several, is too long or empty; `None` if none is."""
     if isinstance(label, tuple) and None in label:
         return "one of the labels is null or empty"

@@ -106,6 +106,18 @@ def test_bad_rows_are_counted(spark):
     assert learn(frame.where("text = 'nothing of it'")).n_read == 0
 
 
+def test_a_number_that_is_not_whole_is_refused(spark):
+    from stream_pegasos.spark import learn
+
+    labels = [0.0, 1.0] * 10 + [0.5, float("nan"), float("inf"), 2.0**53, None]
+    frame = spark.createDataFrame([(f"word{label}", label) for label in labels], "text string, label double")
+    learned = learn(frame, parts=1)
+    assert learned.refused == {"the label is null": 1} | {
+        f"label {label} is not an integer below 2**53": 1 for label in labels[20:24]
+    }
+    assert learned.n_learned == 20 and {*map(type, learned.model.classes)} == {int}
+
+
 def test_what_can_never_be_learned_is_one_clear_error(spark):
     from stream_pegasos.spark import learn
 
@@ -148,6 +160,8 @@ def test_what_can_never_be_learned_is_one_clear_error(spark):
         (["7", "8"], "int", [8, 7]),
         ([False, True], "string", ["true", "False"]),
         (["false", "true"], "boolean", [True, False]),
+        ([], "double", [7.0, 8.0]),
+        (["7"], "float", [8.0, 7.0]),
     ],
 )
 def test_labels_are_those_that_files_have(spark, known, column, given):
