@@ -12,9 +12,10 @@ except ImportError as error:
     raise missing("learning on Spark", "spark", error) from None
 
 from stream_pegasos.spark.learning import learn
+from stream_pegasos.spark.ml import SparkTextClassifier, SparkTextClassifierModel
 from stream_pegasos.spark.scoring import score
 
-__all__ = ["learn", "score"]
+__all__ = ["SparkTextClassifier", "SparkTextClassifierModel", "learn", "score"]
 
 
 def __getattr__(name: str) -> Any:
