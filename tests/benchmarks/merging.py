@@ -6,13 +6,15 @@ stream: with every k-th message each ("equal"), with 90 % in one part and the re
 with as many each after sorting by label ("sorted"). All predict the last 20 %. The stream is shuffled up to there
 before it is dealt out, anew for each seed; figures are means, of accuracy and log loss.
 
-With --cost, what it takes to merge that many parts of a made stream at once: seconds, and bytes for each feature that
-the parts changed.
+With --cost, what it takes to merge that many parts of a made stream: at once, seconds and bytes for each feature that
+the parts changed; and in pairs, as workers of Spark do, seconds of all merges and of the longest way through them, and
+the most memory that one merge takes.
 
     python tests/benchmarks/merging.py [--stream FILE]... [--parts K]... [--seeds 3] [--tree] [--cost]
 """
 
 import copy
+import pickle
 import random
 import tracemalloc
 from collections.abc import Iterator, Sequence
@@ -31,7 +33,7 @@ from stream_pegasos import (
     merge,
     prequential,
 )
-from stream_pegasos.learners.merging import drop_unchanged
+from stream_pegasos.learners.merging import drop_unchanged, merge_changes, merge_into
 from stream_pegasos.streams import synthetic
 
 FIRST, LEARNED, LARGEST = 1_000, 0.8, 0.9
@@ -106,7 +108,9 @@ def dealt(rows: Rows, scheme: str, k: int) -> list[Rows]:
 
 def print_cost(n_parts: Sequence[int]) -> None:
     """Each part learns 1,000 messages, half of whose words no other message has."""
-    table = Table("parts", "features they changed", "seconds", "bytes for each")
+    table = Table(
+        "parts", "features they changed", "at once: seconds", "bytes for each", "in pairs: seconds", "longest way", "MB"
+    )
     for k in n_parts:
         base = learned(TextClassifier(), [*synthetic(1_000)])
         parts = []
@@ -117,16 +121,38 @@ def print_cost(n_parts: Sequence[int]) -> None:
             parts.append(learned(base, rows))
             drop_unchanged(base, parts[-1])
         n_changed = sum(part.n_features for part in parts)
+        reports = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in parts]
         tracemalloc.start()
         start = perf_counter()
         merge(base, [*parts, base])
-        table.row(
-            str(k),
-            f"{n_changed:,}",
-            f"{perf_counter() - start:.1f}",
-            f"{tracemalloc.get_traced_memory()[1] / n_changed:.0f}",
-        )
+        seconds, peak = perf_counter() - start, tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
+        del parts
+        in_all, longest, largest = cost_in_pairs(base, reports)
+        row = f"{seconds:.1f}", f"{peak / n_changed:.0f}", f"{in_all:.1f}", f"{longest:.1f}", f"{largest / 1e6:.0f}"
+        table.row(str(k), f"{n_changed:,}", *row)
+
+
+def cost_in_pairs(base: TextClassifier, reports: list[bytes]) -> tuple[float, float, int]:
+    """Seconds of all merges and of the longest way through them, one worker a pair, and the most bytes that one takes:
+    of base, two parts and what they become; reports wait as files would.
+    """
+    in_all, longest, largest = 0.0, 0.0, 0
+    while len(reports) > 1:
+        slowest, is_last = 0.0, len(reports) == 2
+        for i in range(len(reports) // 2):
+            tracemalloc.start()
+            start = perf_counter()
+            made = copy.deepcopy(base)
+            (merge_into if is_last else merge_changes)(made, [pickle.loads(reports[2 * i + j]) for j in range(2)])
+            reports[i] = pickle.dumps(made, pickle.HIGHEST_PROTOCOL)
+            seconds = perf_counter() - start
+            in_all, slowest = in_all + seconds, max(slowest, seconds)
+            largest = max(largest, tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        reports[len(reports) // 2 :] = reports[len(reports) - len(reports) % 2 :]
+        longest += slowest
+    return in_all, longest, largest
 
 
 def own_words(number: int, n: int = 10) -> str:
