@@ -112,16 +112,17 @@ def learn(
         The column or columns to sort by: parts learn their messages in that order. Without any, they learn in an
         arbitrary order that is always the same.
     round_size
-        How many messages several parts together learn before they are merged, at least 1. Small rounds are more
-        accurate, large ones faster: each round sends the model to all workers, and the changes back. `None` for 100,000
-        in the first round, and up to twice as many as before in each later one, until merging takes about a tenth of
-        the time. A single part learns all messages in one round.
+        How many messages several parts together learn before they are merged, at least 1; the last round of a pass
+        takes a rest of up to a tenth more. Small rounds are more accurate, large ones faster: each round sends the
+        model to all workers, and the changes back. `None` for 100,000 in the first round, and up to twice as many as
+        before in each later one, until merging takes about a tenth of the time. A single part learns all messages in
+        one round.
     passes
         How often all messages are learned, at least 1.
     checkpoint
         A file of the driver. After each round the model is written there, with how far learning came; where the file
-        exists, learning goes on from it. It must be of the same messages and options. The one before has the same name
-        with `.previous` added.
+        exists, learning goes on from it. It must be of the same messages, `model` and options. The one before has the
+        same name with `.previous` added.
 
     Raises
     ------

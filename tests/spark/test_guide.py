@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from parts import assert_same
 
-from stream_pegasos import TextClassifier
+from stream_pegasos import TextClassifier, load
 
 pytestmark = pytest.mark.spark
 
@@ -42,5 +43,23 @@ def test_the_guide_runs(spark, tmp_path, monkeypatch, capsys):
         assert newest.read_bytes() == (tmp_path / "wanted.safetensors").read_bytes()
         newest.unlink()
         names["query"].start().awaitTermination()
+    check_own_models(spark, names, tmp_path)
     right = spark.read.parquet(f"{tmp_path}/answers").where("prediction = label and batch > 0").count()
     assert right > 0.95 * 4_000
+
+
+def check_own_models(spark, names, folder):
+    """Also where the task of a batch is tried again after the next batch, each message is learned once."""
+    own, users = names["own_models"], names["users"].where("user < 2")
+    lines = {n: (folder / "mail" / f"{n}.json").read_text("utf-8").splitlines() for n in (1, 2)}
+    rows = {n: [json.loads(line) for line in of_file] for n, of_file in lines.items()}
+    first = {path: path.read_bytes() for path in own.glob("*/0.safetensors")}
+    assert len(first) == 50
+    batch = spark.createDataFrame(rows[1], names["users"].drop("user").schema).selectExpr("*", "id % 50 AS user")
+    names["learn_users"](batch.where("user < 2"), 1)
+    names["learn_users"](users, 0)
+    assert first == {path: path.read_bytes() for path in first}
+    model = load(folder / "mail.safetensors")
+    for row in (row for row in rows[2] + rows[1] if row["id"] % 50 == 1):
+        model.learn_one(row["text"], row["label"])
+    assert_same(load(own / "1" / "1.safetensors"), model)
