@@ -48,7 +48,7 @@ OCCURRENCES = 500.0
 SMOOTHING = 0.1  # of the occurrences with a label and without
 # Evidence that aged down to 0 in single precision was there all the same; it counts less than any that is left.
 LEAST_EVIDENCE = 1e-60
-ROUNDING = 1e-9  # evidence that grew by a smaller share did not grow
+ROUNDING = 2.0**-22  # evidence that grew by a smaller share did not grow: that of single precision
 # What rests on evidence, and on which; without any, on the number of examples.
 RESTING = {
     "intercept": (),
