@@ -47,7 +47,7 @@ _FATAL = {
 
 
 @dataclass
-class _Partition:
+class Partition:
     """A partition of the topic. Its snapshot is a number: the offset at which it goes on."""
 
     topic: str
@@ -80,7 +80,7 @@ class KafkaSource(LiveSource):
         self._parse = self.line_parser("a Kafka topic")
         self._is_resumed = asked.position is not None
         self._server, offsets = _checked(asked.position)
-        self._partitions = {number: _Partition(self._topic, number, offset) for number, offset in offsets.items()}
+        self._partitions = {number: Partition(self._topic, number, offset) for number, offset in offsets.items()}
         self._next_look = 0.0  # for new partitions
         self._ends: dict[int, int] = {}  # of partitions, as far as they are known
         self._next_note = 0.0  # of these
@@ -115,9 +115,7 @@ class KafkaSource(LiveSource):
             if self.is_down("broker") or time.monotonic() >= self._next_look:
                 self._find_partitions()
             self._send_commit()
-            messages = self._consumer.consume(1, _WAIT)
-            if messages:
-                messages += self._consumer.consume(LARGEST_BATCH - 1, 0)
+            messages = self._consume()
             self._note_ends()
             return self._examples(messages)
         except KafkaException as error:
@@ -162,6 +160,10 @@ class KafkaSource(LiveSource):
         behind = {f"partition {number}": max(0, ends[number] - n) for number, n in at.items() if number in ends}
         return Lag("messages", behind) if behind else None
 
+    def _consume(self) -> list[Message]:
+        messages: list[Message] = self._consumer.consume(1, _WAIT)
+        return messages + self._consumer.consume(LARGEST_BATCH - 1, 0) if messages else messages
+
     def _note_ends(self) -> None:
         """Note where partitions end. The client lets no thread ask while another one waits for messages."""
         if time.monotonic() >= self._next_note:
@@ -176,7 +178,10 @@ class KafkaSource(LiveSource):
         if self._uncommitted is None or self._is_committing or not is_possible:
             return
         wanted, self._uncommitted = self._uncommitted, None
-        offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in wanted.items()]
+        known = self._partitions
+        offsets = [TopicPartition(self._topic, number, offset) for number, offset in wanted.items() if number in known]
+        if not offsets:
+            return
         try:
             self._is_committing = True
             self._consumer.commit(offsets=offsets, asynchronous=True)
@@ -208,32 +213,41 @@ class KafkaSource(LiveSource):
 
     # Partitions and offsets
 
-    def _read_partitions(self) -> list[_Partition]:
+    def _read_partitions(self) -> list[Partition]:
         return [partition for _, partition in sorted(self._partitions.items()) if partition.is_read]
 
     def _find_partitions(self) -> None:
         """Begin to read new partitions; look again soon if the broker tells of none."""
         try:
-            metadata = self._consumer.list_topics(self._topic, timeout=_REQUEST_TIMEOUT)
-            self._check_cluster(metadata.cluster_id)
-            topic = metadata.topics[self._topic]
-            if topic.error is not None:
-                raise KafkaException(topic.error)
-            known = {number: _Partition(self._topic, number) for number in topic.partitions} | self._partitions
-            new = [known[number] for number in sorted(topic.partitions) if not known[number].is_read]
+            numbers = self._find_numbers()
+            known = {number: Partition(self._topic, number) for number in numbers} | self._partitions
+            new = [known[number] for number in numbers if not known[number].is_read]
             self._add_committed({each.number: each for each in new if each.next_offset is None})
         except KafkaException as error:
             self._raise_if_fatal(error.args[0])
             return
-        self.up("broker", f"{self.name}: the broker can be reached again")
-        self._last_error = None
         self._partitions = known
-        if new:
-            for partition in new:
-                partition.is_read = True
-            self._assign()
+        self._begin(new)
         if self._read_partitions():
             self._next_look = time.monotonic() + METADATA_INTERVAL
+
+    def _find_numbers(self) -> list[int]:
+        """The numbers of the partitions of the topic, of which the right cluster tells."""
+        metadata = self._consumer.list_topics(self._topic, timeout=_REQUEST_TIMEOUT)
+        self._check_cluster(metadata.cluster_id)
+        topic = metadata.topics[self._topic]
+        if topic.error is not None:
+            raise KafkaException(topic.error)
+        return sorted(topic.partitions)
+
+    def _begin(self, new: list[Partition]) -> None:
+        """Begin to read new partitions."""
+        self.up("broker", f"{self.name}: the broker can be reached again")
+        self._last_error = None
+        for partition in new:
+            partition.is_read = True
+        if new:
+            self._assign()
 
     def _check_cluster(self, cluster: str | None) -> None:
         if cluster is not None:  # some brokers do not tell
@@ -241,7 +255,7 @@ class KafkaSource(LiveSource):
             check_server(self.name, self._server, server)
             self._server = server
 
-    def _add_committed(self, partitions: dict[int, _Partition]) -> None:
+    def _add_committed(self, partitions: dict[int, Partition]) -> None:
         """Take the offsets of the group, unless there is a position: it alone knows what was learned."""
         if self._group is None or self._is_resumed or not partitions:
             return

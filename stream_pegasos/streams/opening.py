@@ -28,6 +28,7 @@ def open_source(
     whole_lines: bool = False,
     on_bad: OnBad | None = None,
     on_event: OnEvent | None = None,
+    share: bool = False,
     **given: Any,
 ) -> Source:
     """Open a stream to follow it.
@@ -66,6 +67,9 @@ def open_source(
         that cannot be read. Without it such a record raises.
     on_event
         Called with what an operator should know: rotation, outages, lost messages.
+    share
+        Whether other runs read the same topic of Kafka as the same group, which gives each of them partitions. The
+        source is then a `Member`, and the position that of the checkpoint that they share.
     **given
         Other fields of `ReadOptions` that differ from the options.
 
@@ -106,7 +110,9 @@ def open_source(
         options = replace(options, format=format_of(address))
     elif server is not None and server.scheme != "kafka":
         raise StreamError(f"format {options.format!r} does not fit a Redis stream, whose entries have fields")
-    asked = Asked(position, options, follow, whole_lines, on_bad, on_event)
+    asked = Asked(position, options, follow, whole_lines, on_bad, on_event, share)
+    if share and (server is None or server.scheme != "kafka"):
+        raise StreamError(f"only a topic of Kafka can be shared, as kafka://host/topic?group=NAME, not {address}")
     if address == "-":
         from stream_pegasos.streams.stdin import StandardInput
 
@@ -118,7 +124,11 @@ def open_source(
     if server.scheme == "kafka":
         from stream_pegasos.streams.kafka import KafkaSource
 
-        return KafkaSource(server, asked)
+        if not share:
+            return KafkaSource(server, asked)
+        from stream_pegasos.streams.kafka_group import KafkaMember
+
+        return KafkaMember(server, asked)
     from stream_pegasos.streams.redis import RedisSource
 
     return RedisSource(server, asked)

@@ -70,6 +70,24 @@ class Source(Protocol):
         """Let `batches` end, within about half a second. From any thread and from signal handlers."""
 
 
+HandOver = Callable[[], Any]  # returns the position of the checkpoint that runs share
+
+
+class Member(Source, Protocol):
+    """A source that several runs share: each reads some parts of the stream, and which ones may change."""
+
+    def join(self, hand_over: HandOver) -> None:
+        """Say what is called, by the thread that reads, before parts are given up and before new ones are begun. It
+        returns when all that was read is in the checkpoint that the runs share, with the position there.
+        """
+
+    def rejoin(self) -> None:
+        """Give up all parts and ask for some anew. From any thread."""
+
+    def leave(self) -> None:
+        """Leave the parts to the others, after the last commit."""
+
+
 class Sink(Protocol):
     """Where answers go. `open_sink` makes one."""
 
@@ -89,6 +107,7 @@ class Asked(NamedTuple):
     whole_lines: bool
     on_bad: OnBad | None
     on_event: OnEvent | None
+    share: bool = False
 
 
 class LiveSource(Source, ABC):

@@ -1,0 +1,116 @@
+"""A Kafka topic as several runs share it: each reads the partitions that the group gives it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from stream_pegasos.streams.addresses import Address
+from stream_pegasos.streams.example import StreamError
+from stream_pegasos.streams.kafka import METADATA_INTERVAL, KafkaSource, Partition
+from stream_pegasos.streams.sources import Asked, HandOver
+
+__all__ = ["KafkaMember"]
+
+LEAVE_TIMEOUT = 5.0  # seconds to wait for the end of reading
+# What a commit is answered with while partitions change hands; their new reader commits them.
+_REBALANCING = {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
+
+
+class KafkaMember(KafkaSource):
+    """The partitions of a topic that this member of a group has at the time.
+
+    Before partitions are given up, and before new ones are begun, `hand_over` is called by the thread that reads; it
+    returns when all that was read so far is in the checkpoint that the members share, with the position of that
+    checkpoint. There each new partition goes on.
+    """
+
+    def __init__(self, address: Address, asked: Asked) -> None:
+        super().__init__(address, asked)
+        if self._group is None:
+            raise StreamError(f"a topic is shared by the members of a group: give kafka://…/{self._topic}?group=NAME")
+        self._partitions, self._is_resumed = {}, False
+        self._hand_over: HandOver = lambda: None
+        self._is_member, self._is_rejoining = False, threading.Event()
+        self._n_rebalances = 0
+
+    def join(self, hand_over: HandOver) -> None:
+        self._hand_over = hand_over
+
+    def rejoin(self) -> None:
+        self._is_rejoining.set()
+
+    def commit(self, position: Any) -> None:
+        # The thread that reads commits, or else `leave`: it is to answer what the group asks meanwhile.
+        self._uncommitted = {int(number): offset for number, offset in position["offsets"].items()} or None
+
+    def leave(self) -> None:
+        self._hand_over = lambda: None  # all is in the checkpoint
+        if self._is_over.wait(LEAVE_TIMEOUT):
+            self._consumer.close()
+
+    def _consume(self) -> list[Message]:
+        if self._is_rejoining.is_set():
+            self._consumer.unsubscribe()
+            self._subscribe()
+        before = self._n_rebalances
+        messages = super()._consume()
+        if self._n_rebalances != before:  # they may be of partitions that were given up, or stand behind their place
+            return []
+        return [message for message in messages if self._is_own(message)]
+
+    def _is_own(self, message: Message) -> bool:
+        number = message.partition()
+        return number is None or number < 0 or (number in self._partitions and self._partitions[number].is_read)
+
+    def _find_partitions(self) -> None:
+        """Become a member once the cluster is the right one; begin to read what the group gives."""
+        try:
+            self._find_numbers()
+            new = [partition for _, partition in sorted(self._partitions.items()) if not partition.is_read]
+            self._add_committed({each.number: each for each in new if each.next_offset is None})
+        except KafkaException as error:
+            self._raise_if_fatal(error.args[0])
+            return
+        self._begin(new)
+        if not self._is_member:
+            self._subscribe()
+        self._next_look = time.monotonic() + METADATA_INTERVAL
+
+    def _subscribe(self) -> None:
+        self._is_member = True
+        self._is_rejoining.clear()
+        self._consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
+
+    def _on_assign(self, consumer: Any, given: list[TopicPartition]) -> None:
+        offsets = (self._hand_over() or {}).get("offsets", {})
+        numbers = [partition.partition for partition in given]
+        self._partitions = {number: Partition(self._topic, number, offsets.get(str(number))) for number in numbers}
+        self._n_rebalances += 1
+        self._next_look = 0.0  # they begin after that
+        consumer.assign([])
+
+    def _on_revoke(self, consumer: Any, given: list[TopicPartition]) -> None:
+        self._hand_over()
+        committed, self._uncommitted = self._uncommitted or {}, None
+        offsets = [partition for partition in given if partition.partition in committed]
+        for partition in offsets:
+            partition.offset = committed[partition.partition]
+        if offsets:
+            with suppress(KafkaException):  # it is for tools alone
+                consumer.commit(offsets=offsets, asynchronous=False)
+        self._partitions = {}
+        self._n_rebalances += 1
+        self._is_rejoining.clear()
+        consumer.unassign()
+
+    def _on_commit(self, error: KafkaError | None, offsets: list[TopicPartition]) -> None:
+        errors = [each for each in (error, *(offset.error for offset in offsets)) if each is not None]
+        if all(each.code() in _REBALANCING for each in errors) and errors:
+            self._is_committing = False
+        else:
+            super()._on_commit(error, offsets)
