@@ -149,6 +149,12 @@ class Output:
         if self._file is not None and self.written() is not None:
             os.fsync(self._file.fileno())
 
+    def cut(self, written: tuple[str, int] | None) -> None:
+        """Remove what was written after it was `written` so far."""
+        if self._file is not None and written is not None:
+            self._file.seek(self._file.truncate(written[1]))
+            self._head, self._rest = "" if written[1] else self.format.head, b""
+
     def send(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> None:
         """Write answers; an OSError if not all of them could be written."""
         if not self._rest:

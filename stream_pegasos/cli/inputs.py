@@ -179,8 +179,12 @@ class Input:
 
     # Live sources
 
-    def open(self, position: Any, follow: bool, whole_lines: bool, labels: str | None = None) -> "Source":
-        """Follow the stream from a position on; or the `labels` at an address, each with the id of its message."""
+    def open(
+        self, position: Any, follow: bool, whole_lines: bool, labels: str | None = None, share: bool = False
+    ) -> "Source":
+        """Follow the stream from a position on; or the `labels` at an address, each with the id of its message. With
+        `share` it is shared with other runs.
+        """
         from stream_pegasos.streams import open_source
 
         options, address = self._options, str(self.stream.address)
@@ -194,7 +198,14 @@ class Input:
             if self.stream.listed is not None:
                 options = replace(options, on_lines_of_text=None)
         return open_source(
-            address, position, options, follow=follow, whole_lines=whole_lines, on_bad=self.report, on_event=note
+            address,
+            position,
+            options,
+            follow=follow,
+            whole_lines=whole_lines,
+            on_bad=self.report,
+            on_event=note,
+            share=share,
         )
 
     # Labels

@@ -217,6 +217,29 @@ def resuming(
         checkpoints.release()
 
 
+def sharing(
+    folder: str, when: tuple[int, float], load: Path | None, vectors: str | None, stream: Stream
+) -> tuple[Any, Any]:
+    """The checkpoint of the runs that share a folder, and the model to go on from."""
+    from stream_pegasos.features.vectors import VectorsError
+    from stream_pegasos.operation.shared_checkpoint import SharedCheckpoint
+
+    shared = SharedCheckpoint(folder, *when, vectors)
+    path = shared.checkpoints.path
+    try:
+        model = shared.begin(lambda: model_to_continue(stream, load, vectors))
+    except VectorsError as error:
+        raise Failure(str(error)) from None
+    except ValueError as error:
+        raise Failure(f"{error}; name another folder, or move it away to begin anew") from None
+    except TypeError as error:
+        raise Failure(f"the model cannot be shared: {error}") from None
+    _check_reads(model, path, stream)
+    if shared.progress["n_read"]:
+        note(f"going on with {model.n_learned:,} messages that all runs of {folder} learned")
+    return shared, model
+
+
 def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, stream: Stream | None) -> tuple[Any, Any] | None:
     from stream_pegasos.features.vectors import VectorsError
 

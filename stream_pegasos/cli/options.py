@@ -329,7 +329,7 @@ begin_argument = functools.partial(
 )
 
 
-def _messages_or_seconds(text: str) -> tuple[int, float]:
+def messages_or_seconds(text: str) -> tuple[int, float]:
     if text.endswith("s"):
         return NEVER, number(float, 0.1, NEVER)(text[:-1])
     return int(number(int, 1, NEVER)(text)), float(NEVER)
@@ -348,7 +348,7 @@ class CheckpointOptions:
     when: tuple[int, float] | None = result_field(
         "--checkpoint-every N",
         "Write it after this many messages, as in 1000, or seconds, as in 60s.",
-        type=_messages_or_seconds,
+        type=messages_or_seconds,
         shown="10000 messages or 10 seconds, whichever comes first; of a large model 1 MB a second",
     )
 

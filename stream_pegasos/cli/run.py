@@ -15,7 +15,7 @@ from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaceable, file_itself, note
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
-from stream_pegasos.cli.models import resuming, save_model, tell_of_labels
+from stream_pegasos.cli.models import resuming, save_model, sharing, tell_of_labels
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.cli.watching import host_and_port, metrics_at, telling
 from stream_pegasos.common.display import printable
@@ -56,6 +56,20 @@ class RunOptions:
     moved: bool = options.stream_field(
         "--moved", "Go on from the checkpoint although the source now has another name or server.", default=False
     )
+    share: str | None = options.stream_field(
+        "--share FOLDER",
+        "Share the topic with the other runs of this folder and group: each reads some partitions, and predicts with "
+        "what all learned. The folder has the one checkpoint of all.",
+        brief="Share a topic with other runs, and what they learn.",
+        shown="nothing is shared",
+    )
+    merge_every: tuple[int, float] | None = options.stream_field(
+        "--merge-every N",
+        "With --share, merge what was learned after this many messages, as in 1000, or seconds, as in 60s.",
+        type=options.messages_or_seconds,
+        brief="Merge with them after this many messages or seconds.",
+        shown="10s",
+    )
     metrics: tuple[str, int] | None = options.service_field(
         "--metrics PORT",
         "Serve metrics for Prometheus at this port of this machine, or at HOST:PORT; 0 is any free port.",
@@ -64,6 +78,15 @@ class RunOptions:
     )
     stream: options.StreamOptions = bundled()
     vectors: str | None = options.vectors_field()
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The file in which the run keeps what it knows."""
+        if self.share is None:
+            return self.kept.path
+        from stream_pegasos.operation.shared_checkpoint import NAME
+
+        return Path(self.share, NAME)
 
 
 @command(RunOptions)
@@ -109,12 +132,18 @@ def run(given: RunOptions) -> None:
         raise click.BadParameter("it is for files and standard output", param_hint="--output-format")
     format = chosen_format(given.output_format, path, asked.separator) if is_text else None
     with ExitStack() as end:
-        checkpoints, learner, progress = end.enter_context(resuming(given.kept, given.begin, given.vectors, asked))
+        shared = None
+        if given.share is None:
+            checkpoints, learner, progress = end.enter_context(resuming(given.kept, given.begin, given.vectors, asked))
+        else:
+            when = given.merge_every or (options.NEVER, 10.0)
+            shared, learner = sharing(given.share, when, given.begin, given.vectors, asked)
+            checkpoints, progress = shared.checkpoints, shared.progress_for(path)
         source = Input(asked, learner, unlabelled=True, unreadable=True)
         before = progress or {}
         keeps = _check_kept(given.append, path, before)
         if "monitor" in before:
-            raise Failure(f"{given.kept.path} is a checkpoint of serve; MODEL takes only the model")
+            raise Failure(f"{given.checkpoint} is a checkpoint of serve; MODEL takes only the model")
         written: Output | None = None
         if given.sink == "none":
             send: Callable[[list[Answer]], None] = _discard
@@ -149,7 +178,8 @@ def run(given: RunOptions) -> None:
             labels=labels,
             window=given.label_window,
             limit=given.stream.limit,
-            checkpoints=checkpoints,
+            checkpoints=checkpoints if shared is None else None,
+            shared=shared,
             progress=progress,
             moved=given.moved,
             label_fault=met,
@@ -157,8 +187,8 @@ def run(given: RunOptions) -> None:
             on_event=note,
         )
         stopped = end.enter_context(stopping(runner))
-        if given.save:
-            end.callback(save_model, learner, given.save)  # before another signal may end the process
+        if (model := given.save) is not None:
+            end.callback(lambda: save_model(runner.model, model))  # before another signal may end the process
         with metrics_at(given.metrics, runner, checkpoints, lambda: source.n_bad), telling(runner):
             runner.run()
         if written is not None and not stopped:
@@ -173,18 +203,23 @@ def run(given: RunOptions) -> None:
             source.tell_of_nothing()
             if source.n_bad and not source.n_good:
                 raise source.nothing("read")
-        tell_of_labels(learner, known, source.labels_met)
+        tell_of_labels(runner.model, known, source.labels_met)
     if stopped:
         raise click.exceptions.Exit(128 + stopped[0])
     exit_with_code(source)
 
 
 def _check(given: RunOptions, path: Path | None) -> None:
-    if given.stream.limit is not None and given.kept.path is not None:
-        raise click.BadParameter("it does not go with --checkpoint", param_hint="--limit")
-    if given.moved and given.kept.path is None:
+    if given.share is not None:
+        _check_share(given)
+    elif given.merge_every is not None:
+        raise click.BadParameter("it needs --share", param_hint="--merge-every")
+    if given.stream.limit is not None and given.checkpoint is not None:
+        what = "--checkpoint" if given.share is None else "--share"
+        raise click.BadParameter(f"it does not go with {what}", param_hint="--limit")
+    if given.moved and given.checkpoint is None:
         raise click.BadParameter("it needs --checkpoint", param_hint="--moved")
-    if given.kept.path and given.save and file_itself(given.kept.path) == file_itself(given.save):
+    if given.checkpoint and given.save and file_itself(given.checkpoint) == file_itself(given.save):
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
     if path is None and "://" in given.sink:
@@ -195,7 +230,22 @@ def _check(given: RunOptions, path: Path | None) -> None:
                 begin, _, rest = given.sink.partition("://")
                 shown = f"{begin}://{rest.partition('?')[0].rpartition('@')[2]}"  # without what may be a password
                 raise Failure(f"cannot write {shown}: the command reads it, and would read its own answers")
-    check_outputs(path, save=given.save, checkpoint=given.kept.path, load=given.begin)
+    check_outputs(path, save=given.save, checkpoint=given.checkpoint, load=given.begin)
+
+
+def _check_share(given: RunOptions) -> None:
+    folder = str(given.share)
+    if given.kept.path is not None or given.kept.when is not None:
+        raise click.BadParameter(
+            "it does not go with --share, whose folder has the checkpoint",
+            param_hint="--checkpoint, --checkpoint-every",
+        )
+    if given.label_topic is not None:
+        raise click.BadParameter(
+            "it does not go with --share: another run may have the message of a label", param_hint="--label-topic"
+        )
+    if not os.path.isdir(folder):
+        raise click.BadParameter(f"{folder} is no folder; make it first, where all runs see it", param_hint="--share")
 
 
 def _check_kept(append: bool, path: Path | None, before: dict[str, Any]) -> bool:
@@ -233,16 +283,16 @@ def _open_sources(given: RunOptions, source: Input, before: dict[str, Any]) -> "
     positions = [before.get("position"), before.get("label_position")]
     if given.moved:
         positions = [of_any_server(position) for position in positions]
-    keeps = given.kept.path is not None  # a later run goes on, and then reads the last line whole
+    keeps = given.checkpoint is not None  # a later run goes on, and then reads the last line whole
     opening = 0  # the number of the source
     try:
-        messages, labels = source.open(positions[0], given.follow, keeps), None
+        messages, labels = source.open(positions[0], given.follow, keeps, share=given.share is not None), None
         if given.label_topic is not None:
             opening = 1
             labels = source.open(positions[1], given.follow, keeps, given.label_topic)
     except StreamError as error:
         about = before["sources"][opening] if "sources" in before else None
-        raise Failure(f"{given.kept.path} belongs to {about}: {error}" if about else str(error)) from None
+        raise Failure(f"{given.checkpoint} belongs to {about}: {error}" if about else str(error)) from None
     return messages, labels
 
 

@@ -184,6 +184,14 @@ def has_progress(path: str | os.PathLike[str]) -> bool:
         return PROGRESS in read_header(file)
 
 
+def read_progress(path: str | os.PathLike[str]) -> Any:
+    """What `snapshot` was given beside the model in a file, which is neither read nor checked."""
+    with open(path, "rb") as file:
+        begin, end = read_header(file)[PROGRESS]["data_offsets"]
+        file.seek(begin, os.SEEK_CUR)
+        return unpack(orjson.loads(file.read(end - begin)))
+
+
 def read_header(file: BufferedReader) -> dict[str, Any]:
     """What a safetensors file says of its arrays, and its metadata."""
     size = int.from_bytes(file.read(8), "little")

@@ -120,6 +120,11 @@ class Checkpoints:
             self._write()
             self._check()
 
+    def write(self, snapshot: Snapshot) -> None:
+        """Write a snapshot, and keep the newest that was whole as the one before; an OSError if that fails."""
+        snapshot.write(self.path, keep=self.previous if self._is_whole else None)
+        self._is_whole, self.written_at = True, monotonic()
+
     def count(self, n: int) -> None:
         """Take note that `n` more messages are learned."""
         self._n_new += n
@@ -175,7 +180,7 @@ class Checkpoints:
         self._n_new = 0
         try:
             snapshot = self._snapshot()
-            snapshot.write(self.path, keep=self.previous if self._is_whole else None)
+            self.write(snapshot)
         except Exception as error:  # any error is reported, and does not end the thread
             message = _reason(error)
             if message != self.error:
@@ -186,7 +191,7 @@ class Checkpoints:
             return
         if self.error is not None:
             log.warning(f"{self.path} is written again")
-        self._is_whole, self.error, self.written_at = True, None, monotonic()
+        self.error = None
         if self._on_written is not None:
             try:
                 self._on_written(snapshot.progress)

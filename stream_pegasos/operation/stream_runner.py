@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable
 from time import monotonic, sleep
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.common.locks import Lock
@@ -17,8 +17,10 @@ from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answer
 from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.shared_checkpoint import Gain, SharedCheckpoint
+from stream_pegasos.operation.sharing import Output, Sharing
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Lag, Source, StreamError, Truth, of_any_server
-from stream_pegasos.streams.sources import LARGEST_BATCH
+from stream_pegasos.streams.sources import LARGEST_BATCH, Member
 
 __all__ = ["StreamRunner"]
 
@@ -26,16 +28,6 @@ READ_AHEAD = 8  # batches
 COMMIT_INTERVAL = 5.0  # seconds between two commits, where no checkpoint is written
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds for which an encoder that is away is waited for, each twice the last
 MOVED = "if that is where it has moved, say so: --moved"
-
-
-class Output(Protocol):
-    """A file of answers."""
-
-    def written(self) -> Any:
-        """How far it was written, as JSON."""
-
-    def sync(self) -> None:
-        """Flush all that was written to the disk; raise an OSError if that fails."""
 
 
 class StreamRunner:
@@ -49,6 +41,9 @@ class StreamRunner:
 
     Sources commit a position once the checkpoint that holds it is on the disk. Without checkpoints they commit every 5
     seconds and at the end what was learned and answered.
+
+    Runs that share a stream have a `shared` checkpoint in place of others, through which they exchange what they
+    learned; a message is merged once its answer is sent.
 
     A message that the source could not read has its fault for an answer. `labels` is a source of labels that come
     later, each with the id of its message; at most `window` messages wait for theirs, and labels for their messages. A
@@ -67,6 +62,7 @@ class StreamRunner:
         window: int = 10_000,
         limit: int | None = None,
         checkpoints: Checkpoints | None = None,
+        shared: SharedCheckpoint | None = None,
         progress: Any = None,
         moved: bool = False,
         label_fault: Callable[[Truth | None], str | None] = lambda label: None,
@@ -90,7 +86,8 @@ class StreamRunner:
         self.n_read = progress.get("n_read", 0)  # without messages that could not be read
         self.n_learned = progress.get("n_learned", 0)
         self._sources = [source] if labels is None else [source, labels]
-        positions = [progress.get("position"), progress.get("label_position")]
+        # Of what is shared, the run has read nothing yet.
+        positions = [None if shared else progress.get("position"), progress.get("label_position")]
         self._positions = [of_any_server(position) if moved else position for position in positions]
         self._kept = [*self._positions]  # nothing before these is needed again
         self._committing = Lock()  # so that no older position comes after a newer one
@@ -104,6 +101,7 @@ class StreamRunner:
         self._send, self._output, self._in_full = send, output, in_full
         self._written = None if output is None else output.written()  # before the answers that are unsent
         self._checkpoints = checkpoints
+        self._sharing = None if shared is None else Sharing(shared, cast(Member, source), names, output, on_event)
         self._label_fault = label_fault
         self._on_bad = on_bad
         self._on_event = on_event
@@ -115,7 +113,7 @@ class StreamRunner:
         self._unsent = [Answer(*answer) for answer in progress.get("unsent", [])]
         self._lock = Lock()  # the model and the positions change together
         self._torn = False  # whether a batch was learned in part, after a failure
-        self._batches: queue.Queue[tuple[int, Batch | BaseException | None]] = queue.Queue(READ_AHEAD)
+        self._batches: queue.Queue[tuple[int, Batch | BaseException | threading.Event | None]] = queue.Queue(READ_AHEAD)
 
     def run(self) -> None:
         """Work until the source ends, or `stop` is called; then write a last checkpoint. A source that fails for good
@@ -123,6 +121,8 @@ class StreamRunner:
         """
         if self._checkpoints is not None:
             self._checkpoints.start(self.snapshot, self._keep)
+        if self._sharing is not None:
+            self._sharing.join(lambda done: self._put(0, done))
         for number in range(len(self._sources)):
             threading.Thread(target=self._read, args=[number], name="source", daemon=True).start()
         try:
@@ -133,10 +133,13 @@ class StreamRunner:
             for source in self._sources:
                 source.close()
             if self._unsent and not self._torn:
-                kept = "" if self._checkpoints is None else "; they are when the run goes on"
+                is_kept = self._checkpoints is not None or self._sharing is not None
+                kept = "; they are when the run goes on" if is_kept else ""
                 self._on_event(f"{len(self._unsent):,} answers were not sent{kept}")
             if self._checkpoints is not None:
                 self._checkpoints.close(last=not self._torn)  # none of what was learned in part
+            elif self._sharing is not None:
+                self._leave()
             else:
                 self._commit()
 
@@ -182,7 +185,7 @@ class StreamRunner:
             last = error
         self._put(number, last)
 
-    def _put(self, number: int, item: Batch | BaseException | None) -> bool:
+    def _put(self, number: int, item: Batch | BaseException | threading.Event | None) -> bool:
         while not self._stopping:
             try:
                 self._batches.put((number, item), timeout=0.5)
@@ -196,6 +199,8 @@ class StreamRunner:
         while reading and self._rest != 0:
             if monotonic() >= self._next_commit:
                 self._commit()
+            if self._sharing is not None and self._sharing.is_due(self.n_read):
+                self._exchange()
             try:
                 # What was read is learned, also after `stop`: not every source can go back.
                 number, item = self._batches.get(timeout=0 if self._stopping else 0.2)
@@ -207,11 +212,46 @@ class StreamRunner:
                 raise item
             if item is None:
                 reading -= 1
+            elif isinstance(item, threading.Event):
+                self._hand_over(item)
+            elif self._sharing is not None and self._sharing.is_behind:
+                continue
             elif number == 0:
                 if not self._take(self._with_waiting(item)):
                     return
             elif not self._take_labels(item):
                 return
+
+    def _exchange(self, waits: bool = False) -> None:
+        """Exchange what was learned with the runs that share the stream, and go on from what all know."""
+        if self._unsent or self._sharing is None:  # those messages come again
+            return
+        gain = Gain(self._positions[0], self.n_read, self.n_learned, self._written)
+        after = self._sharing.exchange(self.model, gain, waits, lambda: self._stopping)
+        if after is not None:
+            with self._lock:
+                self.model, self._positions[0], self.n_read, self.n_learned, self._written = after
+            self._kept = [self._sharing.shared.committable]
+            self._commit()
+
+    def _hand_over(self, done: threading.Event) -> None:
+        """Exchange all that was read, before the source goes on with other parts."""
+        assert self._sharing is not None
+        self._exchange(waits=True)
+        self._sharing.begin_parts()
+        self._positions[0] = None
+        done.set()
+
+    def _leave(self) -> None:
+        """Exchange for the last time, and leave the stream to the others."""
+        assert self._sharing is not None
+        try:
+            if not self._torn:
+                self._exchange(waits=True)
+        finally:
+            self._sharing.is_over.set()
+            self._commit()
+            self._sharing.source.leave()
 
     def _with_waiting(self, batch: Batch) -> Batch:
         """A batch and those that wait behind it, if the source cannot go back, as a pipe: it gives messages one by one,
@@ -365,7 +405,7 @@ class StreamRunner:
         """Take note that `n` more messages are learned and answered."""
         if self._checkpoints is not None:
             self._checkpoints.count(max(1, n))  # the position has moved, also where all records were bad
-        elif not self._unsent:
+        elif self._sharing is None and not self._unsent:
             self._kept = [*self._positions]
 
     def _write_first(self) -> None:

@@ -1,0 +1,204 @@
+"""The checkpoint of several runs that share a stream, through which they exchange what they learned."""
+
+from __future__ import annotations
+
+import copy
+import os
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, NamedTuple
+
+from stream_pegasos.learners.files import read_progress
+from stream_pegasos.learners.merging import check_parts, merge
+from stream_pegasos.operation.checkpoints import Checkpoints
+
+__all__ = ["Gain", "OvertakenError", "SharedCheckpoint"]
+
+NAME = "model.safetensors"
+FIRST = 1_000  # messages before the first exchange
+BEGIN: dict[str, Any] = {"n_read": 0, "n_learned": 0, "position": None, "outputs": {}}
+BUSY, FAILURE = 0.1, 1.0  # seconds until it is tried again
+
+
+class OvertakenError(Exception):
+    """What was learned since the last exchange has been learned by another run."""
+
+
+class Gain(NamedTuple):
+    """What a run did since its last exchange."""
+
+    position: Any = None  # where the parts of the stream that it reads go on, each at an offset
+    n_read: int = 0
+    n_learned: int = 0
+    written: Any = None  # the path of its output, and the length
+
+
+class SharedCheckpoint:
+    """One checkpoint of several runs, in a folder that they share.
+
+    The file holds a model and, of each part of the stream, the offset up to which this very model has learned it. Both
+    change in one replacement of the file, so they always fit, and nothing else says what is learned: a message below
+    the offset is in the model once, any other is not in it.
+
+    A run goes on from the model of the file. At an `exchange` it takes the lock of the file and merges into the model
+    there, to which others may have added meanwhile, what it learned since; with it go the offsets that it has come to.
+    The result is written, and the run goes on from that. What a run has learned since its last exchange is lost with
+    it, and whoever reads its parts then begins at the offsets of the file.
+
+    If a part that the run reads stands at another offset in the file than the run began at, another run has read it
+    meanwhile, such as after a long pause of this one. The run then drops what it learned since its last exchange, as an
+    OvertakenError says, and goes back to the file.
+
+    An exchange is due after `every` messages or so many seconds; at first as soon as a run has learned as many messages
+    as the file has.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], every: int, seconds: float, vectors: Any = None) -> None:
+        self.checkpoints = Checkpoints(Path(folder, NAME))
+        self.model: Any = None  # that of the file, as of the last exchange
+        self.progress: dict[str, Any] = {}  # the same
+        self._begins: dict[str, int] = {}  # where what was read since the last exchange begins, of each part
+        self.committable: Any = (
+            None  # the position in the newest file and, where each offset is known, in the one before
+        )
+        self._every, self._seconds, self._vectors = every, seconds, vectors
+        self._next = self._next_try = 0.0
+
+    def begin(self, make: Callable[[], Any], wait: float = threading.TIMEOUT_MAX) -> Any:
+        """The model to go on from: that of the file, or else a new one, which is written. A ValueError if the file is
+        no such checkpoint, a TypeError if models of its kind cannot be merged.
+        """
+        end = monotonic() + wait
+        while True:
+            try:
+                self.checkpoints.claim()
+                break
+            except BlockingIOError:  # another run has it for a moment
+                if monotonic() >= end:
+                    raise
+                sleep(BUSY)
+        try:
+            model, progress = self.checkpoints.resume(self._vectors) or (make(), None)
+            if progress is None:
+                progress = {"id": new_id(), "sources": (None, None), **BEGIN}
+                model.flush()
+                check_parts([model, model])
+                self.checkpoints.write(model.snapshot(progress))
+            elif not isinstance(progress, dict) or "id" not in progress:
+                raise ValueError(f"{self.checkpoints.path} is the checkpoint of a run that does not share it")
+        finally:
+            self.checkpoints.release()
+        self._take(model, progress)
+        self._next = monotonic() + self._seconds
+        return self.copy()
+
+    def copy(self) -> Any:
+        """The model of the file, to learn on."""
+        return copy.deepcopy(self.model)
+
+    def progress_for(self, output: Path | None) -> dict[str, Any]:
+        """The progress from which a run goes on, with how long its output was at its last exchange."""
+        path = "" if output is None else os.path.abspath(output)
+        length = self.progress["outputs"].get(place(path))
+        known: dict[str, Any] = {"sources": self.progress["sources"], "position": self.progress["position"]}
+        return known if length is None else {**known, "output": (path, length)}
+
+    def begin_parts(self) -> None:
+        """Take note that all parts are given up; those that are read from now on begin at the offsets of the file."""
+        self._begins = {**offsets_at(self.progress["position"])}
+
+    def is_due(self, n_new: int) -> bool:
+        """Whether it is time for an exchange, after so many messages since the last one."""
+        now = monotonic()
+        is_large = n_new >= min(self._every, max(FIRST, self.progress["n_read"]))
+        return now >= self._next_try and (is_large or now >= self._next)
+
+    def exchange(self, model: Any, gain: Gain, sources: Any = None) -> Any:
+        """Merge what a model gained since the last exchange into the file, and return the model to go on from. An
+        OSError if the file cannot be read or written, a BlockingIOError while another run has it: nothing has changed.
+        """
+        self._next_try = monotonic() + BUSY
+        try:
+            self.checkpoints.claim()
+            try:
+                self._exchange(model, gain, sources)
+            finally:
+                self.checkpoints.release()
+        except BlockingIOError:
+            raise
+        except OSError:
+            self.checkpoints.n_failures += 1
+            self._next_try = monotonic() + FAILURE
+            raise
+        self._next_try, self._next = 0.0, monotonic() + self._seconds
+        return self.copy()
+
+    def _exchange(self, model: Any, gain: Gain, sources: Any) -> None:
+        model.flush()
+        newest, there = self._newest()
+        own, offsets = offsets_at(gain.position), offsets_at(there["position"])
+        is_older = any(offsets.get(part, -1) < offset for part, offset in offsets_at(self.progress["position"]).items())
+        overtaken = [part for part in own if offsets.get(part) != self._begins.get(part)]
+        if is_older or overtaken:
+            self._take(newest, there)
+            what = "is older than it was" if is_older else f"has partition {', '.join(overtaken)} from another run"
+            raise OvertakenError(f"{self.checkpoints.path} {what}; what was learned since the last exchange is dropped")
+        outputs = {**there["outputs"], **length_by_path(gain.written)}
+        if own.items() <= offsets.items() and outputs.keys() == there["outputs"].keys():  # a new output is noted
+            self._take(newest, there)
+            self._begins |= own
+            return
+        if not gain.n_learned:
+            model = newest
+        elif newest is not self.model:
+            model = merge(self.model, [model, newest])
+        progress = {
+            "id": new_id(),
+            "sources": sources,
+            "n_read": there["n_read"] + gain.n_read,
+            "n_learned": there["n_learned"] + gain.n_learned,
+            "position": {**gain.position, "offsets": {**offsets, **own}} if own else there["position"],
+            "outputs": outputs,
+        }
+        self.checkpoints.write(model.snapshot(progress))
+        self._take(model, progress)
+        self._begins |= own
+
+    def _newest(self) -> tuple[Any, dict[str, Any]]:
+        """The model and the progress in the file, which is read only if another run has written it."""
+        with suppress(LookupError, TypeError, ValueError):  # if it is damaged, the one before is read
+            if read_progress(self.checkpoints.path)["id"] == self.progress["id"]:
+                return self.model, self.progress
+        resumed = self.checkpoints.resume(self._vectors)
+        if resumed is None:
+            raise FileNotFoundError(f"{self.checkpoints.path} is gone")
+        return resumed
+
+    def _take(self, model: Any, progress: dict[str, Any]) -> None:
+        if progress is not self.progress and (position := progress["position"]) is not None:
+            before = offsets_at(self.progress.get("position"))
+            offsets = {part: offset for part, offset in position["offsets"].items() if part in before}
+            # If the file is damaged the one before is read; of what that lacks, the group tells where it goes on.
+            self.committable = {**position, "offsets": offsets}
+        self.model, self.progress = model, progress
+
+
+def offsets_at(position: Any) -> dict[str, int]:
+    return {} if position is None else position["offsets"]
+
+
+def length_by_path(written: Any) -> dict[str, int]:
+    return {} if written is None else {place(written[0]): written[1]}
+
+
+def place(path: str) -> str:
+    """The place of an output, which is that of one machine."""
+    return f"{socket.gethostname()}:{path}"
+
+
+def new_id() -> str:
+    return os.urandom(8).hex()

@@ -1,0 +1,119 @@
+"""The part of a run among others that share its stream."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import monotonic, sleep
+from typing import Any, Protocol
+
+from stream_pegasos.operation.shared_checkpoint import Gain, OvertakenError, SharedCheckpoint
+from stream_pegasos.streams.sources import Member
+
+__all__ = ["Output", "Sharing"]
+
+BUSY, FAILURE = 0.1, 1.0  # seconds until an exchange is tried again
+LAST_EXCHANGE = 60.0  # seconds to wait for the last exchange
+
+
+class Output(Protocol):
+    """A file of answers."""
+
+    def written(self) -> Any:
+        """How far it was written, as JSON."""
+
+    def sync(self) -> None:
+        """Flush all that was written to the disk; raise an OSError if that fails."""
+
+    def cut(self, written: Any) -> None:
+        """Remove what was written after it was `written` so far."""
+
+
+class Sharing:
+    """Exchanges what a run learns with the runs that share its stream, before its parts of the stream change and from
+    time to time.
+    """
+
+    def __init__(
+        self,
+        shared: SharedCheckpoint,
+        source: Member,
+        names: list[str | None],
+        output: Output | None,
+        on_event: Callable[[str], None],
+    ) -> None:
+        self.shared, self.source = shared, source
+        self.is_behind = False  # whether what comes was read before the run went back to the checkpoint
+        self.is_over = threading.Event()  # after the last exchange
+        self._names, self._output, self._on_event = names, output, on_event
+        self._exchanged = Gain(written=None if output is None else output.written())  # all that was, until then
+        self._is_failing = False
+
+    def join(self, put: Callable[[threading.Event], bool]) -> None:
+        """Have the source wait before parts change, until the event that it `put` behind what it has read is set."""
+
+        def hand_over() -> Any:
+            done = threading.Event()
+            if not put(done):
+                done = self.is_over
+            while not done.wait(0.1) and not self.is_over.is_set():
+                pass
+            return self.shared.progress["position"]
+
+        self.source.join(hand_over)
+
+    def begin_parts(self) -> None:
+        """Take note that the source goes on with other parts, from the checkpoint."""
+        self.shared.begin_parts()
+        self.is_behind = False
+
+    def is_due(self, n_read: int) -> bool:
+        return self.shared.is_due(n_read - self._exchanged.n_read)
+
+    def exchange(
+        self, model: Any, now: Gain, waits: bool, is_stopping: Callable[[], bool]
+    ) -> tuple[Any, Any, int, int, Any] | None:
+        """Merge what was learned since the last exchange into the checkpoint. Return the model, the position and the
+        counts to go on from; `None` if it is to be tried again later, and with `waits` only when it is done.
+        """
+        end = monotonic() + LAST_EXCHANGE
+        while True:
+            try:
+                return self._exchange(model, now)
+            except OvertakenError as error:
+                self._on_event(str(error))
+                return self._go_back(rejoins=not waits)
+            except OSError as error:
+                is_busy = isinstance(error, BlockingIOError)
+                if is_stopping() and (not is_busy or monotonic() >= end):
+                    raise
+                if not is_busy and not self._is_failing:
+                    self._is_failing = True
+                    self._on_event(f"nothing is exchanged with other runs: {error}; trying again")
+                if not waits:
+                    return None
+                sleep(BUSY if is_busy else FAILURE)
+
+    def _exchange(self, model: Any, now: Gain) -> tuple[Any, Any, int, int, Any]:
+        if self._output is not None:
+            self._output.sync()  # the answers are on the disk before the checkpoint that counts them
+        before = self._exchanged
+        gain = Gain(now.position, now.n_read - before.n_read, now.n_learned - before.n_learned, now.written)
+        model = self.shared.exchange(model, gain, self._names)
+        if self._is_failing:
+            self._is_failing = False
+            self._on_event("it is exchanged again with other runs what was learned")
+        self._exchanged = now
+        return model, *now
+
+    def _go_back(self, rejoins: bool) -> tuple[Any, Any, int, int, Any]:
+        """Go back to the checkpoint, and with `rejoins` ask for parts anew."""
+        written = None
+        if self._output is not None:
+            self._output.cut(self._exchanged.written)
+            written = self._output.written()
+        if rejoins:
+            self.is_behind = True
+            self.source.rejoin()
+        self._exchanged = Gain(None, self._exchanged.n_read, self._exchanged.n_learned, written)
+        return self.shared.copy(), *self._exchanged
