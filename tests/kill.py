@@ -15,6 +15,8 @@ once, in the order of the service.
 The filter of a mailbox is killed as often as the service, while it learns the mails of two folders and moves spam out
 of a third. In the end each mail is there once, all spam is moved and no other mail, and the final model has to equal
 one that learned each mail of the two folders once, in the order of their arrival.
+
+With --share alone, three runs that share a topic are disturbed: see kill_shared.py.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import kill_shared
 import orjson
 import servers
 
@@ -289,17 +292,32 @@ def disturb_mailbox(server: Any, folder: Path, kills: int, n: int, seed: int) ->
     return same and once
 
 
+def share(folder: Path, kills: int, n: int, seed: int) -> bool:
+    fine = True
+    place = folder / "kafka"
+    place.mkdir()
+    try:
+        with servers.kafka(place) as server:
+            fine = kill_shared.compare(server.port, folder, records(3 * n))
+    except servers.Missing as missing:
+        print(f"share: not beside a single run, {missing}")
+    return kill_shared.disturb_shared(folder, records(n), kills, seed) and fine
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200, help="for each source")
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--source", choices=SOURCES, action="append")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--share", action="store_true", help="three runs that share a topic, killed a tenth as often")
     options = parser.parse_args()
     fill: dict[str, Callable[[int, int], str]] = {"kafka": fill_kafka, "redis": fill_redis}
     fine = True
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
+        if options.share:
+            sys.exit(not share(folder, -(-options.kills // 10), options.messages, options.seed))
         for source in options.source or SOURCES:
             if source == "service":
                 fine &= disturb_service(folder, -(-options.kills // 10), options.messages, options.seed)
