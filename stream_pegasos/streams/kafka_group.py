@@ -16,6 +16,8 @@ from stream_pegasos.streams.sources import Asked, HandOver
 
 __all__ = ["KafkaMember"]
 
+# Settings with which a member gives up all partitions before it gets others.
+SETTINGS = {"partition.assignment.strategy": ("range", "roundrobin"), "group.protocol": ("classic",)}
 LEAVE_TIMEOUT = 5.0  # seconds to wait for the end of reading
 # What a commit is answered with while partitions change hands; their new reader commits them.
 _REBALANCING = {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
@@ -33,6 +35,9 @@ class KafkaMember(KafkaSource):
         super().__init__(address, asked)
         if self._group is None:
             raise StreamError(f"a topic is shared by the members of a group: give kafka://…/{self._topic}?group=NAME")
+        for name, ways in SETTINGS.items():
+            if (way := address.options.get(name, ways[0])) not in ways:
+                raise StreamError(f"{name} must be {' or '.join(ways)} where runs share a topic, got {way!r}")
         self._partitions, self._is_resumed = {}, False
         self._hand_over: HandOver = lambda: None
         self._is_member, self._is_rejoining = False, threading.Event()
