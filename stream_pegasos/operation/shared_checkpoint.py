@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import socket
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,12 +15,13 @@ from stream_pegasos.learners.files import read_progress
 from stream_pegasos.learners.merging import check_parts, merge
 from stream_pegasos.operation.checkpoints import Checkpoints
 
-__all__ = ["Gain", "OvertakenError", "SharedCheckpoint"]
+__all__ = ["BUSY", "FAILURE", "NAME", "PATIENCE", "Gain", "OvertakenError", "SharedCheckpoint"]
 
 NAME = "model.safetensors"
 FIRST = 1_000  # messages before the first exchange
-BEGIN: dict[str, Any] = {"n_read": 0, "n_learned": 0, "position": None, "outputs": {}}
+BEGIN: dict[str, Any] = {"sources": (None, None), "n_read": 0, "n_learned": 0, "position": None, "outputs": {}}
 BUSY, FAILURE = 0.1, 1.0  # seconds until it is tried again
+PATIENCE = 60.0  # seconds in which other runs have exchanged
 
 
 class OvertakenError(Exception):
@@ -68,11 +68,12 @@ class SharedCheckpoint:
         self._every, self._seconds, self._vectors = every, seconds, vectors
         self._next = self._next_try = 0.0
 
-    def begin(self, make: Callable[[], Any], wait: float = threading.TIMEOUT_MAX) -> Any:
-        """The model to go on from: that of the file, or else a new one, which is written. A ValueError if the file is
-        no such checkpoint, a TypeError if models of its kind cannot be merged.
+    def begin(self, make: Callable[[], Any]) -> Any:
+        """The model to go on from: that of the file, which may be of a run that did not share it, or else a new one,
+        which is written. A ValueError if the file is another checkpoint, a TypeError if models of its kind cannot be
+        merged, a BlockingIOError if another process keeps it locked.
         """
-        end = monotonic() + wait
+        end = monotonic() + PATIENCE
         while True:
             try:
                 self.checkpoints.claim()
@@ -83,18 +84,23 @@ class SharedCheckpoint:
                 sleep(BUSY)
         try:
             model, progress = self.checkpoints.resume(self._vectors) or (make(), None)
-            if progress is None:
-                progress = {"id": new_id(), "sources": (None, None), **BEGIN}
+            if progress is None or "id" not in progress:
+                progress = self._first(progress or {})
                 model.flush()
                 check_parts([model, model])
                 self.checkpoints.write(model.snapshot(progress))
-            elif not isinstance(progress, dict) or "id" not in progress:
-                raise ValueError(f"{self.checkpoints.path} is the checkpoint of a run that does not share it")
         finally:
             self.checkpoints.release()
         self._take(model, progress)
         self._next = monotonic() + self._seconds
         return self.copy()
+
+    def _first(self, progress: dict[str, Any]) -> dict[str, Any]:
+        """The progress to begin with, where no run shared the stream."""
+        if more := sorted(progress.keys() - {*BEGIN, "output"}):
+            raise ValueError(f"{self.checkpoints.path} is a checkpoint with {', '.join(more)}, which runs cannot share")
+        outputs = length_by_path(progress.pop("output", None))
+        return {**BEGIN, **progress, "outputs": outputs, "id": new_id()}
 
     def copy(self) -> Any:
         """The model of the file, to learn on."""
@@ -145,8 +151,11 @@ class SharedCheckpoint:
         overtaken = [part for part in own if offsets.get(part) != self._begins.get(part)]
         if is_older or overtaken:
             self._take(newest, there)
-            what = "is older than it was" if is_older else f"has partition {', '.join(overtaken)} from another run"
-            raise OvertakenError(f"{self.checkpoints.path} {what}; what was learned since the last exchange is dropped")
+            reason = f"another run has read partition {', '.join(overtaken)} meanwhile"
+            reason = f"{self.checkpoints.path} is older than it was" if is_older else reason
+            raise OvertakenError(
+                f"{reason}; what was learned since the last exchange is dropped, as it is learned anew"
+            )
         outputs = {**there["outputs"], **length_by_path(gain.written)}
         if own.items() <= offsets.items() and outputs.keys() == there["outputs"].keys():  # a new output is noted
             self._take(newest, there)
@@ -173,7 +182,7 @@ class SharedCheckpoint:
         with suppress(LookupError, TypeError, ValueError):  # if it is damaged, the one before is read
             if read_progress(self.checkpoints.path)["id"] == self.progress["id"]:
                 return self.model, self.progress
-        resumed = self.checkpoints.resume(self._vectors)
+        resumed = self.checkpoints.resume(self.model.vector_source)  # which is open
         if resumed is None:
             raise FileNotFoundError(f"{self.checkpoints.path} is gone")
         return resumed

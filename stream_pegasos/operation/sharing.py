@@ -7,13 +7,10 @@ from collections.abc import Callable
 from time import monotonic, sleep
 from typing import Any, Protocol
 
-from stream_pegasos.operation.shared_checkpoint import Gain, OvertakenError, SharedCheckpoint
+from stream_pegasos.operation.shared_checkpoint import BUSY, FAILURE, PATIENCE, Gain, OvertakenError, SharedCheckpoint
 from stream_pegasos.streams.sources import Member
 
 __all__ = ["Output", "Sharing"]
-
-BUSY, FAILURE = 0.1, 1.0  # seconds until an exchange is tried again
-LAST_EXCHANGE = 60.0  # seconds to wait for the last exchange
 
 
 class Output(Protocol):
@@ -48,6 +45,7 @@ class Sharing:
         self._names, self._output, self._on_event = names, output, on_event
         self._exchanged = Gain(written=None if output is None else output.written())  # all that was, until then
         self._is_failing = False
+        self._busy_at = 0.0  # when another run was first in the way, since the last exchange
 
     def join(self, put: Callable[[threading.Event], bool]) -> None:
         """Have the source wait before parts change, until the event that it `put` behind what it has read is set."""
@@ -76,7 +74,6 @@ class Sharing:
         """Merge what was learned since the last exchange into the checkpoint. Return the model, the position and the
         counts to go on from; `None` if it is to be tried again later, and with `waits` only when it is done.
         """
-        end = monotonic() + LAST_EXCHANGE
         while True:
             try:
                 return self._exchange(model, now)
@@ -84,8 +81,8 @@ class Sharing:
                 self._on_event(str(error))
                 return self._go_back(rejoins=not waits)
             except OSError as error:
-                is_busy = isinstance(error, BlockingIOError)
-                if is_stopping() and (not is_busy or monotonic() >= end):
+                is_busy = self._is_busy(error)
+                if is_stopping() and not is_busy:
                     raise
                 if not is_busy and not self._is_failing:
                     self._is_failing = True
@@ -93,6 +90,13 @@ class Sharing:
                 if not waits:
                     return None
                 sleep(BUSY if is_busy else FAILURE)
+
+    def _is_busy(self, error: OSError) -> bool:
+        """Whether another run exchanges at the moment; one that takes too long is a failure."""
+        if not isinstance(error, BlockingIOError):
+            return False
+        self._busy_at = self._busy_at or monotonic()
+        return monotonic() < self._busy_at + PATIENCE
 
     def _exchange(self, model: Any, now: Gain) -> tuple[Any, Any, int, int, Any]:
         if self._output is not None:
@@ -102,8 +106,8 @@ class Sharing:
         model = self.shared.exchange(model, gain, self._names)
         if self._is_failing:
             self._is_failing = False
-            self._on_event("it is exchanged again with other runs what was learned")
-        self._exchanged = now
+            self._on_event("what was learned is exchanged with other runs again")
+        self._exchanged, self._busy_at = now, 0.0
         return model, *now
 
     def _go_back(self, rejoins: bool) -> tuple[Any, Any, int, int, Any]:

@@ -3,7 +3,10 @@
 import csv
 import threading
 from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripts import Run
@@ -16,7 +19,7 @@ from stream_pegasos.streams import Batch, Example
 
 PARTS = ["0", "1", "2"]
 steps = st.tuples(
-    st.sampled_from(["take", "take", "learn", "learn", "learn", "exchange", "die", "pause"]),
+    st.sampled_from(["take", "take", "learn", "learn", "learn", "exchange", "die", "pause", "race"]),
     st.integers(0, 2),
     st.sampled_from(PARTS),
     st.integers(1, 5),
@@ -49,6 +52,20 @@ class Peer:
             self.model, self.at = self.shared.copy(), {}
         self.n = 0
 
+    def exchange_beside(self, other):
+        """Read the file, let another run read and write it, and then write it."""
+        beside = SimpleNamespace(**{name: getattr(self.shared.checkpoints, name) for name in ("path", "resume")})
+        checkpoints, self.shared.checkpoints = self.shared.checkpoints, beside
+        beside.claim = beside.release = lambda: None
+
+        def write(snapshot):
+            other.exchange()
+            checkpoints.write(snapshot)
+
+        beside.write = write
+        self.exchange()
+        self.shared.checkpoints = checkpoints
+
     def take(self, parts):
         self.exchange()
         self.shared.begin_parts()
@@ -58,7 +75,9 @@ class Peer:
 
 @given(st.lists(steps, min_size=10, max_size=40))
 def test_each_message_is_learned_once(tmp_path_factory, moves):
-    """Each has a word of its own; a run may die with what it learned, and may read on what another has taken over."""
+    """Each has a word of its own. A run may die with what it learned, may read on what another has taken over, and may
+    write at the same moment as another one, where the folder has no locks.
+    """
     folder = tmp_path_factory.mktemp("shared")
     peers = [Peer(folder) for _ in range(3)]
     for move, number, part, n in moves:
@@ -75,6 +94,8 @@ def test_each_message_is_learned_once(tmp_path_factory, moves):
             peer.learn(n)
         elif move == "exchange":
             peer.exchange()
+        elif move == "race":
+            peer.exchange_beside(peers[number - 1])
         else:
             peers[number] = Peer(folder)
     for peer in peers:
@@ -134,9 +155,25 @@ def test_a_run_that_was_overtaken_drops_its_messages_and_their_answers(tmp_path)
     with closing(Output(AnswerFormat("csv"), tmp_path / "answers.csv")) as output:
         output.open()
         run = Run(Parts(overtake), shared.begin(TextClassifier), output.send, output=output, shared=shared).run()
-    assert len(run.events) == 1 and "has partition 0 from another run" in run.events[0]
+    assert len(run.events) == 1 and "another run has read partition 0" in run.events[0]
     model, progress = load_with_progress(tmp_path / "model.safetensors")
     assert model.n_learned == progress["n_learned"] == 10 and run.runner.n_learned == 3
     assert progress["position"]["offsets"] == {"0": 10} and run.source.is_left
     with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
         assert [row["id"] for row in csv.DictReader(file)] == ["7", "8", "9"]
+
+
+def test_runs_go_on_from_the_checkpoint_of_one(tmp_path):
+    """With its place in the stream; one with answers that were not sent is refused."""
+    model = TextClassifier()
+    model.learn_one("win", "spam")
+    alone = {"sources": ("topic", None), "n_read": 1, "n_learned": 1, "position": {"server": "s", "offsets": {"0": 1}}}
+    path = tmp_path / "model.safetensors"
+    model.snapshot({**alone, "unsent": [(1, "spam", 0.5)]}).write(path)
+    shared = SharedCheckpoint(tmp_path, 1, 1.0)
+    with pytest.raises(ValueError, match="is a checkpoint with unsent"):
+        shared.begin(AssertionError)
+    model.snapshot({**alone, "output": ("/answers.csv", 7)}).write(path)
+    assert shared.begin(AssertionError).n_learned == 1
+    assert {name: shared.progress[name] for name in alone} == alone
+    assert shared.progress_for(Path("/answers.csv"))["output"] == ("/answers.csv", 7)
