@@ -65,9 +65,8 @@ class RunOptions:
     )
     merge_every: tuple[int, float] | None = options.stream_field(
         "--merge-every N",
-        "With --share, merge what was learned after this many messages, as in 1000, or seconds, as in 60s.",
+        "With --share, merge after this many messages, as in 1000, or seconds, as in 60s; at first more often.",
         type=options.messages_or_seconds,
-        brief="Merge with them after this many messages or seconds.",
         shown="10s",
     )
     metrics: tuple[str, int] | None = options.service_field(
@@ -114,11 +113,18 @@ def run(given: RunOptions) -> None:
     refused, unless --moved says that it is the same stream: reading then goes on
     at the same position.
 
+    With --share, several runs of one group share a topic of Kafka: the same
+    command is started several times, on one machine or more, with a folder that
+    all see. Each reads the partitions that the group gives it, and they merge
+    what they learned in one checkpoint in the folder. When one dies, the others
+    read on from there. MODEL is for the first run of all.
+
     \b
     Examples:
       tail -f mail.jsonl | stream-pegasos run mail.safetensors
       stream-pegasos run mail.csv --checkpoint mail.safetensors
       stream-pegasos run 'kafka://localhost/mail?group=spam' --checkpoint m.st
+      stream-pegasos run 'kafka://localhost/mail?group=spam' --share /mnt/spam
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
     """
     from stream_pegasos.operation.stream_runner import StreamRunner

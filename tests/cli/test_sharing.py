@@ -1,0 +1,30 @@
+"""The command `run` among others that share a topic."""
+
+import pytest
+from commands import stream, write_jsonl
+
+from stream_pegasos import KernelPegasosClassifier, TextClassifier
+
+pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+
+RUN = "run kafka://127.0.0.1:1/mail?group=readers --output none"
+
+
+def test_what_does_not_go_with_sharing(here, fails):
+    for options, reason in (
+        ("--share . --checkpoint m", "whose folder has the checkpoint"),
+        ("--share . --checkpoint-every 5s", "whose folder has the checkpoint"),
+        ("--share . --label-topic labels.jsonl", "another run may have the message"),
+        ("--share . --limit 5", "does not go with --share"),
+        ("--share nowhere", "nowhere is no folder"),
+        ("--merge-every 5s", "needs --share"),
+    ):
+        assert reason in fails(f"{RUN} {options}", code=2)
+    write_jsonl("mail.jsonl", stream[:1])
+    assert "only a topic of Kafka can be shared" in fails("run mail.jsonl --output none --share .")
+
+
+def test_a_folder_whose_model_cannot_be_shared(here, fails):
+    TextClassifier(classifier=KernelPegasosClassifier()).save("model")
+    run = RUN.replace("run", "run model")
+    assert "a model of KernelPegasosClassifier cannot be merged" in fails(f"{run} --share .")
