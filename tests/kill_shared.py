@@ -43,7 +43,8 @@ class Topic:
 
         self.server, self.n_partitions = server, n_partitions
         self.labels: dict[str, Any] = {}
-        self._rng, self._producer = random.Random(1), Producer({"bootstrap.servers": server, "linger.ms": 20, "log_level": 0})
+        self._rng = random.Random(1)
+        self._producer = Producer({"bootstrap.servers": server, "linger.ms": 20, "log_level": 0})
 
     def put(self, records: Iterable[dict[str, Any]]) -> None:
         for record in records:

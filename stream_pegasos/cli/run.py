@@ -19,6 +19,7 @@ from stream_pegasos.cli.models import resuming, save_model, sharing, tell_of_lab
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.cli.watching import host_and_port, metrics_at, telling
 from stream_pegasos.common.display import printable
+from stream_pegasos.common.file_lock import FileLock
 
 if TYPE_CHECKING:
     from stream_pegasos.streams import Answer, Example, Source, Truth
@@ -145,6 +146,10 @@ def run(given: RunOptions) -> None:
             when = given.merge_every or (options.NEVER, 10.0)
             shared, learner = sharing(given.share, when, given.begin, given.vectors, asked)
             checkpoints, progress = shared.checkpoints, shared.progress_for(path)
+            if path is not None:  # which would be cut by another run that writes it
+                output_lock = FileLock(path, note)
+                output_lock.claim()
+                end.callback(output_lock.release)
         source = Input(asked, learner, unlabelled=True, unreadable=True)
         before = progress or {}
         keeps = _check_kept(given.append, path, before)

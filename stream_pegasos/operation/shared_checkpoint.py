@@ -62,9 +62,7 @@ class SharedCheckpoint:
         self.model: Any = None  # that of the file, as of the last exchange
         self.progress: dict[str, Any] = {}  # the same
         self._begins: dict[str, int] = {}  # where what was read since the last exchange begins, of each part
-        self.committable: Any = (
-            None  # the position in the newest file and, where each offset is known, in the one before
-        )
+        self.committable: Any = None  # the position, with the offsets of parts that the file before knows, too
         self._every, self._seconds, self._vectors = every, seconds, vectors
         self._next = self._next_try = 0.0
 
@@ -99,6 +97,8 @@ class SharedCheckpoint:
         """The progress to begin with, where no run shared the stream."""
         if more := sorted(progress.keys() - {*BEGIN, "output"}):
             raise ValueError(f"{self.checkpoints.path} is a checkpoint with {', '.join(more)}, which runs cannot share")
+        if (position := progress.get("position")) is not None and "offsets" not in position:
+            raise ValueError(f"{self.checkpoints.path} has a place in another kind of stream, which runs cannot share")
         outputs = length_by_path(progress.pop("output", None))
         return {**BEGIN, **progress, "outputs": outputs, "id": new_id()}
 
@@ -153,9 +153,7 @@ class SharedCheckpoint:
             self._take(newest, there)
             reason = f"another run has read partition {', '.join(overtaken)} meanwhile"
             reason = f"{self.checkpoints.path} is older than it was" if is_older else reason
-            raise OvertakenError(
-                f"{reason}; what was learned since the last exchange is dropped, as it is learned anew"
-            )
+            raise OvertakenError(f"{reason}; what was learned since the last exchange is dropped, and learned anew")
         outputs = {**there["outputs"], **length_by_path(gain.written)}
         if own.items() <= offsets.items() and outputs.keys() == there["outputs"].keys():  # a new output is noted
             self._take(newest, there)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from stream_pegasos.streams.addresses import Address
-from stream_pegasos.streams.example import StreamError
+from stream_pegasos.streams.example import Example, StreamError
 from stream_pegasos.streams.kafka import METADATA_INTERVAL, KafkaSource, Partition
 from stream_pegasos.streams.sources import Asked, HandOver
 
@@ -58,10 +59,14 @@ class KafkaMember(KafkaSource):
         if self._is_over.wait(LEAVE_TIMEOUT):
             self._consumer.close()
 
-    def _consume(self) -> list[Message]:
+    def next_batch(self) -> Iterator[Example | None] | None:
         if self._is_rejoining.is_set():
+            self._partitions = {}
             self._consumer.unsubscribe()
             self._subscribe()
+        return super().next_batch()
+
+    def _consume(self) -> list[Message]:
         before = self._n_rebalances
         messages = super()._consume()
         if self._n_rebalances != before:  # they may be of partitions that were given up, or stand behind their place

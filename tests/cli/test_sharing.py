@@ -4,6 +4,7 @@ import pytest
 from commands import stream, write_jsonl
 
 from stream_pegasos import KernelPegasosClassifier, TextClassifier
+from stream_pegasos.common.file_lock import FileLock
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
@@ -28,3 +29,13 @@ def test_a_folder_whose_model_cannot_be_shared(here, fails):
     TextClassifier(classifier=KernelPegasosClassifier()).save("model")
     run = RUN.replace("run", "run model")
     assert "a model of KernelPegasosClassifier cannot be merged" in fails(f"{run} --share .")
+
+
+def test_no_two_runs_write_one_file_of_answers(here, fails):
+    """The second one would cut the answers of the first."""
+    lock = FileLock("answers.csv")
+    lock.claim()
+    assert "answers.csv is in use: another process writes it" in fails(
+        f"{RUN.replace('none', 'answers.csv')} --share ."
+    )
+    lock.release()
