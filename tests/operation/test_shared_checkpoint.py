@@ -14,12 +14,13 @@ from scripts import Run
 from stream_pegasos import AdaptiveClassifier, TextClassifier
 from stream_pegasos.cli.answers import AnswerFormat, Output
 from stream_pegasos.learners.loading import load_with_progress
+from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.shared_checkpoint import Gain, OvertakenError, SharedCheckpoint
 from stream_pegasos.streams import Batch, Example
 
 PARTS = ["0", "1", "2"]
 steps = st.tuples(
-    st.sampled_from(["take", "take", "learn", "learn", "learn", "exchange", "die", "pause", "race"]),
+    st.sampled_from(["take", "take", "learn", "learn", "learn", "exchange", "die", "pause", "race", "damage"]),
     st.integers(0, 2),
     st.sampled_from(PARTS),
     st.integers(1, 5),
@@ -76,7 +77,7 @@ class Peer:
 @given(st.lists(steps, min_size=10, max_size=40))
 def test_each_message_is_learned_once(tmp_path_factory, moves):
     """Each has a word of its own. A run may die with what it learned, may read on what another has taken over, and may
-    write at the same moment as another one, where the folder has no locks.
+    write at the same moment as another one, where the folder has no locks. The newest file may be damaged.
     """
     folder = tmp_path_factory.mktemp("shared")
     peers = [Peer(folder) for _ in range(3)]
@@ -94,13 +95,16 @@ def test_each_message_is_learned_once(tmp_path_factory, moves):
             peer.learn(n)
         elif move == "exchange":
             peer.exchange()
+        elif move == "damage":
+            if (folder / "model.safetensors.previous").exists():
+                (folder / "model.safetensors").write_bytes(b"damaged")
         elif move == "race":
             peer.exchange_beside(peers[number - 1])
         else:
             peers[number] = Peer(folder)
     for peer in peers:
         peer.exchange()
-    model, progress = load_with_progress(folder / "model.safetensors")
+    model, progress = Checkpoints(folder / "model.safetensors").resume()
     offsets = (progress["position"] or {"offsets": {}})["offsets"]
     learned = {word(part, offset) for part in offsets for offset in range(offsets[part])}
     assert set(model.weights) == learned
