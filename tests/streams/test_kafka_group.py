@@ -83,4 +83,4 @@ def test_partitions_go_on_with_another_member_where_the_last_one_was():
 
 @pytest.mark.heavy
 def test_runs_that_are_killed_learn_each_message_once(tmp_path):
-    assert kill_shared.disturb_shared(tmp_path, kill.records(20_000), 4, 3)
+    assert kill_shared.disturb_shared(tmp_path, kill.records(10_000), 2, 3)

@@ -301,6 +301,7 @@ def server_like(folder, *options):
         pytest.skip(str(missing))
 
 
+@pytest.mark.heavy
 def test_a_cluster_is_waited_for_and_the_node_that_has_the_stream_is_named(tmp_path, follow):
     pytest.importorskip("redis")
     with ExitStack() as end:
