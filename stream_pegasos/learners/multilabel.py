@@ -210,8 +210,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def drop_class(self, label: Label) -> None:
         if self.f1 is not None:
             self.f1.forget(label)
-        decision = self.decisions.get(label)
-        if decision is not None and decision.parameters != self.of_others.parameters:
+        decision, options = self.decisions.get(label), [getattr(self.classifier, name) for name in OF_DECISIONS]
+        is_named = any(isinstance(option, Mapping) and label in option for option in options)
+        if decision is not None and (is_named or decision.parameters != self.of_others.parameters):
             self.decisions[label] = decision.renewed()  # what its limit knows is of the class that went
         else:
             self.decisions.pop(label, None)

@@ -411,3 +411,14 @@ def test_margins_that_are_taken_back_leave_the_cut_as_it_was(margins, seed, weig
         limit.forget(margin, weight)
     assert (limit.negatives.counts, limit.negatives.n) == (expected.negatives.counts, expected.negatives.n)
     assert limit.cut == expected.cut
+
+
+def test_a_label_that_a_change_named_and_that_was_forgotten_is_the_same_in_a_file():
+    model = MultiLabelClassifier(AdaptiveClassifier(threshold={"red": 0.7}))
+    model.learn_many([{"a": 1.0}, {"b": 1.0}], [["red"], ["red", "blue"]])
+    model.set_decision(pos_label="blue")
+    model.forget_class("blue")
+    loaded = type(model).from_state(*copy.deepcopy(model.to_state()))
+    for each in (model, loaded):
+        each.set_decision(pos_label="red", threshold=0.6)
+    assert model.classifier.threshold == loaded.classifier.threshold == {"red": 0.6, "blue": 0.5}
