@@ -94,6 +94,7 @@ class Entries:
         self.kept, mean_kept = np.array(of_parts).reshape(-1, 2).T
         self.kept_of_all, mean_of_all = aged(half_life, int(self.n_learned.sum()), steady_before(states[0], 0))
         self._mixed = mean_of_all / mean_kept
+        self._evidence: dict[str, tuple[Floats, list[Floats]]] = {}  # that was asked for
 
     def has(self, name: str) -> bool:
         return name in self._states[0]
@@ -121,6 +122,11 @@ class Entries:
 
     def evidence(self, name: str) -> tuple[Floats, list[Floats]]:
         """The evidence of all, and what each part added."""
+        if name not in self._evidence:
+            self._evidence[name] = self._find_evidence(name)
+        return self._evidence[name]
+
+    def _find_evidence(self, name: str) -> tuple[Floats, list[Floats]]:
         before, added = self._before(name) / self._states[0]["evidence"], []
         for part, at, kept, mixed in zip(self._states[1:], self._places[1:], self.kept, self._mixed, strict=True):
             now, old = part[name] / part["evidence"], before[at] * kept
