@@ -32,7 +32,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, has_column_each
-from stream_pegasos.engine.pure.half_life import OF_STEADY, aged, steady_before
+from stream_pegasos.engine.pure.half_life import OF_STEADY, aged, gained, steady_before
 from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 from stream_pegasos.engine.records import LARGEST_SINGLE
@@ -48,7 +48,6 @@ OCCURRENCES = 500.0
 SMOOTHING = 0.1  # of the occurrences with a label and without
 # Evidence that aged down to 0 in single precision was there all the same; it counts less than any that is left.
 LEAST_EVIDENCE = 1e-60
-ROUNDING = 2.0**-22  # evidence that grew by a smaller share did not grow: that of single precision
 # What rests on evidence, and on which; without any, on the number of examples.
 RESTING = {
     "intercept": (),
@@ -129,8 +128,7 @@ class Entries:
     def _find_evidence(self, name: str) -> tuple[Floats, list[Floats]]:
         before, added = self._before(name) / self._states[0]["evidence"], []
         for part, at, kept, mixed in zip(self._states[1:], self._places[1:], self.kept, self._mixed, strict=True):
-            now, old = part[name] / part["evidence"], before[at] * kept
-            added.append(np.where(now > old * (1.0 + ROUNDING), now - old, 0.0) * mixed)
+            added.append(gained(part[name] / part["evidence"], before[at] * kept) * mixed)
         return before * self.kept_of_all + self._sum(added), added
 
     def moved(self, name: str, added: Sequence[Any], settled: float | None = None) -> Floats:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from stream_pegasos.common.packing import pack
 from stream_pegasos.common.state import Declaration, State
 from stream_pegasos.engine import Vocabulary
+from stream_pegasos.engine.pure.half_life import gained
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 
 __all__ = ["Recency", "most_important", "selected", "with_names_forgotten", "without_column"]
 
 RECENT = 0.98  # of what a feature scored before, at each forgetting
-ROUNDING = 1e-6  # a count that grew by a smaller share did not grow
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ class Recency:
     def scores_now(self, counts: NDArray[np.float64], share: float) -> NDArray[np.float64]:
         """The scores of all features, new ones last, given their counts now, and what share is left of those before."""
         scores, known = counts.copy(), counts[: len(self.counts)]
-        left = self.counts.astype(float) * share
-        since = np.where(known > left * (1.0 + ROUNDING), known - left, 0.0)
+        since = gained(known, self.counts.astype(float) * share)
         scores[: len(known)] = RECENT * self.scores.astype(float) + since
         return scores
 

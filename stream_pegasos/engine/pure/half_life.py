@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stream_pegasos.common.checks import LARGEST_COUNT
 from stream_pegasos.common.state import Field, State
+
+Floats = NDArray[np.float64]
 
 # A half-life that grows is this share of the examples learned since the stream last changed, and at least this number.
 SHARE_OF_STEADY, LEAST_HALF_LIFE = 0.2, 10_000.0
@@ -14,6 +19,7 @@ GROWTH = math.log(2.0) / SHARE_OF_STEADY  # of what an example counts, to first 
 # The stream has changed where the loss over about so many of the newest examples is so many errors above the least.
 SHORT, LONG, ERRORS = 1_000.0, 10_000.0, 7.0
 LARGEST_LOSS = 1e30
+ROUNDING = 2.0**-22  # evidence that grew by a smaller share did not grow
 
 STEADY = (
     Field("n_steady", 0.0, LARGEST_COUNT),
@@ -86,6 +92,11 @@ def aged(half_life: float, n: float, n_steady: float | None = None) -> tuple[flo
     total = (max(last, bend) - max(first, bend) * power) / (1.0 + GROWTH)
     total -= power * math.expm1(-ages) * half_life / math.log(2.0)  # 0 where the first example is behind the bend
     return power * math.exp(-ages), total / n
+
+
+def gained(now: Floats, before: Floats) -> Floats:
+    """By how much evidence grew beyond what is left of that before; 0 where it is rounding in single precision."""
+    return np.where(now > before * (1.0 + ROUNDING), now - before, 0.0)
 
 
 def steady_before(state: State, n: int) -> float | None:
