@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from stream_pegasos.mail.users import Make
     from stream_pegasos.operation.live_learner import LiveLearner
 
-MOST_USER_BYTES = 1 << 30  # of models in memory: one of a small mail system takes some 2 MB, a large one 20 MB
-
 
 @dataclass(frozen=True)
 class SpamdOptions:
@@ -190,7 +188,7 @@ def _spamd_beside(
     every, seconds, share = given.kept.interval
     checkpoints = partial(Checkpoints, every=every, seconds=seconds, share=share)
     teach, may_teach = asked.spamd_teach, asked.spamd_teach != "none"
-    users = UserModels(service, asked.user_models, make, MOST_USER_BYTES, checkpoints, teach == "all")
+    users = UserModels(service, asked.user_models, make, checkpoints=checkpoints, learns_common=teach == "all")
     try:
         listener = listen(asked.spamd)
     except ValueError as error:

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 FILE = "mail.safetensors"
 BYTES_OF_FEATURE = 48  # of two classes
+MOST_BYTES = 1 << 30  # of models in memory: one of a small mail system takes some 2 MB, a large one 20 MB
 
 # Makes a learner of a model, its checkpoints and the progress in the newest one.
 Make = Callable[[Any, Checkpoints, Any], LiveLearner]
@@ -52,7 +53,7 @@ class UserModels:
         common: LiveLearner,
         folder: Path | None = None,
         make: Make = LiveLearner,
-        most_bytes: int = 1 << 30,
+        most_bytes: int = MOST_BYTES,
         checkpoints: Callable[[Path], Checkpoints] = Checkpoints,
         learns_common: bool = False,
     ) -> None:
@@ -99,7 +100,7 @@ class UserModels:
     async def _load(self, name: str) -> _Loaded:
         async with self._turning:
             n_bytes = self._n_bytes(name)
-            while name not in self._loaded and self._loaded and self._n_loaded() + n_bytes > self._most_bytes:
+            while name not in self._loaded and self._loaded and self._n_bytes_loaded() + n_bytes > self._most_bytes:
                 idle = next((other for other, loaded in self._loaded.items() if not loaded.n_using), None)
                 if idle is None:
                     self._released.clear()
@@ -112,7 +113,7 @@ class UserModels:
                 self._loaded[name] = _Loaded(learner, n_bytes, is_changed=learner.n_learned_again > 0)
             return self._loaded[name]
 
-    def _n_loaded(self) -> int:
+    def _n_bytes_loaded(self) -> int:
         return sum(loaded.n_bytes for loaded in self._loaded.values())
 
     def _n_bytes(self, name: str) -> int:
