@@ -37,7 +37,15 @@ from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
 from stream_pegasos.engine.pure.pegasos import OF_BUFFER
 from stream_pegasos.engine.records import LARGEST_SINGLE
 
-__all__ = ["is_changed", "merged_adaptive", "merged_newest", "merged_pegasos", "mirrored", "n_classes_learned"]
+__all__ = [
+    "COUNTS_OF_FEATURE",
+    "is_changed",
+    "merged_adaptive",
+    "merged_newest",
+    "merged_pegasos",
+    "mirrored",
+    "n_classes_learned",
+]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -57,7 +65,7 @@ RESTING = {
     "offsets": (),
     "offset_squares": (),
 }
-COUNTS_OF_FEATURE = ("counts", "positives", "negatives")
+COUNTS_OF_FEATURE = ("counts", "positives", "negatives")  # those of them that a state has
 
 # What changes its sign, and what changes its place, where two classes in one column have each other's numbers.
 SIGNED = ("values", "log_ratios", "intercept", "intercept_log_ratio", "vector_weights", "sums", "buffer_values")

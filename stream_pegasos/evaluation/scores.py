@@ -213,9 +213,12 @@ class OrderedScore(PrequentialScore):
         columns = [np.ones_like(error), abs(error), error**2, truth, truth**2, prediction, prediction**2]
         self._sums += np.sum(columns, axis=1)
 
+    def add(self, other: Self) -> None:
+        self._first = other._first if self._first is None else self._first
+        super().add(other)
+
     def _sums_beside(self, other: Self) -> Floats:
-        if other._first is None or self._first is None:
-            other._first = self._first if other._first is None else other._first
+        if other._first is None or self._first is None:  # nothing was predicted here
             return self._sums
         further = float(self._first - other._first)
         n, error, squares, *of_labels = self._sums.tolist()

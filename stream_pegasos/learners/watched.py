@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.engine import Encoder
+from stream_pegasos.engine.merging import COUNTS_OF_FEATURE
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.engine.pure.half_life import aged, steady_before
 from stream_pegasos.features.frames import some_rows
@@ -176,6 +177,5 @@ class WatchedClassifier(Classifier):
 
 def counts_now(state: Mapping[str, Any]) -> Floats:
     """How often each feature occurred, where an example now counts 1."""
-    names = ("counts",) if "counts" in state else ("positives", "negatives")
-    counts: Floats = np.sum([state[name] for name in names], axis=0, dtype=float)
+    counts: Floats = np.sum([state[name] for name in COUNTS_OF_FEATURE if name in state], axis=0, dtype=float)
     return counts / float(state["evidence"])
