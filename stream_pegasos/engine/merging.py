@@ -56,16 +56,16 @@ OCCURRENCES = 500.0
 SMOOTHING = 0.1  # of the occurrences with a label and without
 # Evidence that aged down to 0 in single precision was there all the same; it counts less than any that is left.
 LEAST_EVIDENCE = 1e-60
+COUNTS_OF_FEATURE = ("counts", "positives", "negatives")  # those of them that a state has
 # What rests on evidence, and on which; without any, on the number of examples.
 RESTING = {
     "intercept": (),
     "intercepts": (),
-    "log_ratios": ("counts", "positives", "negatives"),
+    "log_ratios": COUNTS_OF_FEATURE,
     "intercept_log_ratio": ("n_positives", "n_negatives"),
     "offsets": (),
     "offset_squares": (),
 }
-COUNTS_OF_FEATURE = ("counts", "positives", "negatives")  # those of them that a state has
 
 # What changes its sign, and what changes its place, where two classes in one column have each other's numbers.
 SIGNED = ("values", "log_ratios", "intercept", "intercept_log_ratio", "vector_weights", "sums", "buffer_values")
@@ -281,11 +281,10 @@ def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
     """
     keys, places = union([base["keys"], part["keys"]])
     features = Entries([base, part], half_life, places, len(keys))
-    changed = [features.evidence(name)[1][0] > 0.0 for name in COUNTS_OF_FEATURE if features.has(name)]
+    (occurrences,) = features.occurrences()
     known = np.full((len(keys), 2), np.nan)
     known[places[0]] = ratios_and_weights(base)
-    changed.append((ratios_and_weights(part) != known[places[1]]).any(axis=1))
-    return np.asarray(np.any(changed, axis=0))
+    return np.asarray((occurrences > 0.0) | (ratios_and_weights(part) != known[places[1]]).any(axis=1))
 
 
 def ratios_and_weights(state: State) -> Floats:
