@@ -241,6 +241,19 @@ CASES = [
         GROWING,
     ),
     Case(
+        "adaptive, sets",
+        lambda: AdaptiveClassifier(coverage=0.8, class_weight="sqrt", pos_label="spam", threshold=0.6),
+        pos_label="spam",
+    ),
+    Case("adaptive, sets of several", lambda: AdaptiveClassifier(coverage=0.9, max_features=6), GROWING),
+    Case(
+        "adaptive, sets with a detector",
+        lambda: AdaptiveClassifier(coverage=0.7, drift_detector=drift.binary.DDM(warm_start=5)),
+        GROWING,
+    ),
+    Case("thresholds, sets", lambda: OrdinalClassifier(AdaptiveClassifier(coverage=0.7)), ORDERED),
+    Case("labels, sets", lambda: MultiLabelClassifier(AdaptiveClassifier(coverage=0.8, threshold=0.4)), SETS),
+    Case(
         "pegasos, a third class",
         lambda: PegasosClassifier(l2=0.01, batch_size=3, average=2, fit_intercept=True, max_features=6),
         GROWING,
@@ -320,6 +333,7 @@ CASES = [
     ),
     Case("text, a third class", text, GROWING, of="texts"),
     Case("text, thresholds", lambda: text(OrdinalClassifier()), ORDERED, of="texts"),
+    Case("text, sets", lambda: text(AdaptiveClassifier(coverage=0.8)), GROWING, of="texts"),
     Case("text, labels", lambda: text(MultiLabelClassifier()), SETS, of="texts"),
     *(
         Case(

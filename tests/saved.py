@@ -66,6 +66,7 @@ OTHERS = {
     "kernel": lambda: KernelPegasosClassifier(l2=0.1, budget=20),
     "adaptive": lambda: AdaptiveClassifier(half_life=30.0),
     "f1": lambda: AdaptiveClassifier(decide_for="macro_f1"),
+    "sets": lambda: AdaptiveClassifier(coverage=0.9),
 }
 
 

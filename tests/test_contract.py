@@ -90,6 +90,8 @@ def test_predictions_say_it_all(case):
             classes, probabilities = classes[:1], np.ones((len(X), 1))
         for x, row in zip(X, probabilities.tolist(), strict=True):
             assert dict(zip(classes, row, strict=True)) == close(case.probabilities(model, x))
+        asked = case.option("coverage") or (case.option("classifier") and case.option("classifier").coverage)
+        assert told.sets == ([model.predict_set_one(x) for x in X] if asked else None)
         assert np.array_equal(model.decision_function_many(many_of(case, X)), told.scores)
         assert np.array_equal(model.predict_proba_many(many_of(case, X)), probabilities)
 

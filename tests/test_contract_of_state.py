@@ -115,10 +115,11 @@ class Calls(RuleBasedStateMachine):
         threshold=st.sampled_from([None, None, 0.2, 0.5]),
         rate=st.sampled_from([None, None, 0.3, 1.0]),
         decide_for=st.sampled_from([None, None, "accuracy", "micro_f1", "macro_f1"]),
+        coverage=st.sampled_from([None, None, 0.8, 0.95, 0]),
     )
-    def set_decision(self, number, threshold, rate, decide_for):
+    def set_decision(self, number, threshold, rate, decide_for, coverage):
         pos_label = None if self.case.classes == SETS else self.case.labels[number % len(self.case.labels)]
-        self.call(lambda model: model.set_decision(threshold, rate, pos_label, decide_for))
+        self.call(lambda model: model.set_decision(threshold, rate, pos_label, decide_for, coverage))
 
     @rule(seed=seeds, n=st.integers(0, 5), others=st.integers(1, 2))
     def merge(self, seed, n, others):

@@ -19,6 +19,7 @@ from stream_pegasos.engine import in_use, probabilities_many, probabilities_one
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.engine.pure.half_life import LEAST_HALF_LIFE
 from stream_pegasos.learners.class_weights import ClassWeight
+from stream_pegasos.learners.coverage import changed_coverage, check_coverage, coverage_asked, with_best
 from stream_pegasos.learners.decisions import (
     Decision,
     Decisions,
@@ -35,7 +36,7 @@ from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, largest, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
-from stream_pegasos.learners.probabilities import blocks
+from stream_pegasos.learners.probabilities import Floats, blocks
 from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["AdaptiveClassifier"]
@@ -137,6 +138,12 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         when they reach 32,768 examples. Weights and probabilities do not change; with a `class_weight`, F1 is that of
         the weighted stream. Thresholds and limits of false positives decide by themselves, and must be left out.
         `"micro_f1"` is for several labels, in a `MultiLabelClassifier`; here it is the accuracy.
+    coverage
+        The share of examples whose set of labels, as `predict_set_one` gives it, holds the right one; between 0 and 1,
+        both excluded; `None` for no sets. A set has the likeliest label, and all with a probability above a level that
+        falls when a set misses the right label and rises when it does not, as examples are learned, so the share is
+        kept whatever the stream does. Where more of the likeliest labels are right than asked for, sets are of one.
+        A label that is new is missed beside these. Probabilities are those from before learning.
     drift_detector
         One of River's drift detectors, such as `drift.binary.HDDMW()` or `drift.ADWIN()`. Before an example is learned,
         a copy of the detector is told whether its prediction was wrong. When it detects a drift, all evidence so far
@@ -195,7 +202,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         reductions. ICLR. (The largest probability is calibrated by itself.)
     [^8]: Narasimhan, H., Ramaswamy, H., Saha, A. and Agarwal, S., 2015. Consistent multiclass algorithms for complex
         performance measures. ICML. (`decide_for`: predictions that follow the gradient of a measure.)
-    [^9]: Gama, J., Medas, P., Castillo, G. and Rodrigues, P., 2004. Learning with drift detection. SBIA. (`"auto"`.)
+    [^9]: Gibbs, I. and Candès, E., 2021. Adaptive conformal inference under distribution shift. NeurIPS. (`coverage`;
+        its level takes steps of 0.3 on log-odds of probabilities.)
+    [^10]: Gama, J., Medas, P., Castillo, G. and Rodrigues, P., 2004. Learning with drift detection. SBIA. (`"auto"`.)
 
     Examples
     --------
@@ -258,6 +267,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     threshold: float | Mapping[Label, float] = 0.5
     max_false_positive_rate: float | Mapping[Label, float] | None = None
     decide_for: DecideFor = "accuracy"
+    coverage: float | None = None
     drift_detector: base.DriftDetector | base.BinaryDriftDetector | None = None
     max_features: int | None = None
 
@@ -275,9 +285,11 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         by_label = decisions_by_label(self.threshold, self.max_false_positive_rate)
         one = None if by_label else Decision(self.threshold, self.max_false_positive_rate)  # type: ignore[arg-type]
         check_decide_for(self.decide_for, self.threshold, self.max_false_positive_rate)
+        check_coverage(self.coverage)
         self._drift = DriftWatch(self.drift_detector)
         check_max_features(self.max_features)
         labels = Labels(pos_label=self.pos_label)
+        self.conformal = changed_coverage(None, self.coverage)
         self._set_up(self.learner_of("two"), labels, self.class_weight)
         decisions = by_label if one is None else {} if one.is_by_margin else {None: one}
         self._set_decisions(labels, decisions, changed_f1(None, self.decide_for, exclusive=True))
@@ -302,23 +314,30 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     def _set_decisions(self, labels: Labels, decisions: Mapping[Any, Decision], f1: F1Decision | None) -> None:
         self.labels = replace(labels, needs_positive=None in decisions)
         self.decisions, self.f1 = Decisions(decisions), f1
-        watched = self._has_limits() or f1 is not None or self.drift_detector is not None
+        watched = self._has_limits() or (f1, self.drift_detector, self.conformal) != (None, None, None)
         self._set_ways(watched, not decisions and f1 is None)
 
     def _has_limits(self) -> bool:
         return any(decision.limit is not None for decision in self.decisions.of_label.values())
 
     def decide(
-        self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None, decide_for: DecideFor | None = None
+        self,
+        threshold: PerLabel,
+        rate: PerLabel,
+        pos_label: Label | None,
+        decide_for: DecideFor | None = None,
+        coverage: float | None = None,
     ) -> None:
         decisions, labels, positive = self.decisions.of_label, self.labels, self.pos_label
-        if decide_for is None or (threshold, rate, pos_label) != (None, None, None):
+        if (decide_for, coverage) == (None, None) or (threshold, rate, pos_label) != (None, None, None):
             decisions, labels, positive = self._changed_decisions(threshold, rate, pos_label)
         parameters = parameters_of_decisions(decisions)
         decide_for = decide_for or self.decide_for
         check_decide_for(decide_for, **parameters)
+        coverage = coverage_asked(coverage, self.coverage)
+        self.conformal = changed_coverage(self.conformal, coverage)
         self._set_decisions(labels, decisions, changed_f1(self.f1, decide_for, exclusive=True))
-        self.pos_label, self.decide_for = positive, decide_for
+        self.pos_label, self.decide_for, self.coverage = positive, decide_for, coverage
         self.threshold, self.max_false_positive_rate = parameters["threshold"], parameters["max_false_positive_rate"]
 
     def _changed_decisions(
@@ -431,6 +450,11 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             decisions = self.decisions if self.f1 is None else self.f1
             decided.append(decisions.numbers(labels, margins[rows], probabilities, these))
         return np.concatenate(decided)
+
+    def _in_sets(self, labels: Labels, found: RawScores) -> Floats:
+        margins = found.margins
+        parts = [probabilities_many(margins[rows], found.calibrated[rows]) for rows in blocks(margins)]
+        return with_best(np.concatenate(parts), np.isfinite(margins), largest(margins))
 
     def _limited(self) -> Mapping[Label, float]:
         decisions = self.decisions.of_label.items()

@@ -192,17 +192,23 @@ class Classifier(Learning):
             lambda: labels.probabilities_many(found.margins, found.calibrated, n_learned),
             self._limited(),
             labels.pair,
+            found.members,
         )
 
     # What an estimator may change.
 
     def decide(
-        self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None, decide_for: DecideFor | None = None
+        self,
+        threshold: PerLabel,
+        rate: PerLabel,
+        pos_label: Label | None,
+        decide_for: DecideFor | None = None,
+        coverage: float | None = None,
     ) -> None:
         """Take over another decision, where the model has any."""
         raise TypeError(
-            f"{type(self).__name__} has no threshold and no limit of false positives; AdaptiveClassifier and "
-            "MultiLabelClassifier have"
+            f"{type(self).__name__} has no threshold, no limit of false positives and no coverage; AdaptiveClassifier "
+            "and MultiLabelClassifier have"
         )
 
     def _limited(self) -> Mapping[Label, float]:

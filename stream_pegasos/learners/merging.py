@@ -54,7 +54,8 @@ def merge(base: C, parts: Iterable[C]) -> C:
       squared error. So a weight that a single part moved keeps its change; of parts that learned little, more than the
       mean is taken, of others the mean. Intercepts, and the weights of a `PegasosClassifier`, move by the mean of the
       changes, weighted by how much each part learned; a mini-batch becomes a step;
-    - probabilities are calibrated by the mean of the parts', weighted by how many examples each has learned;
+    - probabilities are calibrated by the mean of the parts', weighted by how many examples each has learned, and so is
+      the level of sets with a `coverage`;
     - classes that only some parts met follow those of the base, in the order of the parts. Beyond `max_features` the
       least-used features are dropped.
 
@@ -157,6 +158,8 @@ def take_parts(cores: Sequence[Any]) -> None:
     merge_limits(cores)
     if getattr(base, "f1", None) is not None:
         base.f1.take([core.f1 for core in cores[1:]])
+    if getattr(base, "conformal", None) is not None:
+        base.conformal = base.conformal.merged([core.conformal for core in cores[1:]])
     states, parameters = states_of(cores), base.learner.parameters
     reduction = parameters["reduction"]
     if "evidence" in states[0]:

@@ -34,6 +34,7 @@ __all__ = ["Model"]
 # What is public of models, beside their parameters.
 PUBLIC = {
     *("learn_one", "learn_many", "predict_one", "predict_many", "predict_proba_one", "predict_proba_many"),
+    "predict_set_one",
     *("decision_function_one", "decision_function_many", "predictions", "predict_learn_many", "explain_one"),
     *("explain_ngrams_one", "keep_names", "names", "describe", "set_decision", "forget_class", "check_labels", "flush"),
     *("classes", "pair", "weights", "intercept", "n_learned", "n_iterations", "n_features", "n_drifts", "capabilities"),
@@ -124,6 +125,34 @@ class Model(OneByOne, base.Estimator):
         encoder, x = self.encode_one(x)
         with self.lock:
             return self._core.probabilities_of(self._core.margins_of(encoder, x))  # type: ignore[no-any-return]
+
+    def predict_set_one(self, x: Any) -> list[Label]:
+        """The labels in a set that holds the right one as often as asked, the likeliest first; none before the first
+        label. Two classes in it mean that the model is unsure. Of ordered classes it is an interval that has the
+        predicted one; where an example may have several labels, those that may hold, and perhaps none.
+
+        Parameters
+        ----------
+        x
+            The features, as for `learn_one`.
+
+        Raises
+        ------
+        ValueError
+            If no `coverage` was asked for.
+
+        Examples
+        --------
+        >>> from stream_pegasos import TextClassifier
+        >>> model = TextClassifier()
+        >>> model.set_decision(coverage=0.9)
+        >>> model.learn_many(["see you at lunch", "cheap pills for you"] * 9, ["ham", "spam"] * 9)
+        >>> model.predict_set_one("cheap pills"), model.predict_set_one("who are you")
+        """
+        sets = self.predictions([x]).sets
+        if sets is None:
+            raise ValueError("predict_set_one: a coverage must be asked for first, as by set_decision(coverage=0.95)")
+        return sets[0]
 
     def decision_function_one(self, x: Any) -> float | dict[Label, float]:
         """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
@@ -263,6 +292,7 @@ class Model(OneByOne, base.Estimator):
         max_false_positive_rate: float | Mapping[Label, float] | None = None,
         pos_label: Label | None = None,
         decide_for: DecideFor | None = None,
+        coverage: float | None = None,
     ) -> None:
         """Change which label is predicted, and nothing else. A saved model keeps the change.
 
@@ -281,6 +311,9 @@ class Model(OneByOne, base.Estimator):
             As that of an `AdaptiveClassifier`; `None` keeps the present one. What is counted for one mean of F1 serves
             the other, too. A model that has learned for accuracy has nothing counted: it decides as before at first,
             and for F1 as it learns.
+        coverage
+            As that of an `AdaptiveClassifier`; `None` keeps the present one, and 0 asks for no sets. A model that has
+            learned without one begins with the labels of a probability of at least 1 − coverage.
 
         Raises
         ------
@@ -302,7 +335,8 @@ class Model(OneByOne, base.Estimator):
         if pos_label is not None:
             pos_label = check_label(pos_label)
         with self.lock:
-            self._core.decide(none_if_empty(threshold), none_if_empty(max_false_positive_rate), pos_label, decide_for)
+            limits = none_if_empty(threshold), none_if_empty(max_false_positive_rate)
+            self._core.decide(*limits, pos_label, decide_for, coverage)
 
     def forget_class(self, label: Label) -> None:
         """Remove a class, such as one that a typo brought, with its weights. It is not predicted any more; if it comes

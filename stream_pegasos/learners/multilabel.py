@@ -19,6 +19,7 @@ from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.features.frames import column_names, frame_like, is_frame, is_series, listed, n_rows, rows_of
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import each_weight, weights_given
+from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked
 from stream_pegasos.learners.decisions import (
     Decision,
     PerLabel,
@@ -172,11 +173,17 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         )
         self.of_others = of_others(self.classifier)
         self.f1 = changed_f1(None, self.classifier.decide_for, exclusive=False)
+        self.conformal = changed_coverage(None, self.classifier.coverage)
         # Watched, as y is no single label.
         self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True, by_margin=False)
 
     def decide(
-        self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None, decide_for: DecideFor | None = None
+        self,
+        threshold: PerLabel,
+        rate: PerLabel,
+        pos_label: Label | None,
+        decide_for: DecideFor | None = None,
+        coverage: float | None = None,
     ) -> None:
         for label in self.classes:
             self._decision(label)
@@ -193,10 +200,12 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         parameters = parameters_of_decisions({None: others} if are_alike else decisions)
         decide_for = decide_for or self.classifier.decide_for
         check_decide_for(decide_for, **parameters)
-        parameters["decide_for"] = decide_for
+        coverage = coverage_asked(coverage, self.classifier.coverage)
+        parameters |= {"decide_for": decide_for, "coverage": coverage}
         self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
         self.decisions, self.of_others = decisions, others
         self.f1 = changed_f1(self.f1, decide_for, exclusive=False)
+        self.conformal = changed_coverage(self.conformal, coverage)
 
     def _is_new(self, label: Label) -> bool:
         return label not in self.labels.targets
@@ -310,6 +319,15 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             decision = self._decision(label)
             decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], of_negatives)
         return decided
+
+    def _in_sets(self, labels: Labels, found: RawScores) -> Floats:
+        return np.where(np.isfinite(found.margins), of_each(found.margins, found.calibrated), NEVER)
+
+    def _of_truth(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
+        """That of the least probable label that holds; where none does, any set will do."""
+        padded = np.pad(probabilities, ((0, 0), (0, len(labels.known))), constant_values=NEVER)
+        numbers = map(self._set, targets.tolist())
+        return np.array([row[of].min(initial=1.0) for row, of in zip(padded, numbers, strict=True)])
 
     def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
         decided = found.margins[0] > 0.0 if found.decided is None else found.decided[0]

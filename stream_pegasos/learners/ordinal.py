@@ -15,8 +15,11 @@ from stream_pegasos.common.packing import pack_parameters, parameters_of
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
+from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked, outward, with_best
+from stream_pegasos.learners.decisions import PerLabel
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Contributions, explain
+from stream_pegasos.learners.f1_decisions import DecideFor
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, check_label, label_list
 from stream_pegasos.learners.pegasos import PegasosClassifier
@@ -161,8 +164,9 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
                 raise ValueError(
                     f"{name} is {getattr(self.classifier, name)!r}, which an OrdinalClassifier does not use"
                 )
-        self._drift = DriftWatch(self.classifier.drift_detector)
-        watched = self.classifier.drift_detector is not None
+        self._drift, coverage = DriftWatch(self.classifier.drift_detector), self.classifier.coverage
+        self.conformal = changed_coverage(None, coverage)
+        watched = (self.classifier.drift_detector, coverage) != (None, None)
         learner = self.classifier.learner_of("ordinal")
         self._set_up(learner, OrderedLabels(), self.classifier.class_weight, watched, by_margin=False)
 
@@ -205,7 +209,9 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     def predictions_of(self, found: RawScores, n_learned: Any = None) -> Predictions:
         said = super().predictions_of(found, n_learned)
-        said.scores = found.margins[:, self.labels.order_of(found.margins)]
+        order = self.labels.order_of(found.margins)
+        said.scores = found.margins[:, order]
+        said.members = None if found.members is None else found.members[:, order]
         return said
 
     def score_of(self, margins: Margins) -> Any:
@@ -228,6 +234,32 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
         return None
+
+    def _in_sets(self, labels: Labels, found: RawScores) -> Floats:
+        assert isinstance(labels, OrderedLabels)
+        margins, order = found.margins, labels.order_of(found.margins)
+        known = np.isfinite(margins)
+        probabilities = with_best(np.exp(margins), known, labels.medians(margins))
+        probabilities[:, order] = outward(probabilities[:, order])
+        return np.where(known, probabilities, NEVER)
+
+    def decide(
+        self,
+        threshold: PerLabel,
+        rate: PerLabel,
+        pos_label: Label | None,
+        decide_for: DecideFor | None = None,
+        coverage: float | None = None,
+    ) -> None:
+        if (threshold, rate, pos_label, decide_for) != (None, None, None, None):
+            raise TypeError(
+                "OrdinalClassifier has no threshold and no limit of false positives, only a coverage; "
+                "AdaptiveClassifier and MultiLabelClassifier have all"
+            )
+        coverage = coverage_asked(coverage, self.classifier.coverage)
+        self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), "coverage": coverage})
+        self.conformal = changed_coverage(self.conformal, coverage)
+        self._set_ways((self.classifier.drift_detector, coverage) != (None, None), by_margin=False)
 
     def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
         assert isinstance(labels, OrderedLabels)

@@ -23,6 +23,7 @@ __all__ = [
     "uncertainty",
 ]
 
+Members = NDArray[np.bool_] | None  # whether each label, a column, is in the set of an example; `None` without sets
 ClassProbabilities = tuple[tuple[Label | None, ...], Floats]
 
 
@@ -47,6 +48,8 @@ class Predictions:
         A row for each example, with a column for each class. Rows sum to 1, unless an example may have several labels.
         While one label alone is known, it has (n + 1) / (n + 2) after n examples, by Laplace's rule of succession, and
         those to come have the rest.
+    sets
+        For each example the labels in the set of the `coverage` asked for, the likeliest first; `None` without one.
     withheld
         For each example the labels whose probability is above their threshold, but which a limit of false positives
         kept from being predicted.
@@ -59,9 +62,10 @@ class Predictions:
         find_probabilities: Callable[[], ClassProbabilities],
         limited: Mapping[Label, float] | None = None,
         pair: tuple[Label | None, ...] = (),
+        members: Members = None,
     ) -> None:
         self.scores, self._find_labels, self._find_probabilities = scores, find_labels, find_probabilities
-        self.limited, self.pair = limited or {}, pair
+        self.limited, self.pair, self.members = limited or {}, pair, members
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -73,10 +77,11 @@ class Predictions:
         """The predictions for some of the examples."""
         classes, probabilities = self._said
         said = classes, probabilities[places]
-        return settled(self.scores[places], self.labels[places], said, self.limited, self.pair)
+        members = None if self.members is None else self.members[places]
+        return settled(self.scores[places], self.labels[places], said, self.limited, self.pair, members)
 
     def __reduce__(self) -> Any:
-        return settled, (self.scores, self.labels, self._said, self.limited, self.pair)
+        return settled, (self.scores, self.labels, self._said, self.limited, self.pair, self.members)
 
     @cached_property
     def labels(self) -> NDArray[Any]:
@@ -93,6 +98,18 @@ class Predictions:
     @property
     def probabilities(self) -> Floats:
         return self._said[1]
+
+    @property
+    def sets(self) -> list[list[Label]] | None:
+        if self.members is None:
+            return None
+        found: list[list[Label]] = [[] for _ in range(len(self))]
+        rows, columns = np.nonzero(self.members)
+        order = np.lexsort((columns, -self.probabilities[rows, columns], rows)) if len(rows) else rows
+        classes: Any = self.classes
+        for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
+            found[row].append(classes[column])
+        return found
 
     @property
     def withheld(self) -> list[list[Label]]:
@@ -114,9 +131,10 @@ def settled(
     said: ClassProbabilities,
     limited: Mapping[Label, float] | None = None,
     pair: tuple[Label | None, ...] = (),
+    members: Members = None,
 ) -> Predictions:
     """Predictions whose labels and probabilities are computed already."""
-    return Predictions(scores, lambda: labels, lambda: said, limited, pair)
+    return Predictions(scores, lambda: labels, lambda: said, limited, pair, members)
 
 
 def joined_predictions(parts: Sequence[Predictions]) -> Predictions:
@@ -127,7 +145,8 @@ def joined_predictions(parts: Sequence[Predictions]) -> Predictions:
     scores, labels, probabilities = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("scores", "labels", "probabilities")
     )
-    return settled(scores, labels, (first.classes, probabilities), first.limited, first.pair)
+    members = None if first.members is None else np.concatenate([part.members for part in parts])
+    return settled(scores, labels, (first.classes, probabilities), first.limited, first.pair, members)
 
 
 def uncertainty(predictions: Predictions) -> Floats:
@@ -164,12 +183,13 @@ class WeightedTargets(NamedTuple):
 
 class RawScores(NamedTuple):
     """What a learner finds for several examples: margins, what calibrates them and, if not the margins alone decide,
-    the decisions.
+    the decisions; with a coverage also the sets.
     """
 
     margins: Floats
     calibrated: Floats
     decided: Decided = None
+    members: Members = None
 
     def without_those_to_come(self, n_before: tuple[int, int]) -> RawScores:
         """The scores, −inf for the first two classes before they come, of which the column that they share knows
@@ -209,10 +229,12 @@ def joined_scores(parts: list[RawScores]) -> RawScores:
         each = [largest(part.margins) if part.decided is None else part.decided for part in parts]
     else:
         each = decided
+    members = [part.members for part in parts if part.members is not None]
     return RawScores(
         joined([part.margins for part in parts], -np.inf),
         joined([part.calibrated for part in parts], np.nan),
         joined(each, False) if each else None,
+        joined(members, False) if members else None,
     )
 
 

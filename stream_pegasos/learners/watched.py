@@ -15,6 +15,7 @@ from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.engine.pure.half_life import aged, steady_before
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.coverage import NEVER, Coverage
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.f1_decisions import F1Decision
 from stream_pegasos.learners.feature_scaler import IDLE, FeatureScaler
@@ -42,6 +43,7 @@ class WatchedClassifier(Classifier):
     _drift: DriftWatch
     decisions: Any = None
     f1: F1Decision | None = None  # where it decides for F1
+    conformal: Coverage | None = None  # where sets of labels are asked for
     _linear = False
 
     def _set_up(self, *args: Any, **kwargs: Any) -> None:
@@ -63,13 +65,15 @@ class WatchedClassifier(Classifier):
         try:
             self._learn_blocks(encoder, rows, targets, weights, parts)
             found = scores_of(parts).without_those_to_come(n_before_two)
-            return found._replace(decided=self._decided(labels, found, learned))
+            found = found._replace(decided=self._decided(labels, found, learned))
+            return self._with_sets(labels, found, learned)
         except BaseException:  # an interruption: limits know what the engine has learned
             if parts:
-                self.decisions, self.f1 = before
+                self.decisions, self.f1, self.conformal = before
                 found = scores_of(parts).without_those_to_come(n_before_two)
                 learned = WeightedTargets(*(each[: len(found.margins)] for each in learned))
                 self._decided(labels, found, learned)
+                self._with_sets(labels, found, learned)
             raise
 
     def _learn_in_turn(
@@ -83,12 +87,12 @@ class WatchedClassifier(Classifier):
             row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
             found = RawScores(*self.learner.predict_learn_many(encoder, row))
             found = found.without_those_to_come((first - i, second - i))
-            found = found._replace(decided=self._decided(labels, found))
+            found = self._with_sets(labels, found._replace(decided=self._decided(labels, found)))
             weight = None if weights is None else weights[this]
             teaches = weight is None or bool(weight[0])
             n_drifts, n_before, state = self._drift.n_drifts, self.n_learned, None
             learning_limits = drifted = False
-            before = self._kept() if teaches else (self.decisions, self.f1)
+            before = self._kept() if teaches else (self.decisions, self.f1, self.conformal)
             try:
                 if teaches and i >= second:  # with one class nothing can be wrong
                     try:
@@ -99,7 +103,9 @@ class WatchedClassifier(Classifier):
                         raise PartlyLearnedError(i, joined_scores(parts), error) from error
                 if teaches:
                     learning_limits = True
-                    self._decided(labels, found, WeightedTargets.of(targets[this], weight))
+                    learned = WeightedTargets.of(targets[this], weight)
+                    self._decided(labels, found, learned)
+                    self._with_sets(labels, found, learned)
                 if drifted:
                     state = self.learner.get_state()
                     self.learner.forget(KEPT_AFTER_DRIFT)
@@ -108,17 +114,19 @@ class WatchedClassifier(Classifier):
                 if self.n_learned == n_before:
                     self._drift.n_drifts = n_drifts
                     if learning_limits:
-                        self.decisions, self.f1 = before
+                        self.decisions, self.f1, self.conformal = before
                     if state is not None:
                         self.learner.set_state(state)
                 raise
             parts.append(found)
         # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
-        return joined_scores([*parts, RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))])
+        none = RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))
+        return joined_scores([*parts, self._with_sets(labels, none)])
 
-    def _kept(self) -> tuple[Any, F1Decision | None]:
-        """What an interruption may take back: the decisions, and the counts for F1."""
-        return self._copied_decisions(), None if self.f1 is None else self.f1.changed(self.f1.decide_for)
+    def _kept(self) -> tuple[Any, F1Decision | None, Coverage | None]:
+        """What an interruption may take back: the decisions, the counts for F1, and the level of the sets."""
+        f1 = None if self.f1 is None else self.f1.changed(self.f1.decide_for)
+        return self._copied_decisions(), f1, self.conformal
 
     def _copied_decisions(self) -> Any:
         """The decisions as they are now, whatever their limits learn later."""
@@ -126,7 +134,28 @@ class WatchedClassifier(Classifier):
 
     def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         found = super().score_rows(encoder, rows)
-        return found._replace(decided=self._decided(self.labels, found))
+        return self._with_sets(self.labels, found._replace(decided=self._decided(self.labels, found)))
+
+    def _with_sets(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> RawScores:
+        """The scores with sets of labels, if any are asked for. With `learned`, their level learns row by row."""
+        if self.conformal is None:
+            return found
+        probabilities, least = self._in_sets(labels, found), np.full(len(found.margins), self.conformal.least)
+        if learned is not None:
+            of_truth = self._of_truth(labels, probabilities, learned.targets)
+            self.conformal, least = self.conformal.learned(of_truth, learned.weights)
+        return found._replace(members=probabilities >= least[:, np.newaxis])
+
+    def _in_sets(self, labels: Labels, found: RawScores) -> Floats:
+        """The probability with which each label is in the set of an example; `NEVER` if it is not known."""
+        raise NotImplementedError
+
+    def _of_truth(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
+        """The probability with which the right label is in the set, given that of each label."""
+        padded = np.pad(probabilities, ((0, 0), (0, 1)), constant_values=NEVER)
+        numbers = np.minimum(targets.astype(np.intp), probabilities.shape[1])
+        of_truth: Floats = padded[np.arange(len(padded)), numbers]
+        return of_truth
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         n = state["n_iterations"] - self.recency.n_iterations
@@ -156,6 +185,8 @@ class WatchedClassifier(Classifier):
             arrays |= recency.get_state()
         if self.f1 is not None:
             values["f1"] = self.f1.get_state()
+        if self.conformal is not None:
+            values["conformal"] = self.conformal.get_state()
         return arrays, names, values
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
@@ -173,6 +204,8 @@ class WatchedClassifier(Classifier):
         self._drift.n_drifts = n_drifts  # its detector begins afresh
         if self.f1 is not None:
             self.f1.set_state(values["f1"], self.classes)
+        if self.conformal is not None:
+            self.conformal = Coverage.from_state(values["conformal"], self.conformal.coverage)
 
 
 def counts_now(state: Mapping[str, Any]) -> Floats:

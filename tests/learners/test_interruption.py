@@ -65,6 +65,11 @@ CASES = {
         lambda: MultiLabelClassifier(AdaptiveClassifier(max_false_positive_rate=0.2, max_features=6)),
         [{"a"}, {"a", "b"}, set(), {"c"}],
     ),
+    "sets": (lambda: AdaptiveClassifier(coverage=0.8), ["a", "a", "b", "c"]),
+    "several labels, sets": (
+        lambda: MultiLabelClassifier(AdaptiveClassifier(coverage=0.8)),
+        [{"a"}, {"a", "b"}, set(), {"c"}],
+    ),
     "ordered": (OrdinalClassifier, [2, 1, 3, 5, 4]),
     "ordered, max_features": (lambda: OrdinalClassifier(AdaptiveClassifier(max_features=6)), [2, 1, 3]),
     "pegasos": (lambda: PegasosClassifier(max_features=6), ["a", "b", "c"]),
