@@ -36,7 +36,7 @@ to_json = json.JSONEncoder(ensure_ascii=False).encode
 format_field = functools.partial(
     result_field,
     "--output-format NAME",
-    "tsv, csv or jsonl: id, label, probability, probabilities of all labels, margin, error.",
+    "tsv, csv or jsonl: id, label, probability, probabilities of all labels, margin, error and, with a coverage, set.",
     shown="what the extension of the file says",
 )
 
@@ -50,6 +50,7 @@ class AnswerFormat:
     name: str | None = None
     separator: str = ","
     has_truth: bool = False
+    has_sets: bool = False
 
     @property
     def in_full(self) -> bool:
@@ -58,9 +59,13 @@ class AnswerFormat:
     @property
     def head(self) -> str:
         """The line before the first answer, or nothing."""
-        from stream_pegasos.streams.answer import COLUMNS
+        return "" if self.name in (None, "jsonl") else self._rows([self._columns])
 
-        return "" if self.name in (None, "jsonl") else self._rows([(*COLUMNS, TRUTH) if self.has_truth else COLUMNS])
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        from stream_pegasos.streams.answer import COLUMNS, SET
+
+        return (*COLUMNS, *([SET] if self.has_sets else []), *([TRUTH] if self.has_truth else []))
 
     def lines(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> str:
         """Write a line for each answer; in tsv and csv, a line break inside quotes does not end it."""
@@ -71,7 +76,8 @@ class AnswerFormat:
             records = ({**record, TRUTH: truth} for record, truth in zip(records, truths, strict=True))
         if self.name == "jsonl":
             return "".join(f"{to_json(record)}\n" for record in records)
-        return self._rows(map(_cell, record.values()) for record in records)
+        columns = self._columns
+        return self._rows([_cell(record.get(name)) for name in columns] for record in records)
 
     def _rows(self, rows: Iterable[Iterable[str]]) -> str:
         lines: list[str] = []
@@ -91,7 +97,7 @@ def _cell(value: Any) -> str:
 
 
 def chosen_format(
-    name: str | None, path: Path | None, separator: str | None = None, has_truth: bool = False
+    name: str | None, path: Path | None, separator: str | None = None, has_truth: bool = False, has_sets: bool = False
 ) -> AnswerFormat:
     """The format that an option names, or else the extension of the file; by default the label and its probability."""
     check_choice(name, FORMATS, "--output-format")
@@ -102,7 +108,7 @@ def chosen_format(
     if (name is None and has_truth) or extension not in (*FORMATS, *TEXTS):
         plain = "" if has_truth else ", or plain .txt"
         raise click.BadParameter(f"{path} must end in .tsv, .csv or .jsonl{plain}", param_hint="--output")
-    return AnswerFormat(name, separator or ",", has_truth)
+    return AnswerFormat(name, separator or ",", has_truth, has_sets)
 
 
 class Output:

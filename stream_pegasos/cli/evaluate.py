@@ -168,7 +168,9 @@ def report(
     from stream_pegasos.evaluation.prequential import prequential
 
     path = results.output
-    output = None if path is None else Output(chosen_format(None, path, has_truth=True), path)
+    first = next(iter(model.values())) if isinstance(model, dict) else model
+    format = None if path is None else chosen_format(None, path, has_truth=True, has_sets=first.coverage is not None)
+    output = None if format is None else Output(format, path)
     examples, refuse = interrupt.until_signal(source), source.refuse
     with ExitStack() as end:
         if output is not None:

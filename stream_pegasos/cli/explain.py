@@ -228,6 +228,9 @@ def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: A
     head, sides = _head_and_sides(learner, message, why)
     if "withheld" in why:
         head += f"; the limit of false positives withholds {', '.join(map(printable, why['withheld']))}"
+    if "set" in why:
+        labels = ", ".join(map(printable, why["set"])) or "nothing"
+        head += f"; with a coverage of {learner.coverage:g} it is one of {labels}"
     written = io.StringIO()  # as rich's own capture writes to standard output, too
     is_terminal = True if sys.stdout is not None and sys.stdout.isatty() else None
     console = Console(file=written, force_terminal=is_terminal, highlight=False, soft_wrap=True)

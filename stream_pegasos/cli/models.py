@@ -50,7 +50,8 @@ def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> tuple
     rest, decision = options.without_decision()
     if replace(rest, vectors=None) != ModelOptions():
         raise click.BadParameter(
-            "a loaded model keeps its own options, except --threshold, --max-false-positive-rate and --decide-for",
+            "a loaded model keeps its own options, except --threshold, --max-false-positive-rate, --decide-for and "
+            "--coverage",
             param_hint="MODEL",
         )
     model, progress = load_with_progress(load, stream, options.vectors)
@@ -218,7 +219,12 @@ def resuming(
 
 
 def sharing(
-    folder: str, when: tuple[int, float], load: Path | None, vectors: str | None, stream: Stream
+    folder: str,
+    when: tuple[int, float],
+    load: Path | None,
+    vectors: str | None,
+    stream: Stream,
+    coverage: float | None = None,
 ) -> tuple[Any, Any]:
     """The checkpoint of the runs that share a folder, and the model to go on from."""
     from stream_pegasos.features.vectors import VectorsError
@@ -226,8 +232,14 @@ def sharing(
 
     shared = SharedCheckpoint(folder, *when, vectors)
     path = shared.checkpoints.path
+
+    def new() -> Any:
+        model = model_to_continue(stream, load, vectors)
+        ask_for_coverage(model, coverage)
+        return model
+
     try:
-        model = shared.begin(lambda: model_to_continue(stream, load, vectors))
+        model = shared.begin(new)
     except VectorsError as error:
         raise Failure(str(error)) from None
     except ValueError as error:
@@ -235,6 +247,9 @@ def sharing(
     except TypeError as error:
         raise Failure(f"the model cannot be shared: {error}") from None
     _check_reads(model, path, stream)
+    if coverage is not None and (coverage or None) != model.coverage:
+        what = f"must be {model.coverage or 0:g}, as the runs of {folder} share a model that has it, got {coverage:g}"
+        raise click.BadParameter(what, param_hint="--coverage")
     if shared.progress["n_read"]:
         note(f"going on with {model.n_learned:,} messages that all runs of {folder} learned")
     return shared, model
@@ -312,6 +327,15 @@ def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
     if given:
         with naming(path):
             model.set_decision(**given)
+
+
+def ask_for_coverage(model: Any, coverage: float | None) -> None:
+    """Have a model that goes on learning answer with sets of labels, if an option says so."""
+    if coverage is not None:
+        try:
+            model.set_decision(coverage=coverage)
+        except (TypeError, ValueError) as error:
+            raise click.BadParameter(str(error), param_hint="--coverage") from None
 
 
 def keep_names(model: Any) -> None:

@@ -131,6 +131,11 @@ class ModelOptions:
         "adaptive: accuracy, micro_f1 or macro_f1. For F1, thresholds follow from the decisions so far.",
         shown="accuracy",
     )
+    coverage: float | None = model_field(
+        "--coverage SHARE",
+        "adaptive: answer with a set of labels, too, that holds the right one this often, such as 0.95.",
+        shown="no sets",
+    )
     drift_detector: str | None = model_field(
         "--drift-detector NAME",
         "adaptive: one of River's detectors, such as HDDMW. It starts afresh when a model is loaded or resumed.",
@@ -175,7 +180,7 @@ class ModelOptions:
 
     def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
         """The options that no loaded model takes, and those of its decision; a positive label alone decides nothing."""
-        if (self.threshold, self.max_false_positive_rate, self.decide_for) == (None, None, None):
+        if (self.threshold, self.max_false_positive_rate, self.decide_for, self.coverage) == (None,) * 4:
             return self, DecisionOptions()
         names = [f.name for f in fields(DecisionOptions)]
         decision = DecisionOptions(**{name: getattr(self, name) for name in names})
@@ -279,6 +284,15 @@ def _drift_detector(name: str) -> Any:
         raise click.BadParameter(str(error), param_hint="--drift-detector") from None
 
 
+coverage_field = functools.partial(
+    model_field,
+    "--coverage SHARE",
+    "Answer with a set of labels, too, that holds the right one this often, such as 0.95; 0 for no sets. It follows "
+    "the misses as messages are learned.",
+    shown="that of the model",
+)
+
+
 @dataclass(frozen=True)
 class DecisionOptions:
     """What is changed of the decision of a loaded model; named as the parameters of `set_decision`."""
@@ -300,6 +314,7 @@ class DecisionOptions:
         "accuracy, micro_f1 or macro_f1. For F1 a model counts while it learns: it must have learned so.",
         shown="that of the model",
     )
+    coverage: float | None = coverage_field()
 
     def given(self) -> dict[str, Any]:
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}

@@ -46,7 +46,8 @@ def predict(given: PredictOptions) -> None:
 
     With --output-format an answer has more columns: the id of its message (see
     --id-field), the probabilities of all labels (a JSON object), the margin,
-    and the error if there is one. The margin is that of the positive class;
+    and the error if there is one; with --coverage, also the set of labels that
+    holds the right one so often (a JSON list). The margin is that of the positive class;
     with more than two classes, how far the label is above the next best. tsv
     and csv have a header, and several labels are a JSON list. To answer each
     line as it comes, use run.
@@ -66,7 +67,7 @@ def predict(given: PredictOptions) -> None:
     asked = Stream(given.file, given.stream)
     learner = model_to_use(given.model, asked, given.decision, given.vectors)
     source = Input(asked, learner, unlabelled=True, unreadable=True)
-    format = chosen_format(given.output_format, output, asked.separator)
+    format = chosen_format(given.output_format, output, asked.separator, has_sets=learner.coverage is not None)
     with Interrupt() as interrupt, closing(Output(format, output)) as out:
         answers = _Answers(learner, source, out, options.n_threads())
         try:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaceable, file_itself, note
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
-from stream_pegasos.cli.models import resuming, save_model, sharing, tell_of_labels
+from stream_pegasos.cli.models import ask_for_coverage, resuming, save_model, sharing, tell_of_labels
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.cli.watching import host_and_port, metrics_at, telling
 from stream_pegasos.common.display import printable
@@ -77,6 +77,7 @@ class RunOptions:
         shown="nowhere",
     )
     stream: options.StreamOptions = bundled()
+    coverage: float | None = options.coverage_field()
     vectors: str | None = options.vectors_field()
 
     @property
@@ -144,12 +145,16 @@ def run(given: RunOptions) -> None:
             checkpoints, learner, progress = end.enter_context(resuming(given.kept, given.begin, given.vectors, asked))
         else:
             when = given.merge_every or (options.NEVER, 10.0)
-            shared, learner = sharing(given.share, when, given.begin, given.vectors, asked)
+            shared, learner = sharing(given.share, when, given.begin, given.vectors, asked, given.coverage)
             checkpoints, progress = shared.checkpoints, shared.progress_for(path)
             if path is not None:  # which would be cut by another run that writes it
                 output_lock = FileLock(path, note)
                 output_lock.claim()
                 end.callback(output_lock.release)
+        if shared is None:
+            ask_for_coverage(learner, given.coverage)
+        if format is not None:
+            format = replace(format, has_sets=learner.coverage is not None)
         source = Input(asked, learner, unlabelled=True, unreadable=True)
         before = progress or {}
         keeps = _check_kept(given.append, path, before)

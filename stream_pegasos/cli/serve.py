@@ -16,7 +16,7 @@ from stream_pegasos.cli.command import bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, note
 from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
-from stream_pegasos.cli.models import check_takes_text, resuming
+from stream_pegasos.cli.models import ask_for_coverage, check_takes_text, resuming
 from stream_pegasos.cli.stream import listed_labels
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class ServeOptions:
     )
     spamd: SpamdOptions = bundled()
     verdicts: VerdictOptions = bundled()
+    coverage: float | None = options.coverage_field()
     vectors: str | None = options.vectors_field()
 
 
@@ -132,6 +133,7 @@ def serve(given: ServeOptions) -> None:
                 f"{given.kept.path} belongs to {progress['sources'][0]}, which run reads; MODEL takes only the model"
             )
         _check_mails(given, learner)
+        ask_for_coverage(learner, given.coverage)
         active_learning = ActiveLearning(given.queue, given.hosting.take_back_seconds)
         make = partial(LiveLearner, sync=given.sync, allow_gap=given.allow_gap, labels=labels_for(learner, listed))
         new = "a new model of mails (--spamd)" if given.spamd.spamd else "a new model"

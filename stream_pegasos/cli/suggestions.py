@@ -59,6 +59,7 @@ OPTIONS_BY_OTHER_NAMES = {
     "--pos-label LABEL": "positive positive-label positive-class pos",
     "--decide-for METRIC": "optimize-for optimise-for metric objective",
     "--metric NAME": "scoring objective score optimize optimise decide-for measure",
+    "--coverage SHARE": "conformal sets prediction-sets confidence alpha",
     "--max-features N": "max-words vocabulary vocab-size dictionary",
     "--features JSON_OR_FILE": "ngrams ngram ngram-range word-ngrams analyzer n-features binary mask-digits "
     "prefix-length route hash-bits bits b stop-words lowercase tokenizer",

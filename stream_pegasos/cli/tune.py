@@ -34,7 +34,7 @@ TRIED: tuple[dict[str, Any], ...] = (
     {"features": {"analyzer": "char_wb", "ngram_range": [2, 5]}, "learning_rate": 0.25},
 )
 OF_ADAPTIVE = {"half_life", "learning_rate"}
-NOT_TUNED = ("learning_rate", "half_life", "threshold", "max_false_positive_rate", "drift_detector", "l2")
+NOT_TUNED = ("learning_rate", "half_life", "threshold", "max_false_positive_rate", "coverage", "drift_detector", "l2")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, product
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.metrics import LABELS
-from stream_pegasos.evaluation.tallies import Bools, Floats, PredictedExamples, Score, added, newest, ratio
+from stream_pegasos.evaluation.tallies import Bools, Floats, PredictedExamples, Score, added, newest, no_sets, ratio
 
 __all__ = ["LabelOutcomes", "LabelScore", "labels_that_hold"]
 
@@ -33,6 +33,7 @@ class LabelOutcomes(PredictedExamples):
     probabilities: Floats  # a column a label, 0 where it was not known yet
     holds: Bools  # whether the label of the column holds
     n_unknown: NDArray[np.int64]  # how many labels hold that were not known yet
+    in_sets: Floats = field(default_factory=no_sets)
 
     @classmethod
     def of(
@@ -68,6 +69,7 @@ class LabelScore(Score):
 
     def update(self, outcomes: LabelOutcomes) -> None:
         truths, predicted = outcomes.truths, outcomes.predicted
+        self._count_sets(outcomes.in_sets)
         right: list[Any] = []
         confused: list[tuple[Any, Any]] = []
         rows: list[tuple[bool, int, int]] = []

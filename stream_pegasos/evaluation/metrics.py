@@ -30,6 +30,7 @@ __all__ = [
 CLASSES, ORDERED, LABELS = "classes", "ordered", "several labels"
 
 
+EVERY = (CLASSES, ORDERED, LABELS)
 SMALLER = "smaller is better"
 
 
@@ -44,6 +45,7 @@ class Metric(NamedTuple):
     about: str = ""  # what a number of it means, where its name does not say it
     of_positive: bool = False  # whether only a positive class has it
     in_rows: bool = True  # whether the curve has it
+    of_sets: bool = False  # whether only a model with a coverage has it
 
 
 # For each kind, the one to look at first comes first.
@@ -67,6 +69,10 @@ METRICS = (
     Metric("window_accuracy", (CLASSES, ORDERED), line=2, over_time=True),
     Metric("window_roc_auc", (CLASSES,), over_time=True, of_positive=True, in_rows=False),
     Metric("window_micro_f1", (LABELS,), line=2, over_time=True),
+    Metric("coverage", EVERY, tile=6, over_time=True, about="sets that hold the label", of_sets=True),
+    Metric("set_size", EVERY, about="labels in a set, mean", of_sets=True),
+    Metric("sets_of_one", EVERY, tile=7, about="share of the sets", of_sets=True),
+    Metric("window_coverage", EVERY, line=5, over_time=True, of_sets=True),
 )
 
 
@@ -96,10 +102,11 @@ def over_time(kind: str) -> list[str]:
     return [metric.name for metric in metrics_of(kind) if metric.over_time]
 
 
-def on_page(kind: str) -> list[dict[str, Any]]:
+def on_page(kind: str, has_sets: bool = False) -> list[dict[str, Any]]:
     """What the page says of metrics: of its tiles, in their order, then of what it only draws."""
-    shown = sorted((metric for metric in metrics_of(kind) if metric.tile), key=lambda metric: metric.tile)
-    shown += [metric for metric in metrics_of(kind) if metric.over_time and not metric.tile]
+    metrics = [metric for metric in metrics_of(kind) if has_sets or not metric.of_sets]
+    shown = sorted((metric for metric in metrics if metric.tile), key=lambda metric: metric.tile)
+    shown += [metric for metric in metrics if metric.over_time and not metric.tile]
     return [
         {"name": of.name, "title": title[0].upper() + title[1:], "about": of.about, "is_tile": bool(of.tile)}
         for of in shown

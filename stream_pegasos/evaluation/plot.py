@@ -35,7 +35,8 @@ def draw(
 
     It draws accuracy, accuracy over the newest examples, macro F1 and, of two classes, ROC AUC. With ordered classes,
     quadratic kappa replaces the last two. With several labels an example it draws micro F1, micro F1 over the newest
-    examples, macro F1 and exact matches. `marks` are what happened after so many examples.
+    examples, macro F1 and exact matches. With a coverage there is also that of the newest sets. `marks` are what
+    happened after so many examples.
 
     With a score it adds a reliability diagram: the share of positive examples against their predicted probability, in
     tenths; a calibrated model is on the diagonal. Tenths of fewer than 30 examples are left out. With more than two
@@ -80,7 +81,7 @@ def draw_comparison(comparison: Mapping[str, Any], to: Any = None) -> Any:
 
 
 MAIN, SECOND = "#1f5fa8", "#e08214"
-COLOURS = (MAIN, SECOND, "#4d9a52", "#8a5fa8")
+COLOURS = (MAIN, SECOND, "#4d9a52", "#8a5fa8", "#777777")
 MOST_PAIRS = 15
 FEWEST_ROWS = 3  # that there is room for
 
@@ -90,9 +91,11 @@ def draw_curve(
 ) -> None:
     """Draw how good predictions were against the number of examples on axes of matplotlib; see `draw`."""
     last_row = curve[-1] if curve else None
-    lines = []
+    lines: list[tuple[str, Sequence[Any], list[float]]] = []
     for name in drawn(last_row) if curve else ():
-        called = f"newest {window:,}" if name.startswith("window_") else spelled(name)
+        called = spelled(name)
+        if name.startswith("window_"):
+            called = f"newest {window:,}" if len(lines) == 1 else f"{called}, newest {window:,}"
         lines.append((called, curve, [getattr(row, name) for row in curve]))
     _draw_lines(axes, lines)
     axes.set_title(title, loc="left", fontweight="bold", parse_math=False)

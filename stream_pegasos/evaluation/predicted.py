@@ -61,9 +61,12 @@ class PredictedBlock:
         """
         if probabilities is None:
             probabilities = NOTHING if self.predictions.scores.ndim == 1 else self.most_probable(begin=begin)
-        rows = zip(ids, self.each()[begin:], probabilities, self.predictions.withheld[begin:], strict=False)
+        said = self.predictions
+        sets = NOTHING if said.sets is None else said.sets[begin:]
+        rows = zip(ids, self.each()[begin:], probabilities, said.withheld[begin:], sets, strict=False)
         return [
-            Answer(id, label, p, listed, margin, None, withheld) for id, (label, p, margin), listed, withheld in rows
+            Answer(id, label, p, listed, margin, None, withheld, set=members)
+            for id, (label, p, margin), listed, withheld, members in rows
         ]
 
     def each(self) -> list[Said]:
@@ -145,14 +148,25 @@ class PredictedBlock:
         block = self.counted()
         said, y = block.predictions, block.y
         if kind_of(model) == LABELS:
-            return LabelOutcomes.of(y, said.labels, said.classes, said.probabilities)
+            of_labels = LabelOutcomes.of(y, said.labels, said.classes, said.probabilities)
+            of_labels.in_sets = in_sets(said, of_labels.truths)
+            return of_labels
         known = set(self.classes) - {None}
         predicted = [label if label in known else None for label in said.labels.tolist()]
         columns = [label if label in known else None for label in said.classes]
         outcomes = Outcomes.of(y, predicted, columns, said.probabilities)
+        outcomes.in_sets = in_sets(said, [(truth,) for truth in y])
         if said.pair and model.pair and set(model.classes).issuperset(y):
             outcomes.classes, outcomes.margins = said.pair, said.scores
         return outcomes.turned(model.pair)
+
+
+def in_sets(said: Predictions, truths: Sequence[Sequence[Any]]) -> Floats:
+    """Whether each set holds all labels of its example, and how many labels it has; `nan` where there are no sets."""
+    if said.sets is None:
+        return np.full((len(said), 2), math.nan)
+    pairs = zip(truths, said.sets, strict=True)
+    return np.array([({*truth} <= {*members}, len(members)) for truth, members in pairs], float).reshape(-1, 2)
 
 
 def has_weight(example: Labelled) -> bool:

@@ -21,6 +21,7 @@ from stream_pegasos.evaluation.tallies import (
     Score,
     added,
     newest,
+    no_sets,
     ratio,
 )
 from stream_pegasos.learners.label_meaning import Label
@@ -44,6 +45,7 @@ class Outcomes(PredictedExamples):
     # If two classes share one margin: the negative and the positive label, `None` until it is known, and the margins.
     classes: Pair = ()
     margins: Floats = field(default_factory=lambda: np.zeros(0))
+    in_sets: Floats = field(default_factory=no_sets)
 
     def turned(self, classes: Pair) -> Outcomes:
         """The outcomes for a model with these classes. Margins change their sign if the two labels are exchanged."""
@@ -104,6 +106,7 @@ class PrequentialScore(Score):
         made = np.array([label is not None for label in outcomes.predicted], bool)
         self.n += outcomes.n
         self.n_unanswered += int((~made).sum())
+        self._count_sets(outcomes.in_sets[made[: len(outcomes.in_sets)]])
         truths, predicted = (
             self.tally.numbers_of(itertools.compress(labels, made)) for labels in (outcomes.truths, outcomes.predicted)
         )

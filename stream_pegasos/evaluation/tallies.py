@@ -30,6 +30,7 @@ __all__ = [
     "Tally",
     "added",
     "newest",
+    "no_sets",
     "ratio",
 ]
 
@@ -41,6 +42,10 @@ Integers = NDArray[np.int64]
 MOST_PAIRS = 20_000
 TENTHS = 10
 FEWEST_IN_TENTH = 30  # examples; the share of fewer is mostly chance, and is not drawn
+
+
+def no_sets() -> Floats:
+    return np.zeros((0, 2))
 
 
 class ClassRow(NamedTuple):
@@ -120,6 +125,8 @@ class Score(ABC):
         self._reliability = Reliability()
         self._newest: Floats = np.zeros((0, self.n_columns))
         self._sums: Floats = np.zeros(self.n_sums)
+        self._sets: Floats = np.zeros(4)  # how many there were, held the label, the labels in them, those of one
+        self._newest_sets: Floats = np.zeros((0, 1))
 
     def __repr__(self) -> str:
         metrics = {name: value for name, value in self.metrics().items() if not name.startswith("window_")}
@@ -182,6 +189,36 @@ class Score(ABC):
         there = self.tally.occurred > 0
         return ratio(float((self.tally.right[there] / self.tally.occurred[there]).sum()), int(there.sum()))
 
+    @property
+    def has_sets(self) -> bool:
+        """Whether a coverage was asked for."""
+        return bool(self._sets[0])
+
+    @property
+    def coverage(self) -> float:
+        """The share of sets that hold the right label, or all of them."""
+        return ratio(self._sets[1], self._sets[0])
+
+    @property
+    def window_coverage(self) -> float:
+        return ratio(self._newest_sets.sum(), len(self._newest_sets))
+
+    @property
+    def set_size(self) -> float:
+        """The mean number of labels in a set."""
+        return ratio(self._sets[2], self._sets[0])
+
+    @property
+    def sets_of_one(self) -> float:
+        """The share of sets of a single label."""
+        return ratio(self._sets[3], self._sets[0])
+
+    def _count_sets(self, in_sets: Floats) -> None:
+        """Count whether sets hold what they should, and their sizes."""
+        held, sizes = in_sets[~np.isnan(in_sets[:, 0])].T
+        self._sets = self._sets + np.array([len(held), held.sum(), sizes.sum(), np.count_nonzero(sizes == 1.0)])
+        self._newest_sets = newest(self._newest_sets, held[:, np.newaxis], self.window)
+
     @abstractmethod
     def update(self, outcomes: Any) -> None:
         """Count outcomes."""
@@ -195,6 +232,8 @@ class Score(ABC):
         self._reliability.sums += other._reliability.sums
         self._sums = self._sums + other._sums_beside(self)
         self._newest = newest(self._newest, other._newest, self.window)
+        self._sets = self._sets + other._sets
+        self._newest_sets = newest(self._newest_sets, other._newest_sets, self.window)
 
     def _sums_beside(self, other: Self) -> Floats:
         """The sums as another score counts them."""
@@ -205,7 +244,7 @@ class Score(ABC):
         return {
             metric.name: getattr(self, metric.name)
             for metric in metrics_of(self.kind)
-            if self.has_positive or not metric.of_positive
+            if (self.has_positive or not metric.of_positive) and (self.has_sets or not metric.of_sets)
         }
 
     def row(self, seconds: float = math.nan) -> Any:
@@ -233,6 +272,8 @@ class Score(ABC):
             "tenths": self._reliability.sums.tolist(),
             "newest": self._newest.astype(int).tolist(),
             "sums": self._sums.tolist(),
+            "sets": self._sets.tolist(),
+            "newest_sets": self._newest_sets.astype(int).ravel().tolist(),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -242,9 +283,12 @@ class Score(ABC):
         latest = np.array(state["newest"], float).reshape(-1, self.n_columns)[-self.window :]
         sums = np.array(state["sums"], float).reshape(self.n_sums)
         n, log_loss = int(state["n"]), float(state["log_loss"])
+        sets = np.array(state.get("sets", np.zeros(4)), float).reshape(4)
+        newest_sets = np.array(state.get("newest_sets", []), float).reshape(-1, 1)[-self.window :]
         self._reliability.set_state(state["tenths"])
         self.tally.set_state(state["tally"])
         self._newest, self._sums, self.n, self._log_loss = latest, sums, n, log_loss
+        self._sets, self._newest_sets = sets, newest_sets
         self.n_unanswered = int(state.get("n_unanswered", 0))  # version 0.2 counted these as wrong
 
 

@@ -143,7 +143,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         both excluded; `None` for no sets. A set has the likeliest label, and all with a probability above a level that
         falls when a set misses the right label and rises when it does not, as examples are learned, so the share is
         kept whatever the stream does. Where more of the likeliest labels are right than asked for, sets are of one.
-        A label that is new is missed beside these. Probabilities are those from before learning.
+        A label that is new is missed beside these. Of ordered classes a set is an interval with the label predicted;
+        where an example may have several labels, it has those that may hold, perhaps none, and misses if it lacks one.
+        Two classes in a set mean that the model is unsure. Probabilities are those from before learning.
     drift_detector
         One of River's drift detectors, such as `drift.binary.HDDMW()` or `drift.ADWIN()`. Before an example is learned,
         a copy of the detector is told whether its prediction was wrong. When it detects a drift, all evidence so far

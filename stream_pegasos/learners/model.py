@@ -34,11 +34,10 @@ __all__ = ["Model"]
 # What is public of models, beside their parameters.
 PUBLIC = {
     *("learn_one", "learn_many", "predict_one", "predict_many", "predict_proba_one", "predict_proba_many"),
-    "predict_set_one",
     *("decision_function_one", "decision_function_many", "predictions", "predict_learn_many", "explain_one"),
     *("explain_ngrams_one", "keep_names", "names", "describe", "set_decision", "forget_class", "check_labels", "flush"),
     *("classes", "pair", "weights", "intercept", "n_learned", "n_iterations", "n_features", "n_drifts", "capabilities"),
-    *("parts", "save", "load", "clone", "mutate", "lock"),
+    *("parts", "save", "load", "clone", "mutate", "lock", "coverage", "predict_set_one"),
 }
 MOST_THREADS = 1 << 20  # no machine has more processors
 
@@ -127,9 +126,7 @@ class Model(OneByOne, base.Estimator):
             return self._core.probabilities_of(self._core.margins_of(encoder, x))  # type: ignore[no-any-return]
 
     def predict_set_one(self, x: Any) -> list[Label]:
-        """The labels in a set that holds the right one as often as asked, the likeliest first; none before the first
-        label. Two classes in it mean that the model is unsure. Of ordered classes it is an interval that has the
-        predicted one; where an example may have several labels, those that may hold, and perhaps none.
+        """The labels of a set that holds the right one as often as asked, the likeliest first; [] before any is known.
 
         Parameters
         ----------
@@ -143,16 +140,15 @@ class Model(OneByOne, base.Estimator):
 
         Examples
         --------
-        >>> from stream_pegasos import TextClassifier
-        >>> model = TextClassifier()
-        >>> model.set_decision(coverage=0.9)
+        >>> from stream_pegasos import AdaptiveClassifier, TextClassifier
+        >>> model = TextClassifier(classifier=AdaptiveClassifier(coverage=0.9))
         >>> model.learn_many(["see you at lunch", "cheap pills for you"] * 9, ["ham", "spam"] * 9)
         >>> model.predict_set_one("cheap pills"), model.predict_set_one("who are you")
+        (['spam'], ['spam', 'ham'])
         """
-        sets = self.predictions([x]).sets
-        if sets is None:
+        if self.coverage is None:
             raise ValueError("predict_set_one: a coverage must be asked for first, as by set_decision(coverage=0.95)")
-        return sets[0]
+        return self.predictions([x]).sets[0]  # type: ignore[index]
 
     def decision_function_one(self, x: Any) -> float | dict[Label, float]:
         """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
@@ -312,8 +308,7 @@ class Model(OneByOne, base.Estimator):
             the other, too. A model that has learned for accuracy has nothing counted: it decides as before at first,
             and for F1 as it learns.
         coverage
-            As that of an `AdaptiveClassifier`; `None` keeps the present one, and 0 asks for no sets. A model that has
-            learned without one begins with the labels of a probability of at least 1 − coverage.
+            As that of an `AdaptiveClassifier`; `None` keeps the present one, and 0 asks for no sets.
 
         Raises
         ------
@@ -335,8 +330,8 @@ class Model(OneByOne, base.Estimator):
         if pos_label is not None:
             pos_label = check_label(pos_label)
         with self.lock:
-            limits = none_if_empty(threshold), none_if_empty(max_false_positive_rate)
-            self._core.decide(*limits, pos_label, decide_for, coverage)
+            decisions = none_if_empty(threshold), none_if_empty(max_false_positive_rate)
+            self._core.decide(*decisions, pos_label, decide_for, coverage)
 
     def forget_class(self, label: Label) -> None:
         """Remove a class, such as one that a typo brought, with its weights. It is not predicted any more; if it comes
@@ -361,6 +356,11 @@ class Model(OneByOne, base.Estimator):
             self._core.drop_class(label)
 
     # What it knows.
+
+    @property
+    def coverage(self) -> float | None:
+        """The coverage that is asked for, if any."""
+        return getattr(getattr(self._core, "conformal", None), "coverage", None)
 
     @property
     def classes(self) -> tuple[Label, ...]:

@@ -69,8 +69,9 @@ def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer in full as JSON, or an explanation, with its labels as they are shown."""
     labels: dict[str, Any] = {n: shown(answer[n]) for n in ("label", "explained", "against") if n in answer}
     answer = {**answer, **labels, "probabilities": [(shown(label), value) for label, value in answer["probabilities"]]}
-    if "withheld" in answer:
-        answer["withheld"] = [shown(label) for label in answer["withheld"]]
+    for name in ("withheld", "set"):
+        if name in answer:
+            answer[name] = [shown(label) for label in answer[name]]
     return answer
 
 

@@ -162,7 +162,7 @@ class Monitor:
                 "positive": shown(getattr(score, "positive", None)),
                 "has_weights": self._has_weights,
             },
-            "figures": on_page(self.kind),
+            "figures": on_page(self.kind, score.has_sets),
             **metrics,
             "window": {"size": score.window, "n": min(score.n_answered, score.window), **window},
             "curve": self._columns([point for point in points if point[0]]),

@@ -127,13 +127,15 @@ class Prediction(Struct, kw_only=True):
     may have several labels, these and `margin` are lists, of all predicted ones. With two classes `margin` is above 0
     for the positive one; with more it is how far that of the label is above the next best one, and there are the ten
     most probable labels with their `probabilities`. Where a limit of false positives withheld labels, `withheld` lists
-    them.
+    them. Where a coverage is asked for, `set` lists the labels that hold the right one as often as that, the likeliest
+    first.
     """
 
     label: Label | list[Label] | None
     probability: float | list[float] | None
     margin: float | list[float | None] | None
     withheld: list[Label] | UnsetType = UNSET
+    set: list[Label] | UnsetType = UNSET
     probabilities: list[tuple[Label, float]] | UnsetType = UNSET
     id: str | int | UnsetType = UNSET
 

@@ -11,6 +11,7 @@ from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Truth
 
 COLUMNS = ("id", "label", "probability", "probabilities", "margin", "error")  # of a record
+SET = "set"  # one more, where a coverage is asked for
 
 
 class Answer(NamedTuple):
@@ -40,6 +41,8 @@ class Answer(NamedTuple):
         "taught anew" or "taken back", if the message was learned before with another label.
     learned
         Whether the message was learned; `None` if it was only predicted.
+    set
+        The labels in the set of the coverage asked for, the likeliest first; `None` if none was asked for.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Answer(NamedTuple):
     withheld: Sequence[Label] = ()
     correction: str | None = None
     learned: bool | None = None
+    set: Sequence[Label] | None = None
 
     def line(self, separator: str = ",") -> str:
         """The label or labels, a tab and the probability of each; both are empty if there is an error instead."""
@@ -81,7 +85,7 @@ class Answer(NamedTuple):
         found = dict(zip(COLUMNS, self, strict=False))
         if self.probabilities is not None:
             found["probabilities"] = _by_name(self.probabilities)
-        return found
+        return found if self.set is None else {**found, SET: [*self.set]}
 
     def as_json(self) -> dict[str, Any]:
         """The answer as an object for JSON, which has nothing of what is not known; probabilities are pairs."""
@@ -90,7 +94,8 @@ class Answer(NamedTuple):
             found["probabilities"] = [*self.probabilities.items()]
         if self.withheld:
             found["withheld"] = self.withheld
-        for name, value in (("correction", self.correction), ("learned", self.learned), ("id", self.id)):
+        of_message = ("correction", self.correction), ("learned", self.learned), ("id", self.id)
+        for name, value in ((SET, self.set), *of_message):
             if value is not None:
                 found[name] = value
         return found

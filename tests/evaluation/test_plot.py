@@ -16,7 +16,7 @@ from stream_pegasos.evaluation.plot import draw, write
 
 
 def row(n, **figures):
-    return ScoreRow(*[math.nan] * 11)._replace(n=n, **figures)
+    return ScoreRow(*[math.nan] * len(ScoreRow._fields))._replace(n=n, **figures)
 
 
 curve = [

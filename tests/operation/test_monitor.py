@@ -154,7 +154,8 @@ def test_rows_of_the_curve_are_the_scores_at_their_time():
     ns = seen["curve"]["n"]
     assert ns[-1] == len(STREAM)
     assert len(set(np.diff(ns[:-1]))) == 1  # evenly spaced
-    for n, accuracy, macro_f1, roc_auc, window_accuracy, window_roc_auc in rows_of(seen)[:: len(ns) // 5]:
+    for n, accuracy, macro_f1, roc_auc, window_accuracy, window_roc_auc, *of_sets in rows_of(seen)[:: len(ns) // 5]:
+        assert of_sets == [None, None]
         score = prequential(STREAM[:n], TextClassifier()).score
         assert (accuracy, macro_f1) == (score.accuracy, score.macro_f1)
         assert roc_auc == pytest.approx(score.roc_auc, abs=2e-3)

@@ -97,7 +97,7 @@ function showMarked({ pieces, explained, against }) {
   byId("marked").replaceChildren(...shown);
 }
 
-function showVerdict({ label, probability, contributions, withheld = [] }) {
+function showVerdict({ label, probability, contributions, withheld = [], set = [] }) {
   const said = listed(label);
   const names = make("span", "");
   writeLabels(names, said.map(name));
@@ -105,6 +105,8 @@ function showVerdict({ label, probability, contributions, withheld = [] }) {
   if (kind === LABELS) rest = said.length ? plural(said.length, "label") : "No label holds.";
   else if (said.length) rest = `probability ${probability.toFixed(4)}`;
   if (withheld.length) rest += `. The limit of false positives withholds ${withheld.map(name).join(", ")}.`;
+  if (set.length > 1 || kind === LABELS) rest += set.length ? `. It may be ${set.map(name).join(", ")}` : "";
+  else if (set.length) rest += ". It is sure enough for the coverage asked for";
   if (said.length && !contributions.length) rest += ". Nothing in this text is known to the model.";
   byId("verdict").replaceChildren(...(said.length ? [names, " "] : []), make("span", rest, "muted"));
 }
