@@ -8,6 +8,7 @@ from pathlib import Path
 
 import accuracy
 import batch_peers
+import coverage
 import drift
 import figures
 import labels
@@ -46,6 +47,14 @@ def test_figures_of_classes_by_hand():
     error = (1 + 0.4 + 1 / 4 + 0.8) / 4
     expected = [2 / 5, (4 + 0 + 1 + 0) / 4, 2 / 3 / 3, loss, error]  # None counts in no absolute error
     assert figures.figures_of(corpus, [None, 5, 5, 1, 5], given, None) == pytest.approx(expected)
+
+
+def test_the_least_coverage_and_exchanged_labels_by_hand():
+    assert coverage.least(np.arange(1_000) >= 100) == pytest.approx(0.8)
+    corpus = coverage.swapped(Corpus("three", [""] * 6, ["a", "b", "c", "a", "b", "c"], "classes"))
+    assert corpus.labels == ["a", "b", "c", "b", "c", "a"]
+    right, held, sizes = coverage.seen(Corpus("mails", TEXTS, LABELS["labels"], "labels"), 0.9)
+    assert (held >= right).mean() > 0.9 and abs(held.mean() - 0.9) < 0.1 and len(sizes) == len(TEXTS)
 
 
 def test_figures_of_labels_by_hand():

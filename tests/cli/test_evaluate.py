@@ -32,7 +32,7 @@ def test_evaluate_writes_what_it_is_told_to(ok, here):
     assert [int(row["n"]) for row in rows] == list(range(50, 601, 50))
     assert float(rows[-1]["accuracy"]) == pytest.approx(figures(out)["accuracy"], abs=5e-5)
     names = "n accuracy balanced_accuracy macro_f1 micro_f1 f1 roc_auc log_loss calibration_error window_accuracy"
-    names += " window_coverage coverage set_size sets_of_one seconds"
+    names += " coverage set_size sets_of_one window_coverage seconds"
     assert [*rows[0]] == names.split()
     assert (here / "p.png").read_bytes()[:4] == b"\x89PNG"
     assert load("m").weights == reference_of(stream).weights

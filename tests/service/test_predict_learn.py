@@ -67,6 +67,29 @@ def test_it_says_where_a_limit_decides():
         assert ok(client.get("/monitor"))["newest"][0]["withheld"] == ["spam"]
 
 
+def test_it_says_the_set_of_a_coverage():
+    alone, service = TextClassifier(), LiveLearner(TextClassifier())
+    for model in (alone, service.model):
+        model.set_decision(coverage=0.99)
+    with serving(service) as client:
+        for i, message in enumerate(MESSAGES[:60]):
+            expected = alone.predict_set_one(message["text"])
+            assert predict(client, {"text": message["text"]})["set"] == expected
+            assert learn(client, {**message, "id": i})["set"] == expected
+            alone.learn_one(message["text"], message["label"])
+        before = service.model.classifier.conformal
+        assert before == alone.classifier.conformal
+        text = MESSAGES[0]["text"]
+        assert ok(client.post("/explain", json={"text": text}))["set"] == alone.predict_set_one(text)
+        learn(client, {**MESSAGES[0], "id": 0})  # once by its id
+        assert service.model.classifier.conformal == before
+        other = {"ham": "spam", "spam": "ham"}[MESSAGES[0]["label"]]
+        assert learn(client, {**MESSAGES[0], "id": 0, "label": other})["correction"] == "taught anew"
+        assert service.model.classifier.conformal != before  # a correction moves the level when it comes
+        assert {"coverage", "sets_of_one"} <= ok(client.get("/monitor")).keys()
+        assert "stream_pegasos_window_coverage" in client.get("/metrics").text
+
+
 def test_before_anything_is_learned_and_with_one_label(client):
     assert predict(client, {"text": "win"}) == {"label": None, "probability": None, "margin": None}
     assert predict(client, []) == learn(client, []) == []
