@@ -11,6 +11,7 @@ from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.chunks import REFUSALS, predict_block
 from stream_pegasos.evaluation.predicted import NOTHING
 from stream_pegasos.learners.label_meaning import known_label
+from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.streams import Answer, Example
 
 __all__ = ["answer", "label_named", "now", "shown", "shown_answer"]
@@ -25,14 +26,17 @@ def answer(
     on_refused: Callable[[Example, str], None] = lambda example, reason: None,
     in_full: bool = True,
     threads: int = 1,
+    on_predicted: Callable[[Sequence[Example], Predictions], None] | None = None,
 ) -> list[Answer]:
     """The answer to each example, in order, of a model that learns nothing. That to an example that could not be read,
-    or that the model refuses, is the fault; of the latter `on_refused` is told. Answers `in_full` have the probability
-    of every label.
+    or that the model refuses, is the fault; of the latter `on_refused` is told, of others `on_predicted`. Answers
+    `in_full` have the probability of every label.
     """
 
     def answered(examples: Sequence[Example]) -> list[Answer]:
         block = predict_block(model, [example.x for example in examples], [], threads=threads)
+        if on_predicted is not None:
+            on_predicted(examples, block.predictions)
         return block.answers([example.id for example in examples], block.by_label() if in_full else NOTHING)
 
     readable, answers = [example for example in examples if example.fault is None], list[Answer]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, Protocol
 
@@ -112,7 +112,7 @@ class Learning:
 
     The progress is what the checkpoint holds beside the model; what its journal has beyond that is learned again. A
     ValueError says that the progress or the journal does not belong to this model, or that the journal lacks messages;
-    with `allow_gap` these are passed over.
+    with `allow_gap` these are passed over. What else stands `beside` the model has `get_state` and `set_state`.
     """
 
     def __init__(
@@ -128,15 +128,17 @@ class Learning:
         begun_with: str = "a new model",
         threads: int = 1,
         allow_gap: bool = False,
+        beside: Mapping[str, Any] | None = None,
     ) -> None:
         self._model, self._monitor, self._notes, self._threads = model, monitor, notes, threads
+        self._more_beside = beside or {}
         self._checkpoints = checkpoints
         self.ids = LearnedIds(id_window)
         self.lock = Lock() if monitor is None else monitor.lock
         self.is_changed = False  # whether anything came since the newest checkpoint
         if progress:
-            for name, beside in self._beside.items():
-                beside.set_state(progress.get(name, {}))
+            for name, part in self._beside.items():
+                part.set_state(progress.get(name, {}))
             self.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
         self.journal = Journal(None, self.lock)
         self.n_learned = self.n_corrected = 0
@@ -156,7 +158,8 @@ class Learning:
     def _beside(self) -> dict[str, Any]:
         """What stands beside the model, by its name in the checkpoint."""
         notes = {} if self._notes is None else {self._notes.name: self._notes}
-        return notes if self._monitor is None else {"monitor": self._monitor, **notes}
+        monitor: dict[str, Any] = {} if self._monitor is None else {"monitor": self._monitor}
+        return {**monitor, **notes, **self._more_beside}
 
     def _learn_again(self, position: Any) -> None:
         """Learn what was learned after the checkpoint, and the labels that were given and not learned."""

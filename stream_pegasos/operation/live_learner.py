@@ -31,6 +31,7 @@ from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, Encoding, 
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.refusals import Refusals
+from stream_pegasos.operation.teaching import Teaching
 from stream_pegasos.streams import Answer
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ class LiveLearner:
 
     Of `labels`, the only ones that may be learned from now on, true, `"true"` and 1 are one, and have to be written as
     the model knows it.
+
+    `teaching` asks a teacher about messages that are predicted; `learn_taught` learns what it answers.
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class LiveLearner:
         begun_with: str = "a new model",
         labels: Sequence[Label] | None = None,
         allow_gap: bool = False,
+        teaching: Teaching | None = None,
     ) -> None:
+        self.teaching = teaching
         self.active_learning = ActiveLearning(size=0) if active_learning is None else active_learning
         self.checkpoints = checkpoints
         self.limits = limits or Limits()
@@ -87,6 +92,7 @@ class LiveLearner:
             sync=sync,
             begun_with=begun_with,
             allow_gap=allow_gap,
+            beside={} if teaching is None else {"teaching": teaching},
         )
         self._journal, self.n_learned_again = self._learning.journal, self._learning.n_learned_again
         if checkpoints is not None:
@@ -115,6 +121,8 @@ class LiveLearner:
         """Begin to learn, and to write checkpoints."""
         self._ending = False
         self._learning.start()
+        if self.teaching is not None:
+            self.teaching.start()
 
     async def finish(self) -> None:
         """Refuse to learn from now on, and wait until the current request is learned."""
@@ -124,6 +132,8 @@ class LiveLearner:
 
     def close(self, last: bool = True) -> None:
         """Write a last checkpoint, if `last`, and end; an OSError if it could not be written."""
+        if self.teaching is not None:
+            self.teaching.close()
         self._learning.close(last)
 
     async def predict(self, X: list[Message], ids: Sequence[Id | None] | None = None) -> list[Answer]:
@@ -146,7 +156,12 @@ class LiveLearner:
             block = predict_block(self.model, X, [])
             self.monitor.predicted(X, block)
             answers = block.answers()
-        new = [*itertools.compress(messages, self._learning.ids.are_new(ids))]
+            are_new = self._learning.ids.are_new(ids)
+            if self.teaching is not None and any(are_new):
+                rows = [*itertools.compress(range(len(X)), are_new)]
+                some = [X[row] for row in rows], [ids[row] for row in rows]
+                self.teaching.ask(*some, block.predictions.rows(rows))
+        new = [*itertools.compress(messages, are_new)]
         self.active_learning.add([x for x, _ in new], [id for _, id in new])
         return answers
 
@@ -188,6 +203,9 @@ class LiveLearner:
     ) -> list[Answer]:
         """Learn all these messages; `given` is the number of the message whose label waited until now, if any."""
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
+        of_people = ids
+        if self.teaching is not None:
+            ids = self.teaching.ids_for(X, ids)
         await self._encode(X)
         entries = [(x, y, *(weight or [1.0])[:1], id) for (x, y, *weight), id in zip(examples, ids, strict=True)]
         weights = [entry[2] for entry in entries]
@@ -216,6 +234,9 @@ class LiveLearner:
             if before == self.model.n_learned or not isinstance(error, (TypeError, ValueError)):
                 raise
             raise RuntimeError(f"learned in part: {error}") from error
+        if self.teaching is not None:
+            with self._lock:
+                self.teaching.compare(*([*itertools.compress(column, teaches)] for column in (X, of_people, labels)))
         return [
             answer if other is None or is_same(other.label, label) else answer._replace(correction="taken back")
             for answer, label, other in zip(answers, labels, superseded, strict=True)
@@ -264,6 +285,26 @@ class LiveLearner:
             finally:
                 self.active_learning.hold(held)
 
+    async def learn_taught(self) -> None:
+        """Learn what the teacher answered, unless a person labelled the message meanwhile."""
+        if self.teaching is None:
+            return
+        async with self.learning_lock:
+            lessons = self.teaching.lessons()
+            await self._encode([lesson.x for lesson in lessons])
+            given = self.active_learning.superseded([each.x for each in lessons], [each.id for each in lessons])
+            new = self._learning.ids.are_new([lesson.id for lesson in lessons])
+            rest = [each for each, other, is_new in zip(lessons, given, new, strict=True) if other is None and is_new]
+            entries: list[Entry] = [(each.x, each.label, each.weight, each.id) for each in rest]
+            try:
+                self.labels.check([entry[1] for entry in entries], self.given_labels(), [entry[2] for entry in entries])
+                for _ in self._learning.taking(entries):
+                    await give_way()
+            except OSError:  # of the journal
+                self.teaching.give_back(rest)
+            except (ValueError, TypeError) as error:
+                log.error("what the teacher taught is not learned: %s", error)
+
     @property
     def labels_meant(self) -> LabelsMeant:
         """Says which label is meant beside those of the model and those that people gave."""
@@ -308,7 +349,9 @@ class LiveLearner:
                 "error": self.checkpoints.error,
             }
         told = {"n_refused": self.refusals.of_clients.total(), "checkpoint": checkpoint}
-        return {**view, **told, "asks": self.active_learning.size > 0, "fields": self.fields}
+        teaching = None if self.teaching is None else self.teaching.view()
+        asks = self.active_learning.size > 0
+        return {**view, **told, "asks": asks, "fields": self.fields, "teaching": teaching}
 
     def describe(self) -> dict[str, Any]:
         with self._lock:

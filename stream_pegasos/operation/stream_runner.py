@@ -17,6 +17,7 @@ from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answer
 from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.run_teaching import RunTeaching
 from stream_pegasos.operation.shared_checkpoint import Gain, SharedCheckpoint
 from stream_pegasos.operation.sharing import Output, Sharing
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Lag, Source, StreamError, Truth, of_any_server
@@ -48,6 +49,8 @@ class StreamRunner:
     A message that the source could not read has its fault for an answer. `labels` is a source of labels that come
     later, each with the id of its message; at most `window` messages wait for theirs, and labels for their messages. A
     StreamError says that the progress belongs to another source, unless it has `moved`.
+
+    `teaching` asks a teacher about messages without a label; what waits for it is in the checkpoint.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class StreamRunner:
         shared: SharedCheckpoint | None = None,
         progress: Any = None,
         moved: bool = False,
+        teaching: RunTeaching | None = None,
         label_fault: Callable[[Truth | None], str | None] = lambda label: None,
         on_bad: Callable[[Example, str], None],
         on_event: Callable[[str], None],
@@ -93,9 +97,12 @@ class StreamRunner:
         self._committing = Lock()  # so that no older position comes after a newer one
         self._next_commit = monotonic() + COMMIT_INTERVAL
         self._join = None if labels is None else LabelJoin(window)
-        if self._join is not None and "join" in progress:
+        self.teaching = teaching
+        beside: dict[str, Any] = {"join": self._join, "teaching": teaching}
+        for name in beside.keys() & progress.keys():
             try:
-                self._join.set_state(progress["join"])
+                if beside[name] is not None:
+                    beside[name].set_state(progress[name])
             except ValueError as error:
                 raise StreamError(f"cannot go on from the checkpoint: {error}") from None
         self._send, self._output, self._in_full = send, output, in_full
@@ -125,6 +132,8 @@ class StreamRunner:
             self._sharing.join(lambda done: self._put(0, done))
         for number in range(len(self._sources)):
             threading.Thread(target=self._read, args=[number], name="source", daemon=True).start()
+        if self.teaching is not None:
+            self.teaching.teaching.start()
         try:
             self._deliver()
             self._work()
@@ -132,6 +141,8 @@ class StreamRunner:
             self._stopping = True
             for source in self._sources:
                 source.close()
+            if self.teaching is not None:
+                self.teaching.close()
             if self._unsent and not self._torn:
                 is_kept = self._checkpoints is not None or self._sharing is not None
                 kept = "; they are when the run goes on" if is_kept else ""
@@ -168,6 +179,8 @@ class StreamRunner:
                 progress["unsent"] = [tuple(answer) for answer in self._unsent]
             if self._join is not None:
                 progress |= {"label_position": self._positions[1], "join": self._join.get_state()}
+            if self.teaching is not None:
+                progress["teaching"] = self.teaching.get_state()
             snapshot: Snapshot = self.model.snapshot(progress)
         if self._output is not None:
             self._output.sync()  # the answers are on the disk before the checkpoint that counts them
@@ -201,6 +214,7 @@ class StreamRunner:
                 self._commit()
             if self._sharing is not None and self._sharing.is_due(self.n_read):
                 self._exchange()
+            self._learn_taught()
             try:
                 # What was read is learned, also after `stop`: not every source can go back.
                 number, item = self._batches.get(timeout=0 if self._stopping else 0.2)
@@ -290,7 +304,23 @@ class StreamRunner:
         self._write_first()  # or a kill would leave answers of which nothing is known
         self._deliver()
         self._count(n)
+        if self.teaching is not None:
+            self.teaching.wait(lambda: self._stopping)
+            self._learn_taught()
         return True
+
+    def _learn_taught(self) -> None:
+        """Learn what the teacher answered since."""
+        if self.teaching is None or not (lessons := self.teaching.teaching.lessons()):
+            return
+        if not self._encode([lesson.x for lesson in lessons]):
+            self.teaching.teaching.give_back(lessons)
+            return
+        with self._lock:
+            self._torn = True
+            self.n_learned += self.teaching.learn(lessons)
+            self._torn = False
+        self._count(len(lessons))
 
     def _encode(self, X: list[Any]) -> bool:
         """Have the model's encoder, if it has one, read messages; while its server is away, wait for it. False if the
@@ -320,8 +350,10 @@ class StreamRunner:
             return False
         with self._lock:
             self._torn = True
-            joined = [self._join.add_label(id, y) for id, y in labels]
-            self._learn([example for example in joined if example is not None])
+            joined = [example for id, y in labels if (example := self._join.add_label(id, y)) is not None]
+            if self.teaching is not None:
+                joined = [example for example in joined if not self.teaching.is_taught(example)]
+            self._learn(joined)
             self._positions[1] = batch.position
             self._torn = False
         self._write_first()
@@ -348,7 +380,8 @@ class StreamRunner:
             early = None if self._join is None else self._join.add_message(example)
             if early is not None or end == len(examples):
                 these, begin = examples[begin:end], end
-                answers += answer(self.model, these, self._on_bad, self._in_full)
+                ask = None if self.teaching is None else self.teaching.ask
+                answers += answer(self.model, these, self._on_bad, self._in_full, on_predicted=ask)
             if early is not None:
                 self._learn([early])
         return answers
@@ -369,6 +402,8 @@ class StreamRunner:
                 continue
             for block in predict_learn(self.model, list(group), refuse):
                 self.n_learned += n_teaching(block.examples)
+                if self.teaching is not None:
+                    self.teaching.compare(block.examples)
                 ids = [cast(Example, example).id for example in block.examples]
                 answers += block.answers(ids, block.by_label() if self._in_full else NOTHING)
         return answers

@@ -112,10 +112,15 @@ class Teacher:
         self.n_tokens = 0
         self._lock = Lock()
         longest = max(len(name.encode("utf-8", "replace")) for name in self._labels)
-        brief = {"temperature": 0, "max_tokens": longest + 32}
+        brief: dict[str, Any] = {"temperature": 0, "max_tokens": longest + 32}
         schema = {"response_format": self._schema()}
         thinks = {"max_completion_tokens": longest + FOR_THOUGHT}
-        self._forms = [{**schema, **brief, **LOGPROBS}, {**schema, **brief}, {**schema, **thinks}, brief]
+        self._forms: list[dict[str, Any]] = [
+            {**schema, **brief, **LOGPROBS},
+            {**schema, **brief},
+            {**schema, **thinks},
+            brief,
+        ]
         self._is_known = False  # whether the server took the first form
 
     @property

@@ -184,7 +184,9 @@ def _label_meant(known: Sequence[Any], given: Any, looks_for: Sequence[Callable[
 
 @asynccontextmanager
 async def learning_as_given(learner: LiveLearner) -> AsyncIterator[None]:
-    """Learn the labels of people when they are due; at the end, also those that could still be taken back."""
+    """Learn the labels of people when they are due, and of a teacher when they come; at the end, also those that could
+    still be taken back.
+    """
     closing = asyncio.Event()
     task = asyncio.create_task(_learn_as_given(learner, closing))
     try:
@@ -199,6 +201,7 @@ async def _learn_as_given(learner: LiveLearner, closing: asyncio.Event) -> None:
     while not closing.is_set():
         try:
             await learner.learn_given()
+            await learner.learn_taught()
         except Exception as error:
             log.error("labels cannot be learned: %r", error)
         with suppress(TimeoutError):

@@ -74,7 +74,18 @@ def test_a_message_is_data(chat, text):
 
 @pytest.mark.parametrize(
     "said",
-    ["eggs", "", None, "{}", '{"label": "eggs"}', '{"label": ["ham"]}', '{"label": "ham', "ham or spam", "[" * 9_000, 7],
+    [
+        "eggs",
+        "",
+        None,
+        "{}",
+        '{"label": "eggs"}',
+        '{"label": ["ham"]}',
+        '{"label": "ham',
+        "ham or spam",
+        "[" * 9_000,
+        7,
+    ],
 )
 def test_an_answer_that_is_no_label_is_none(chat, said):
     chat.spelt = lambda label: said

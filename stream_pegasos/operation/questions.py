@@ -1,0 +1,192 @@
+"""Which messages a teacher is asked about, and how far its answers are to be trusted."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from time import time
+from typing import Any
+
+from stream_pegasos.common.checks import check_integer, check_number
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.predictions import Predictions, uncertainty
+
+__all__ = ["Agreement", "Questions"]
+
+SPAN, DAY = 1_000, 86_400.0  # messages over any of which the share is kept; seconds
+STEP = 0.02  # of the threshold, at each message
+AT_RANDOM = 0.1  # share of the questions
+PROBATION = 30  # comparisons with people before which a teacher is asked about each message that they label
+# What is taken for granted of a teacher: right nine times in ten, as if that many messages had shown it.
+ACCURACY, MESSAGES = 0.9, 10.0
+
+
+class Quota:
+    """At most so many in any span, of messages or seconds."""
+
+    def __init__(self, most: int, span: float) -> None:
+        self._span = span
+        self.places: deque[float] = deque(maxlen=most)
+
+    def has_room(self, place: float) -> bool:
+        return len(self.places) < (self.places.maxlen or 0) or place - self.places[0] >= self._span
+
+    def count(self, place: float) -> int:
+        """How many are in the span that ends here."""
+        return sum(place - each < self._span for each in self.places)
+
+
+class Questions:
+    """Chooses the messages that a teacher is asked about: those of which the model is unsure, and a random tenth.
+
+    A message is asked about if its uncertainty (1 minus the difference of the two largest probabilities) reaches a
+    threshold, which moves up by 0.02 × (1 − share) with each question and down by 0.02 × share with each other message,
+    so that the share is met. While the model does not know all labels, each message is asked about, up to half of what
+    any 1,000 messages allow. That is never exceeded.
+
+    Parameters
+    ----------
+    share
+        The largest share of any 1,000 messages, from 0.001 to 1.
+    per_day
+        How many questions at most in any 24 hours, from 1 to 1,000,000; `None` for no such limit.
+    labels
+        The labels that the model is to know.
+    clock
+        Returns the time in seconds.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `share` or `per_day` is out of range.
+
+    Examples
+    --------
+    >>> from stream_pegasos import TextClassifier
+    >>> from stream_pegasos.operation.questions import Questions
+    >>> model, questions, asked = TextClassifier(), Questions(share=0.1, labels=["spam", "ham"]), 0
+    >>> for text in ["win a prize", "lunch at noon"] * 500:
+    ...     (ask,) = questions.choose(model.predictions([text]))
+    ...     if ask:  # a Teacher, or a person
+    ...         model.learn_one(text, "spam" if "prize" in text else "ham")
+    ...         asked += 1
+    >>> asked <= 100, model.predict_one("a prize")
+    (True, 'spam')
+
+    """
+
+    def __init__(
+        self,
+        share: float = 0.05,
+        per_day: int | None = None,
+        labels: Iterable[Label] = (),
+        clock: Callable[[], float] = time,
+    ) -> None:
+        check_number("share", share, 0.001, 1.0)
+        if per_day is not None:
+            check_integer("per_day", per_day, 1, 1_000_000)
+        self.share, self.per_day = share, per_day
+        self._labels, self._clock = frozenset(labels), clock
+        self.n_messages = 0
+        self._threshold, self._n_first = 0.5 * (1.0 - share), 0
+        self._of_span = Quota(int(share * SPAN + 1e-9), SPAN)
+        self._of_day = None if per_day is None else Quota(per_day, DAY)
+
+    @property
+    def n_of_day(self) -> int | None:
+        """How many questions there were in the last 24 hours, if these are limited."""
+        return None if self._of_day is None else self._of_day.count(self._clock())
+
+    def choose(self, predictions: Predictions) -> list[bool]:
+        """Whether to ask about each message, given its prediction. All messages are to be given, in their order."""
+        is_new = not self._labels <= {*predictions.classes} if len(predictions) else False
+        return [self._choose(value, is_new) for value in uncertainty(predictions).tolist()]
+
+    def _choose(self, uncertainty: float, is_new: bool) -> bool:
+        if not self._next():
+            return False
+        is_first = is_new and self._n_first < (self._of_span.places.maxlen or 0) // 2
+        asks = is_first or uncertainty >= self._threshold or self._chance() < AT_RANDOM * self.share
+        if is_first:
+            self._n_first += 1
+        else:
+            self._threshold = min(1.0, max(0.0, self._threshold + STEP * (asks - self.share)))
+        return self._take(asks)
+
+    def choose_checks(self, n: int, n_compared: int) -> list[bool]:
+        """Whether to ask about each of `n` messages that a person labelled, to see how good the teacher is, which was
+        compared with people at `n_compared` messages.
+        """
+        few = n_compared < PROBATION
+        return [self._next() and self._take(few or self._chance() < self.share) for _ in range(n)]
+
+    def _next(self) -> bool:
+        """Whether anything may be asked about the next message."""
+        self.n_messages += 1
+        is_free = self._of_span.has_room(self.n_messages)
+        return is_free and (self._of_day is None or self._of_day.has_room(self._clock()))
+
+    def _take(self, asks: bool) -> bool:
+        if asks:
+            self._of_span.places.append(self.n_messages)
+            if self._of_day is not None:
+                self._of_day.places.append(self._clock())
+        return asks
+
+    def _chance(self) -> float:
+        """A number from 0 to 1 for this message, the same in every process."""
+        return int.from_bytes(blake2b(b"%d" % self.n_messages, digest_size=6).digest()) / 2.0**48
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "n": self.n_messages,
+            "threshold": self._threshold,
+            "n_first": self._n_first,
+            "places": [*self._of_span.places],
+            "times": [*self._of_day.places] if self._of_day is not None else [],
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what `get_state` gave; a ValueError, TypeError or LookupError says that it is no such state."""
+        check_integer("n", state["n"], 0, 1 << 53)
+        check_integer("n_first", state["n_first"], 0, 1 << 53)
+        check_number("threshold", state["threshold"], 0.0, 1.0)
+        for each in itertools.chain(state["places"], state["times"]):
+            check_number("place", each, 0.0, 1e300)
+        self.n_messages, self._threshold, self._n_first = state["n"], state["threshold"], state["n_first"]
+        self._of_span.places.extend(state["places"])
+        if self._of_day is not None:
+            self._of_day.places.extend(state["times"])
+
+
+class Agreement:
+    """How often a teacher and people gave one message the same label, by the label that the teacher gave."""
+
+    def __init__(self, labels: Sequence[Label]) -> None:
+        self.counts: dict[Label, list[int]] = {label: [0, 0] for label in labels}  # agreed, compared
+
+    @property
+    def n(self) -> int:
+        return sum(compared for _, compared in self.counts.values())
+
+    def add(self, said: Label, truth: Any) -> None:
+        count = self.counts.setdefault(said, [0, 0])
+        count[0] += said == truth
+        count[1] += 1
+
+    def accuracy(self, label: Label) -> float:
+        """How often the teacher is right where it gives this label: 0.9 to begin with, which counts as 10 messages;
+        the mean of all labels counts as 10 messages of each.
+        """
+        n_agreed = sum(agreed for agreed, _ in self.counts.values())
+        mean = (n_agreed + ACCURACY * MESSAGES) / (self.n + MESSAGES)
+        agreed, compared = self.counts.get(label, (0, 0))
+        return (agreed + mean * MESSAGES) / (compared + MESSAGES)
+
+    def weight(self, label: Label, probability: float | None = None) -> float:
+        """How much a lesson weighs: 1 where the label is certain, 0 where it is as good as chance."""
+        right = min(self.accuracy(label), 1.0 if probability is None else probability)
+        chance = 1.0 / len(self.counts)
+        return max(0.0, (right - chance) / (1.0 - chance))

@@ -1,0 +1,80 @@
+"""A teacher beside a run: what it taught is learned once, and corrected where a person says otherwise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from time import sleep
+from typing import Any
+
+from stream_pegasos.learners.predictions import Predictions
+from stream_pegasos.operation.learning import Learning
+from stream_pegasos.operation.teaching import Lesson, Teaching
+from stream_pegasos.streams import Example
+
+__all__ = ["RunTeaching"]
+
+
+class RunTeaching:
+    """Has a teacher teach the model of a run. The ids of what it taught are kept, so that labels which come later are
+    learned as corrections, or not again.
+
+    A run whose `waits` is set reads on only when the teacher has answered, or fails: for files, which are read faster
+    than any teacher answers.
+    """
+
+    def __init__(self, teaching: Teaching, model: Any, waits: bool, on_event: Callable[[str], None]) -> None:
+        self.teaching, self.waits, self._on_event = teaching, waits, on_event
+        self._learning = Learning(model)
+
+    def wait(self, is_stopped: Callable[[], bool]) -> None:
+        """Wait for the teacher, if the run does that."""
+        while self.waits and self.teaching.is_busy and not is_stopped():
+            sleep(0.01)
+
+    def ask(self, examples: Sequence[Example], predictions: Predictions) -> None:
+        """Ask about some of the examples, which were only predicted."""
+        X: list[Any] = [each.x for each in examples]
+        self.teaching.ask(X, [each.id for each in examples], predictions)
+
+    def compare(self, examples: Sequence[Any]) -> None:
+        """Compare what people said of examples with what the teacher says."""
+        self.teaching.compare(*([getattr(each, name) for each in examples] for name in ("x", "id", "y")))
+
+    def is_taught(self, example: Example) -> bool:
+        """Whether the teacher taught this example, whose label came later; then that label corrects it."""
+        x: Any = example.x
+        (id,) = self.teaching.ids_for([x], [example.id])
+        if self._learning.ids.are_new([id])[0]:
+            return False
+        self.compare([example])
+        if id is not None and not self._learning.ids.has(id, example.y):
+            self._learning.learn([(x, example.y)], [id])
+        return True
+
+    def learn(self, lessons: Sequence[Lesson]) -> int:
+        """Learn what the teacher taught; return how many lessons were new."""
+        before = self._learning.n_learned
+        for x, label, weight, id in lessons:
+            if self._learning.ids.are_new([id])[0]:
+                try:
+                    self._learning.learn([(x, label, weight)], [id])
+                except (ValueError, TypeError) as error:
+                    self._on_event(f"what the teacher taught is not learned: {error}")
+        return self._learning.n_learned - before
+
+    def close(self) -> None:
+        self.teaching.close()
+        if n := self.teaching.view()["n_waiting"]:
+            self._on_event(f"{n:,} questions to the teacher have no answer; with --checkpoint the next run asks again")
+
+    def get_state(self) -> dict[str, Any]:
+        ids = self._learning.ids
+        taught = {"ids": json.dumps(ids.ids()), "labels_of_ids": json.dumps(ids.digests())}
+        return {**self.teaching.get_state(keeps_messages=True), **taught}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what `get_state` gave; a ValueError says that it is no such state."""
+        if state:
+            self.teaching.set_state(state)
+            self._learning.ids.set_state(state.get("ids", ""), state.get("labels_of_ids", ""))

@@ -1,0 +1,300 @@
+"""Teaching by a teacher that is asked beside the learner, which never waits for it."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, NamedTuple
+
+from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.servers import AT_ONCE, ServerAwayError
+from stream_pegasos.features.message import Message, identity_of, is_blank, message_of, shown_message
+from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.predictions import Predictions
+from stream_pegasos.operation.answers import shown
+from stream_pegasos.operation.learned_ids import Id
+from stream_pegasos.operation.questions import Agreement, Questions
+from stream_pegasos.operation.recent import Recent
+from stream_pegasos.operation.teacher import NoLabelError, Teacher, TeacherLabel
+
+__all__ = ["Lesson", "Teaching"]
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds after which a teacher that failed is asked again, each twice the last
+MOST_TRIES = 3  # questions about one message, of which the answers were no labels, or refusals
+MOST_REMEMBERED = 10_000  # messages whose label the teacher gave
+AWAY, NO_LABEL, REFUSED = "away", "no label", "refused"  # what fails
+
+
+@dataclass(slots=True)
+class Question:
+    """A message that waits for the teacher."""
+
+    number: int
+    x: Message
+    id: Id
+    truth: Any = None  # the label that a person gave it meanwhile
+    n_tries: int = 0
+    said: TeacherLabel | None = None
+
+
+class Lesson(NamedTuple):
+    """A message with the label that the teacher gave, and the id under which it is to be learned."""
+
+    x: Message
+    label: Label
+    weight: float
+    id: Id
+
+
+class Teaching:
+    """Asks a teacher about messages, in threads of its own, and keeps what it answers until the learner takes it.
+
+    A message is asked about once. At most `size` messages wait; those that wait longest are dropped first. A
+    teacher that is away is asked again after a second, later after a minute; where an answer is no label, or a refusal,
+    three times. Each fault is counted, and told once until the teacher answers again.
+
+    A message that a person labels while it waits is not learned from the teacher. What both labelled shows how good the
+    teacher is, from which the weight of its lessons comes.
+
+    `shown` gives the text of a message that the teacher reads.
+    """
+
+    def __init__(
+        self,
+        teacher: Teacher,
+        questions: Questions,
+        on_event: Callable[[str], None],
+        shown: Callable[[Message], str] = shown_message,
+        size: int = 1_000,
+    ) -> None:
+        check_integer("the number of messages that wait for the teacher", size, 1, 1_000_000)
+        self._teacher, self.questions, self._on_event, self._shown = teacher, questions, on_event, shown
+        self.agreement = Agreement(teacher.labels)
+        self.n_asked = self.n_taught = self.n_left_out = self.n_dropped = 0
+        self.faults = Counter[str]()
+        self.error: str | None = None  # what fails now
+        self._size, self._numbers = size, itertools.count(1)
+        self._open: OrderedDict[Id, Question] = OrderedDict()  # also those that are answered and not taken yet
+        self._waiting: deque[Question] = deque()
+        self._answered: list[Question] = []
+        self._said: Recent[Id, Label] = Recent(MOST_REMEMBERED)
+        self._told: set[str] = set()
+        self._n_asking, self._pause, self._until = 0, 0.0, 0.0
+        self._changed = threading.Condition()
+        self._is_over = False
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self._is_over = False
+        for _ in range(AT_ONCE):
+            threading.Thread(target=self._work, name="teacher", daemon=True).start()
+
+    def close(self) -> None:
+        """Ask no more; nobody waits for an answer that is on its way."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
+    # The learner's side
+
+    @staticmethod
+    def id_for(x: Message, id: Id | None) -> Id:
+        """The id under which a message is taught; that of one without an id is made from what it says."""
+        return f"teacher:{identity_of(x):016x}" if id is None else id
+
+    def ids_for(self, X: Sequence[Message], ids: Sequence[Id | None]) -> list[Id | None]:
+        """The ids under which messages that a person labels are to be learned, to correct what the teacher taught."""
+        with self._changed:
+            return [
+                made if id is None and (made := self.id_for(x, id)) in self._said else id
+                for x, id in zip(X, ids, strict=True)
+            ]
+
+    def ask(self, X: Sequence[Message], ids: Sequence[Id | None], predictions: Predictions) -> None:
+        """Ask about some of these messages, which were only predicted."""
+        for x, id, asks in zip(X, ids, self.questions.choose(predictions), strict=True):
+            if asks:
+                self._put(x, self.id_for(x, id))
+
+    def compare(self, X: Sequence[Message], ids: Sequence[Id | None], labels: Iterable[Any]) -> None:
+        """Compare labels that a person gave with those of the teacher, and ask the teacher about some more of these."""
+        checks = self.questions.choose_checks(len(X), self.agreement.n)
+        for x, id, label, asks in zip(X, ids, labels, checks, strict=True):
+            made = self.id_for(x, id)
+            with self._changed:
+                waits, said = self._open.get(made), self._said.get(made)
+                if waits is not None:
+                    waits.truth = label
+                elif said is not None:
+                    self.agreement.add(said, label)
+                    self._said.pop(made)
+            if asks and waits is None and said is None:
+                self._put(x, made, label)
+
+    def _put(self, x: Message, id: Id, truth: Any = None) -> None:
+        if is_blank(x):
+            return
+        with self._changed:
+            if id in self._open or id in self._said:
+                return
+            question = Question(next(self._numbers), x, id, truth)
+            self._open[id] = question
+            self._waiting.append(question)
+            self.n_asked += 1
+            if len(self._waiting) > self._size:
+                del self._open[self._waiting.popleft().id]
+                self.n_dropped += 1
+            self._changed.notify_all()
+
+    def lessons(self) -> list[Lesson]:
+        """What the teacher has taught since, in the order of the questions; what a person labelled is only compared."""
+        with self._changed:
+            answered, self._answered, lessons = sorted(self._answered, key=lambda each: each.number), [], []
+            for question in answered:
+                assert question.said is not None
+                label, probability = question.said
+                self._open.pop(question.id, None)
+                if question.truth is not None:
+                    self.agreement.add(label, question.truth)
+                    continue
+                self._said[question.id] = label
+                weight = self.agreement.weight(label, probability)
+                if weight > 0.0:
+                    lessons.append(Lesson(question.x, label, weight, question.id))
+                    self.n_taught += 1
+                else:
+                    self.n_left_out += 1
+            return lessons
+
+    def give_back(self, lessons: Iterable[Lesson]) -> None:
+        """Take lessons back that could not be learned now."""
+        with self._changed:
+            for x, label, _, id in lessons:
+                question = Question(0, x, id, said=TeacherLabel(label))
+                self._said.pop(id, None)
+                self._open[id] = question
+                self._answered.append(question)
+                self.n_taught -= 1
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether answers are to come, of a teacher that does not fail."""
+        with self._changed:
+            return self.error is None and bool(self._waiting or self._n_asking)
+
+    # The teacher's side
+
+    def _work(self) -> None:
+        while (question := self._next()) is not None:
+            try:
+                said = self._teacher.label_one(self._shown(question.x))
+            except Exception as error:  # of any kind, as a server may answer anything
+                self._failed(question, error)
+            else:
+                self._came(question, said)
+
+    def _next(self) -> Question | None:
+        """Wait for the next question; `None` at the end. A teacher that fails is asked one question at a time."""
+        with self._changed:
+            while not self._is_over:
+                left = self._until - monotonic()
+                if self._waiting and left <= 0.0 and not (self._pause and self._n_asking):
+                    self._n_asking += 1
+                    return self._waiting.popleft()
+                self._changed.wait(left if left > 0.0 else None)
+            return None
+
+    def _came(self, question: Question, said: TeacherLabel) -> None:
+        with self._changed:
+            self._n_asking -= 1
+            self._pause = 0.0
+            question.said = said
+            self._answered.append(question)
+            again, self.error = bool(self._told), None
+            self._told.clear()
+            self._changed.notify_all()
+        if again:
+            self._on_event("the teacher answers again")
+
+    def _failed(self, question: Question, error: Exception) -> None:
+        kind = AWAY if isinstance(error, ServerAwayError) else NO_LABEL if isinstance(error, NoLabelError) else REFUSED
+        with self._changed:
+            self._n_asking -= 1
+            self.faults[kind] += 1
+            if kind == AWAY:
+                self._waiting.appendleft(question)
+            else:
+                question.n_tries += 1
+                if question.n_tries < MOST_TRIES:
+                    self._waiting.append(question)
+                else:
+                    del self._open[question.id]
+                    self.n_dropped += 1
+            if kind != NO_LABEL:
+                self._pause = min(max(2.0 * self._pause, FIRST_PAUSE), LONGEST_PAUSE)
+                self._until = monotonic() + self._pause
+                self.error = str(error)
+            is_new = kind not in self._told
+            self._told.add(kind)
+            self._changed.notify_all()
+        if is_new:
+            self._on_event(f"the teacher teaches nothing now: {error or type(error).__name__}; it is asked again")
+
+    # What is told, and kept
+
+    def view(self) -> dict[str, Any]:
+        """The state, as values for JSON."""
+        with self._changed:
+            return {
+                "url": self._teacher.url,
+                "share": self.questions.share,
+                "per_day": self.questions.per_day,
+                "n_of_day": self.questions.n_of_day,
+                "n_asked": self.n_asked,
+                "n_taught": self.n_taught,
+                "n_left_out": self.n_left_out,
+                "n_dropped": self.n_dropped,
+                "n_waiting": len(self._waiting) + self._n_asking,
+                "n_tokens": self._teacher.n_tokens,
+                "faults": dict(self.faults),
+                "error": self.error,
+                "agreement": [
+                    {"label": shown(label), "n": n, "share": agreed / n if n else None}
+                    for label, (agreed, n) in self.agreement.counts.items()
+                ],
+            }
+
+    def get_state(self, keeps_messages: bool = False) -> dict[str, Any]:
+        """The state to save, with the messages that wait if it `keeps_messages`."""
+        with self._changed:
+            return {
+                "questions": self.questions.get_state(),
+                "agreement": [[label, *count] for label, count in self.agreement.counts.items()],
+                "counts": [self.n_asked, self.n_taught, self.n_left_out, self.n_dropped, self._teacher.n_tokens],
+                "faults": dict(self.faults),
+                "said": [[*item] for item in self._said.items()],
+                "open": [[each.x, each.id, each.truth] for each in self._open.values()] if keeps_messages else [],
+            }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what `get_state` gave, before the start; a ValueError says that it is no such state."""
+        if not state:
+            return
+        try:
+            self.questions.set_state(state["questions"])
+            counts = {label: [int(agreed), int(n)] for label, agreed, n in state["agreement"]}
+            self.agreement.counts |= {label: counts[label] for label in self._teacher.labels if label in counts}
+            counted = [int(n) for n in state["counts"]]
+            self.n_asked, self.n_taught, self.n_left_out, self.n_dropped, self._teacher.n_tokens = counted
+            self.faults = Counter({str(kind): int(n) for kind, n in state["faults"].items()})
+            for id, label in state["said"]:
+                self._said[id] = label
+            for x, id, truth in state["open"]:
+                self._put(message_of(x), id, truth)
+                self.n_asked -= 1
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"this is no state of a teacher's questions ({error})") from None
