@@ -17,6 +17,7 @@ from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import ask_for_coverage, resuming, save_model, sharing, tell_of_labels
 from stream_pegasos.cli.stream import Stream
+from stream_pegasos.cli.teaching import TeacherOptions
 from stream_pegasos.cli.watching import host_and_port, metrics_at, telling
 from stream_pegasos.common.display import printable
 from stream_pegasos.common.file_lock import FileLock
@@ -76,6 +77,7 @@ class RunOptions:
         type=host_and_port,
         shown="nowhere",
     )
+    teaching: TeacherOptions = bundled()
     stream: options.StreamOptions = bundled()
     coverage: float | None = options.coverage_field()
     vectors: str | None = options.vectors_field()
@@ -121,6 +123,9 @@ def run(given: RunOptions) -> None:
     what they learned in one checkpoint in the folder. When one dies, the others
     read on from there. MODEL is for the first run of all.
 
+    With --teacher a language model labels a share of the messages. No answer
+    waits for it, but with --no-follow a file is read as fast as it answers.
+
     \b
     Examples:
       tail -f mail.jsonl | stream-pegasos run mail.safetensors
@@ -129,6 +134,7 @@ def run(given: RunOptions) -> None:
       stream-pegasos run 'kafka://localhost/mail?group=spam' --share /mnt/spam
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
     """
+    from stream_pegasos.operation.run_teaching import RunTeaching
     from stream_pegasos.operation.stream_runner import StreamRunner
     from stream_pegasos.streams import open_sink
 
@@ -155,6 +161,7 @@ def run(given: RunOptions) -> None:
             ask_for_coverage(learner, given.coverage)
         if format is not None:
             format = replace(format, has_sets=learner.coverage is not None)
+        teaching = given.teaching.teaching(learner, asked.listed, str(given.begin or "the model"))
         source = Input(asked, learner, unlabelled=True, unreadable=True)
         before = progress or {}
         keeps = _check_kept(given.append, path, before)
@@ -198,6 +205,7 @@ def run(given: RunOptions) -> None:
             shared=shared,
             progress=progress,
             moved=given.moved,
+            teaching=None if teaching is None else RunTeaching(teaching, learner, not given.follow, note),
             label_fault=met,
             on_bad=refused,
             on_event=note,
@@ -256,6 +264,8 @@ def _check_share(given: RunOptions) -> None:
             "it does not go with --share, whose folder has the checkpoint",
             param_hint="--checkpoint, --checkpoint-every",
         )
+    if given.teaching.teacher is not None:
+        raise click.BadParameter("it does not go with --share, whose runs have one model", param_hint="--teacher")
     if given.label_topic is not None:
         raise click.BadParameter(
             "it does not go with --share: another run may have the message of a label", param_hint="--label-topic"

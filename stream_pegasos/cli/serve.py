@@ -18,6 +18,7 @@ from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
 from stream_pegasos.cli.models import ask_for_coverage, check_takes_text, resuming
 from stream_pegasos.cli.stream import listed_labels
+from stream_pegasos.cli.teaching import TeacherOptions
 
 if TYPE_CHECKING:
     from stream_pegasos.mail.users import Make
@@ -74,6 +75,7 @@ class ServeOptions:
         brief=True,
         shown="any label",
     )
+    teaching: TeacherOptions = bundled()
     spamd: SpamdOptions = bundled()
     verdicts: VerdictOptions = bundled()
     coverage: float | None = options.coverage_field()
@@ -99,6 +101,9 @@ def serve(given: ServeOptions) -> None:
     Without --token-file anyone who reaches the address may read and teach the
     model. So it listens on this machine only. To open it to other machines,
     give it a token and put a proxy with TLS in front of it.
+
+    With --teacher a language model labels some of the messages sent to POST
+    /predict, of which the model is unsure. No answer waits for it.
 
     With --spamd this service answers clients of SpamAssassin's spamd, such as
     spamc. MODEL must read mails, as one from train --spam … --ham … does. A
@@ -135,12 +140,20 @@ def serve(given: ServeOptions) -> None:
         _check_mails(given, learner)
         ask_for_coverage(learner, given.coverage)
         active_learning = ActiveLearning(given.queue, given.hosting.take_back_seconds)
-        make = partial(LiveLearner, sync=given.sync, allow_gap=given.allow_gap, labels=labels_for(learner, listed))
+        allowed = labels_for(learner, listed)
+        make = partial(LiveLearner, sync=given.sync, allow_gap=given.allow_gap, labels=allowed)
+        teaching = given.teaching.teaching(learner, allowed, str(given.begin or given.kept.path or "the model"))
         new = "a new model of mails (--spamd)" if given.spamd.spamd else "a new model"
         begun_with = f"the model {given.begin.resolve()}" if given.begin else new
         try:
             service = make(
-                learner, checkpoints, progress, token=token, active_learning=active_learning, begun_with=begun_with
+                learner,
+                checkpoints,
+                progress,
+                token=token,
+                active_learning=active_learning,
+                begun_with=begun_with,
+                teaching=teaching,
             )
         except ValueError as error:
             raise Failure(f"{given.kept.path}: {error}") from None

@@ -66,6 +66,8 @@ OPTIONS_BY_OTHER_NAMES = {
     "--fields NAME:KIND,…": "category-field number-field time-field category number numeric time extra-fields",
     "--vectors NAME_OR_PATH": "embeddings embedding word-vectors pretrained pretrained-vectors encoder",
     "--describe FILE": "descriptions description describe-names label-names",
+    "--teacher URL": "llm openai language-model judge labeller annotator chat",
+    "--ask-share P": "ask share-asked budget",
     "--plot FILE": "curve figure chart graph plot-file",
     "--compare MODEL": "model baseline against with",
     "--top N": "k n limit max count",

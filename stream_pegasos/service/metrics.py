@@ -14,6 +14,7 @@ from stream_pegasos.evaluation.metrics import spelled
 from stream_pegasos.operation.answers import shown
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.operation.teaching import Teaching
 
 MOST_CLASSES = 20  # that have counters of their own
 OTHERS = "other"
@@ -74,6 +75,7 @@ class Metrics:
             newest = f" of the newest {score.window} messages" if name.startswith("window_") else ""
             yield gauge(name, f"Prequential {spelled(name)}{newest}.", value)
         yield from of_checkpoints(learner.checkpoints)
+        yield from of_teaching(learner.teaching)
         yield from self._of_classes()
         mails = CounterMetricFamily(
             "stream_pegasos_mails", "Mails asked about by spamd's protocol.", labels=["verdict"]
@@ -121,6 +123,32 @@ def of_checkpoints(checkpoints: Checkpoints | None) -> Iterator[Any]:
         if checkpoints.written_at is not None:
             age = monotonic() - checkpoints.written_at
             yield gauge("checkpoint_age_seconds", "Time since the last checkpoint.", age)
+
+
+def of_teaching(teaching: Teaching | None) -> Iterator[Any]:
+    if teaching is None:
+        return
+    view = teaching.view()
+    yield counter("teacher_questions", "Messages that the teacher was asked about.", view["n_asked"])
+    yield counter("teacher_lessons", "Labels of the teacher that were learned.", view["n_taught"])
+    yield counter(
+        "teacher_dropped", "Messages that waited too long, or had no answer that is a label.", view["n_dropped"]
+    )
+    yield counter("teacher_tokens", "Tokens sent to the teacher and answered.", view["n_tokens"])
+    yield gauge("teacher_waiting", "Messages that wait for the teacher.", view["n_waiting"])
+    yield gauge("teacher_failing", "Whether the teacher is away, or refuses.", view["error"] is not None)
+    faults = CounterMetricFamily("stream_pegasos_teacher_faults", "Questions that failed.", labels=["kind"])
+    for kind, n in view["faults"].items():
+        faults.add_metric([kind], n)
+    yield faults
+    for name, text, place in (
+        ("compared", "Labels of the teacher that people judged, by that label.", 1),
+        ("agreed", "Of these, those that people gave, too.", 0),
+    ):
+        family = CounterMetricFamily(f"stream_pegasos_teacher_{name}", text, labels=["class"])
+        for label, counts in [*teaching.agreement.counts.items()][:MOST_CLASSES]:
+            family.add_metric([_called(label)], counts[place])
+        yield family
 
 
 def counter(name: str, text: str, value: float) -> CounterMetricFamily:

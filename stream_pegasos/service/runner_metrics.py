@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.stream_runner import StreamRunner
-from stream_pegasos.service.metrics import counter, new_registry, of_checkpoints
+from stream_pegasos.service.metrics import counter, new_registry, of_checkpoints, of_teaching
 
 __all__ = ["RunnerMetrics", "serving_metrics"]
 
@@ -35,6 +35,7 @@ class RunnerMetrics:
                     family.add_metric([name, part], n)
             yield family
         yield from of_checkpoints(self._checkpoints)
+        yield from of_teaching(None if self._runner.teaching is None else self._runner.teaching.teaching)
 
 
 @contextmanager

@@ -217,7 +217,7 @@ def test_late_labels_of_people_correct_the_teacher():
     run = run_with(teacher, Script(messages, sizes=[4])).run()
     assert run.model.predict_one("prize number 3") == "spam"
     teaching, learned = run.runner.teaching, run.runner.n_learned
-    for example, (x, y) in zip(messages, rows, strict=True):
+    for example, (_, y) in zip(messages, rows, strict=True):
         assert teaching.is_taught(example._replace(y=y))
         assert teaching.is_taught(example._replace(y=y))  # and nothing happens
     assert [run.model.predict_one(x) for x, _ in rows] == [y for _, y in rows]

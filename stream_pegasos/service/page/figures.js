@@ -66,6 +66,7 @@ function show(data) {
   write(byId("calibrated"), `How often ${said}, against the probability predicted for it.`);
   showReliability(data.reliability, data.fewest_in_tenth);
   showModel(model, data.checkpoint);
+  showTeacher(data.teaching);
   showNewest(data.newest);
   refreshWrong(data.n);
   showFailures(data.failures);
@@ -86,4 +87,23 @@ function showModel(model, checkpoint) {
   write(byId("checkpoint"), path);
   write(byId("saved"), checkpoint ? saved : "what is learned ends with the service");
   setNotice("checkpoint-notice", error ? `The checkpoint ${path} cannot be written: ${error}. Learning goes on.` : "");
+}
+
+/** Who is asked for labels, if anybody is, and how good they are where people labelled the same messages. */
+function showTeacher(teaching) {
+  byId("teacher").hidden = !teaching;
+  if (!teaching) return;
+  const { per_day: most, n_of_day: today, n_tokens: tokens, agreement, faults } = teaching;
+  const budget = known(most) ? `, ${count(today)} of ${count(most)} in 24 hours` : "";
+  write(byId("teacher-url"), teaching.url);
+  write(byId("teacher-asked"), `${plural(teaching.n_asked, "message")}, at most ${score(teaching.share)} of all${budget}`);
+  const leftOut = teaching.n_left_out ? `, ${count(teaching.n_left_out)} answers left out, as it is often wrong` : "";
+  write(byId("teacher-taught"), `${plural(teaching.n_taught, "message")}, for ${plural(tokens, "token")}${leftOut}`);
+  const dropped = teaching.n_dropped ? `, ${count(teaching.n_dropped)} given up` : "";
+  write(byId("teacher-waiting"), plural(teaching.n_waiting, "message") + dropped);
+  const judged = agreement.filter((each) => each.n).sort((a, b) => b.n - a.n).slice(0, 20);
+  const agrees = judged.map((each) => `${name(each.label)} ${score(each.share)} of ${count(each.n)}`);
+  write(byId("teacher-agrees"), agrees.join(", ") || "nothing that both labelled yet");
+  const failed = Object.entries(faults).map(([fault, n]) => `${fault} ${count(n)}`);
+  write(byId("teacher-failed"), [...failed, ...(teaching.error ? [`now: ${teaching.error}`] : [])].join(", ") || "never");
 }

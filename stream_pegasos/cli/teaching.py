@@ -1,0 +1,81 @@
+"""The options of a teacher that labels messages."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stream_pegasos.cli.command import bundled, number, shared
+from stream_pegasos.cli.console import Failure, note
+from stream_pegasos.cli.descriptions import DescriptionOptions
+from stream_pegasos.cli.models import takes_several, takes_text
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.operation.teaching import Teaching
+
+teacher_field = partial(shared, group="Teacher")
+
+
+@dataclass(frozen=True)
+class TeacherOptions:
+    teacher: str | None = teacher_field(
+        "--teacher URL",
+        "A language model that labels messages of which the model is unsure: the address of a server with OpenAI's "
+        "protocol, as http://127.0.0.1:8080/v1/chat/completions#MODEL. Its key is in STREAM_PEGASOS_TEACHER_KEY, for "
+        "the host in STREAM_PEGASOS_TEACHER_HOST.",
+        shown="nobody is asked",
+    )
+    ask_share: float | None = teacher_field(
+        "--ask-share P",
+        "With --teacher: the largest share of any 1,000 messages that it is asked about.",
+        type=number(float, 0.001, 1.0),
+        shown="0.05",
+    )
+    ask_per_day: int | None = teacher_field(
+        "--ask-per-day N",
+        "With --teacher: how many messages it is asked about in any 24 hours.",
+        type=number(int, 1, 1_000_000),
+        shown="no limit",
+    )
+    descriptions: DescriptionOptions = bundled()
+
+    def teaching(self, model: Any, listed: "tuple[Label, ...] | None", what: str) -> "Teaching | None":
+        """What asks the teacher, if there is one; a model that knows nothing yet learns what the labels mean."""
+        describe = self.descriptions.describe
+        if self.teacher is None:
+            for flag, value in (
+                ("--ask-share", self.ask_share),
+                ("--ask-per-day", self.ask_per_day),
+                ("--describe", describe),
+            ):
+                if value is not None:
+                    raise click.BadParameter("it goes with --teacher", param_hint=flag)
+            return None
+        from stream_pegasos.common.addresses import is_address
+        from stream_pegasos.operation.questions import Questions
+        from stream_pegasos.operation.teacher import Teacher
+        from stream_pegasos.operation.teaching import Teaching
+
+        if not is_address(self.teacher):
+            raise click.BadParameter(f"{self.teacher!r} is no address, as http://…", param_hint="--teacher")
+        if not takes_text(model):
+            raise Failure(f"--teacher reads texts, but {what} learns from features")
+        if takes_several(model):
+            raise Failure(f"--teacher gives a message one label, but in {what} it may have several")
+        descriptions = self.descriptions.read(model, listed)
+        labels = {**dict.fromkeys(listed or model.classes), **descriptions}
+        if len(labels) < 2:
+            raise click.BadParameter("the labels are not known: name them by --labels", param_hint="--teacher")
+        try:
+            model.check_labels([*labels])
+            teacher = Teacher(self.teacher, labels)
+        except (TypeError, ValueError) as error:
+            raise click.BadParameter(str(error), param_hint="--teacher") from None
+        except ImportError as error:
+            raise Failure(str(error)) from None
+        if not model.n_learned:
+            self.descriptions.learn(model, descriptions)
+        questions = Questions(self.ask_share or 0.05, self.ask_per_day, labels)
+        return Teaching(teacher, questions, note, model.features.shown)
