@@ -34,6 +34,7 @@ def reference():
         ("Models", [("TextClassifier", None), *((name, None) for name in models if name != "TextClassifier")]),
         ("What all models have", [("Model", Model), ("Predictions", Predictions)]),
         ("Features", [(name, None) for name in kinds if is_transformer(name)]),
+        ("Labels", [("Teacher", None)]),
         ("Functions", [(name, None) for name in kinds if inspect.isfunction(getattr(stream_pegasos, name))]),
         ("Results", [(kind.__name__, kind) for kind in (results.Evaluation, scores.PrequentialScore)]),
     ]
@@ -50,7 +51,7 @@ def reference():
 
 def is_transformer(name):
     kind = getattr(stream_pegasos, name)
-    return inspect.isclass(kind) and not name.endswith("Classifier")
+    return inspect.isclass(kind) and not name.endswith("Classifier") and name != "Teacher"
 
 
 def is_documented(value):

@@ -116,30 +116,31 @@ class Teaching:
 
     def ask(self, X: Sequence[Message], ids: Sequence[Id | None], predictions: Predictions) -> None:
         """Ask about some of these messages, which were only predicted."""
-        for x, id, asks in zip(X, ids, self.questions.choose(predictions), strict=True):
-            if asks:
-                self._put(x, self.id_for(x, id))
+        made = [self.id_for(x, id) for x, id in zip(X, ids, strict=True)]
+        with self._changed:
+            rows = [row for row, x in enumerate(X) if not is_blank(x) and not self._knows(made[row])]
+        asks = self.questions.choose(predictions.rows(rows)) if rows else []
+        for row in itertools.compress(rows, asks):
+            self._put(X[row], made[row])
 
     def compare(self, X: Sequence[Message], ids: Sequence[Id | None], labels: Iterable[Any]) -> None:
         """Compare labels that a person gave with those of the teacher, and ask the teacher about some more of these."""
-        checks = self.questions.choose_checks(len(X), self.agreement.n)
-        for x, id, label, asks in zip(X, ids, labels, checks, strict=True):
+        for x, id, label in zip(X, ids, labels, strict=True):
             made = self.id_for(x, id)
             with self._changed:
-                waits, said = self._open.get(made), self._said.get(made)
-                if waits is not None:
-                    waits.truth = label
-                elif said is not None:
-                    self.agreement.add(said, label)
-                    self._said.pop(made)
-            if asks and waits is None and said is None:
-                self._put(x, made, label)
+                if made in self._open:
+                    self._open[made].truth = label
+                elif made in self._said:
+                    self.agreement.add(self._said.pop(made), label)
+                elif not is_blank(x) and self.questions.choose_checks(1, self.agreement.n)[0]:
+                    self._put(x, made, label)
+
+    def _knows(self, id: Id) -> bool:
+        return id in self._open or id in self._said
 
     def _put(self, x: Message, id: Id, truth: Any = None) -> None:
-        if is_blank(x):
-            return
         with self._changed:
-            if id in self._open or id in self._said:
+            if self._knows(id):
                 return
             question = Question(next(self._numbers), x, id, truth)
             self._open[id] = question
