@@ -12,7 +12,9 @@ class Chat:
     label; `spelt` gives the text of the answer; `tokens` are its tokens, where it tells their probabilities.
     """
 
-    def __init__(self, says=lambda text: "spam" if "prize" in text else "ham", knows=("response_format", "logprobs")):
+    def __init__(
+        self, says=lambda text: "spam" if "prize" in text else "ham", knows=("response_format", "json", "logprobs")
+    ):
         self.says, self.knows = says, knows
         self.spelt = lambda label: json.dumps({"label": label})
         self.tokens = None  # a function of the label that gives triples of a token, its probability, and the others'
@@ -28,6 +30,8 @@ class Chat:
     def answer(self, request):
         if self.fails is not None and (failure := self.fails(request)) is not None:
             return failure
+        if "json" not in self.knows and request.get("response_format", {}).get("type") == "json_schema":
+            return 500, {"error": {"message": "response_format.type should be 'text' or 'json_object'"}}
         for unknown in {"response_format", "logprobs", "temperature"} - {*self.knows, "temperature"}:
             if unknown in request:
                 return 400, {"error": {"message": f"unknown parameter {unknown}"}}

@@ -8,7 +8,7 @@ import weakref
 from _thread import RLock
 from typing import Any
 
-__all__ = ["Lock", "heed_forks"]
+__all__ = ["Lock", "heed_forks", "new_condition"]
 
 PATIENCE = 0.1  # seconds to wait for a lock while holding others, for which its owner may be waiting
 
@@ -24,6 +24,11 @@ class Lock(RLock):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
         return Lock, ()
+
+
+def new_condition() -> threading.Condition:
+    """A condition that threads wait for, whose lock no fork finds taken."""
+    return threading.Condition(Lock())
 
 
 def heed_forks(lock: Any) -> None:

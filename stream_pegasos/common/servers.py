@@ -20,7 +20,9 @@ SHOWN = 200  # characters of what the server says
 
 
 class ServerAwayError(ConnectionError):
-    """A server cannot be reached, or cannot answer now; it may later."""
+    """A server cannot be reached, or cannot answer now; it may later. `status` is what it answers, if it does."""
+
+    status: int | None = None
 
 
 class ServerRefusedError(ValueError):
@@ -75,7 +77,9 @@ class JsonServer:
             raise ServerAwayError(f"{self.url} does not answer: {error or type(error).__name__}") from None
         said = beginning(answer.content)
         if answer.status_code in AWAY:
-            raise ServerAwayError(f"{self.url} answers {answer.status_code}: {said}")
+            away = ServerAwayError(f"{self.url} answers {answer.status_code}: {said}")
+            away.status = answer.status_code
+            raise away
         if answer.status_code != 200:
             withheld = answer.status_code in (401, 403) and self._key is None and os.environ.get(f"{self._keys}_KEY")
             hint = f"; {self._keys}_KEY was not sent, as {self._keys}_HOST names another host" if withheld else ""

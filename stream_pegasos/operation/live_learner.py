@@ -340,6 +340,7 @@ class LiveLearner:
     def view(self) -> dict[str, Any]:
         with self._lock:
             view = self.monitor.view()
+            view["teaching"] = None if self.teaching is None else self.teaching.view()
         checkpoint = None
         if self.checkpoints is not None:
             written = self.checkpoints.written_at
@@ -349,9 +350,7 @@ class LiveLearner:
                 "error": self.checkpoints.error,
             }
         told = {"n_refused": self.refusals.of_clients.total(), "checkpoint": checkpoint}
-        teaching = None if self.teaching is None else self.teaching.view()
-        asks = self.active_learning.size > 0
-        return {**view, **told, "asks": asks, "fields": self.fields, "teaching": teaching}
+        return {**view, **told, "asks": self.active_learning.size > 0, "fields": self.fields}
 
     def describe(self) -> dict[str, Any]:
         with self._lock:

@@ -35,7 +35,7 @@ class Quota:
 
     def count(self, place: float) -> int:
         """How many are in the span that ends here."""
-        return sum(place - each < self._span for each in self.places)
+        return sum(place - each < self._span for each in [*self.places])
 
 
 class Questions:

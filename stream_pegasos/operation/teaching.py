@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.locks import new_condition
 from stream_pegasos.common.servers import AT_ONCE, ServerAwayError
 from stream_pegasos.features.message import Message, identity_of, is_blank, message_of, shown_message
 from stream_pegasos.learners.label_meaning import Label
@@ -84,7 +85,7 @@ class Teaching:
         self._said: Recent[Id, Label] = Recent(MOST_REMEMBERED)
         self._told: set[str] = set()
         self._n_asking, self._pause, self._until = 0, 0.0, 0.0
-        self._changed = threading.Condition()
+        self._changed = new_condition()
         self._is_over = False
 
     def start(self) -> None:

@@ -279,7 +279,7 @@ def test_a_run_tells_how_far_it_is_behind(capsys, monkeypatch):
     from stream_pegasos.service.runner_metrics import RunnerMetrics
 
     lags = {"Kafka topic mail": Lag("messages", {"partition 0": 12_345, "partition 1": 0}), "a": Lag("bytes", {"": 7})}
-    runner = SimpleNamespace(n_read=1_000, n_learned=900, lags=lambda: lags)
+    runner = SimpleNamespace(n_read=1_000, n_learned=900, lags=lambda: lags, teaching=None)
     monkeypatch.setattr(watching, "LOG_INTERVAL", 0.001)
     said = (
         "stream-pegasos: read 1,000 messages, learned 900; "

@@ -126,7 +126,15 @@ def test_probability_is_that_among_labels(chat):
         assert teacher.label_one("prize") == ("spam", None)
 
 
-@pytest.mark.parametrize(("knows", "n"), [((), 4), (("response_format",), 2), (("response_format", "logprobs"), 1)])
+@pytest.mark.parametrize(
+    ("knows", "n"),
+    [
+        ((), 6),
+        (("json", "response_format"), 2),
+        (("response_format", "logprobs"), 4),
+        (("response_format", "json", "logprobs"), 1),
+    ],
+)
 def test_what_a_server_does_not_know_is_left_out_from_then_on(knows, n):
     with chat_server(Chat(knows=knows)) as chat:
         teacher = Teacher(chat.address, LABELS)
@@ -146,7 +154,9 @@ def test_a_server_that_is_away_or_refuses(chat):
     chat.fails = lambda request: (404, b"no such model")
     with pytest.raises(ServerRefusedError, match="answers 404: no such model"):
         teacher.label_one("lunch")
-    assert len(chat.asked) == 2
+    chat.fails = lambda request: (500, b"out of memory")
+    with pytest.raises(ServerAwayError, match="answers 500: out of memory"):
+        teacher.label_one("lunch")
     with pytest.raises(ServerAwayError, match="does not answer"):
         Teacher("http://127.0.0.1:9/v1/chat/completions", LABELS).label_one("lunch")
 
