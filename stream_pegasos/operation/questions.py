@@ -41,10 +41,10 @@ class Quota:
 class Questions:
     """Chooses the messages that a teacher is asked about: those of which the model is unsure, and a random tenth.
 
-    A message is asked about if its uncertainty (1 minus the difference of the two largest probabilities) reaches a
-    threshold, which moves up by 0.02 × (1 − share) with each question and down by 0.02 × share with each other message,
-    so that the share is met. While the model does not know all labels, each message is asked about, up to half of what
-    any 1,000 messages allow. That is never exceeded.
+    A message is asked about if its uncertainty (1 minus the difference of the two largest probabilities) reaches the
+    threshold of its predicted label. That moves up by 0.02 × (1 − share) with each question and down by 0.02 × share
+    with each other message of the label, so that the share of each is met, also of rare ones. While the model does not
+    know all labels, each message is asked about, up to half of what any 1,000 messages allow. That is never exceeded.
 
     Parameters
     ----------
@@ -90,7 +90,8 @@ class Questions:
         self.share, self.per_day = share, per_day
         self._labels, self._clock = frozenset(labels), clock
         self.n_messages = 0
-        self._threshold, self._n_first = 0.5 * (1.0 - share), 0
+        self._threshold, self._n_first = 0.5 * (1.0 - share), 0  # of a label that was not predicted yet: the newest
+        self._thresholds: dict[Any, float] = {}
         self._of_span = Quota(int(share * SPAN + 1e-9), SPAN)
         self._of_day = None if per_day is None else Quota(per_day, DAY)
 
@@ -102,17 +103,22 @@ class Questions:
     def choose(self, predictions: Predictions) -> list[bool]:
         """Whether to ask about each message, given its prediction. All messages are to be given, in their order."""
         is_new = not self._labels <= {*predictions.classes} if len(predictions) else False
-        return [self._choose(value, is_new) for value in uncertainty(predictions).tolist()]
+        rows = zip(
+            predictions.labels.tolist() if len(predictions) else [], uncertainty(predictions).tolist(), strict=True
+        )
+        return [self._choose(label, value, is_new) for label, value in rows]
 
-    def _choose(self, uncertainty: float, is_new: bool) -> bool:
+    def _choose(self, label: Any, uncertainty: float, is_new: bool) -> bool:
         if not self._next():
             return False
         is_first = is_new and self._n_first < (self._of_span.places.maxlen or 0) // 2
-        asks = is_first or uncertainty >= self._threshold or self._chance() < AT_RANDOM * self.share
+        threshold = self._thresholds.get(label, self._threshold)
+        asks = is_first or uncertainty >= threshold or self._chance() < AT_RANDOM * self.share
         if is_first:
             self._n_first += 1
         else:
-            self._threshold = min(1.0, max(0.0, self._threshold + STEP * (asks - self.share)))
+            self._threshold = min(1.0, max(0.0, threshold + STEP * (asks - self.share)))
+            self._thresholds[label] = self._threshold
         return self._take(asks)
 
     def choose_checks(self, n: int, n_compared: int) -> list[bool]:
@@ -143,6 +149,7 @@ class Questions:
         return {
             "n": self.n_messages,
             "threshold": self._threshold,
+            "thresholds": [[*item] for item in self._thresholds.items()],
             "n_first": self._n_first,
             "places": [*self._of_span.places],
             "times": [*self._of_day.places] if self._of_day is not None else [],
@@ -153,9 +160,13 @@ class Questions:
         check_integer("n", state["n"], 0, 1 << 53)
         check_integer("n_first", state["n_first"], 0, 1 << 53)
         check_number("threshold", state["threshold"], 0.0, 1.0)
+        thresholds = dict(state["thresholds"])
+        for value in thresholds.values():
+            check_number("threshold", value, 0.0, 1.0)
         for each in itertools.chain(state["places"], state["times"]):
             check_number("place", each, 0.0, 1e300)
         self.n_messages, self._threshold, self._n_first = state["n"], state["threshold"], state["n_first"]
+        self._thresholds = thresholds
         self._of_span.places.extend(state["places"])
         if self._of_day is not None:
             self._of_day.places.extend(state["times"])

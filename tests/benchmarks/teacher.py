@@ -18,6 +18,7 @@ from corpora import read_records
 from report import Table, arguments_of
 
 from stream_pegasos import TextClassifier
+from stream_pegasos.learners.predictions import settled
 from stream_pegasos.operation import questions
 from stream_pegasos.operation.questions import Agreement, Questions
 
@@ -52,7 +53,7 @@ def by_chance(share: float, labels: list[str], rng: random.Random) -> Choice:
     return lambda said: rng.random() < share
 
 
-def unsure(share: float, labels: list[str], rng: random.Random) -> Choice:
+def no_tenth(share: float, labels: list[str], rng: random.Random) -> Choice:
     """As ours, without the random tenth."""
     ask = ours(share, labels, rng)
 
@@ -69,20 +70,23 @@ def ours(share: float, labels: list[str], rng: random.Random) -> Choice:
     return lambda said: asker.choose(said)[0]
 
 
-def by_class(share: float, labels: list[str], rng: random.Random) -> Choice:
-    """A share, and a threshold, of each predicted class."""
-    askers: dict[Any, Choice] = {}
+def one_threshold(share: float, labels: list[str], rng: random.Random) -> Choice:
+    """As ours, with one threshold for all labels."""
+    ask = ours(share, labels, rng)
 
     def choose(said: Any) -> bool:
-        predicted = said.labels[0]
-        if predicted not in askers:
-            askers[predicted] = ours(share, labels, rng)
-        return askers[predicted](said)
+        alike = settled(said.scores, np.full(1, ""), (said.classes, said.probabilities), None, said.pair)
+        return ask(alike)
 
     return choose
 
 
-WAYS = {"chance": by_chance, "unsure": unsure, "unsure, a tenth at random": ours, "unsure, by class": by_class}
+WAYS = {
+    "chance": by_chance,
+    "unsure, a tenth at random": one_threshold,
+    "unsure, by class": no_tenth,
+    "unsure, by class, a tenth at random: ours": ours,
+}
 
 
 # --- what is taught ---------------------------------------------------------------------------------------------------

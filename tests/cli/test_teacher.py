@@ -28,7 +28,7 @@ def chat(here):
 
 def test_an_unlabelled_file_becomes_a_filter(chat, ok):
     ok(f"{FILE} --output out.txt --save m --ask-share .1 --teacher", chat.address)
-    assert 150 <= len(chat.asked) <= 200  # of 2,000 messages
+    assert 120 <= len(chat.asked) <= 200  # of 2,000 messages
     model, rows = load("m"), [*synthetic(2_000, seed=4)][1_500:]
     right = sum(model.predict_one(text) == label for text, label in rows)
     assert model.n_learned == len(chat.asked) and right / len(rows) > 0.9

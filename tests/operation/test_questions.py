@@ -104,7 +104,7 @@ def test_questions_are_the_same_in_both_engines_and_with_threads(threads, monkey
     assert asked == [*map(int, done.stdout.split())] and len(asked) > 100
 
 
-@pytest.mark.parametrize("kind", ["n", "threshold", "places", "times"])
+@pytest.mark.parametrize("kind", ["n", "threshold", "thresholds", "places", "times"])
 @pytest.mark.parametrize("value", [None, "1", -1, float("nan"), [None]])
 def test_what_is_no_state_is_refused(kind, value):
     with pytest.raises((ValueError, TypeError)):
