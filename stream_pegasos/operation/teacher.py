@@ -28,7 +28,7 @@ RULES = (
 )
 # Beside the messages a request asks for less and less until a server takes it: some know no log-probabilities, models
 # that think no temperature, llama.cpp in Python the schema elsewhere (of which it says 500), some no schema.
-LOGPROBS = {"logprobs": True, "top_logprobs": 5}
+LOGPROBS = {"logprobs": True, "top_logprobs": 20}
 FOR_THOUGHT = 2_000  # tokens
 
 
@@ -228,14 +228,14 @@ def _label_said(said: Any) -> Any:
 
 
 def _probability(choice: dict[str, Any], said: str, name: str, labels: Iterable[str]) -> float | None:
-    """The probability of the label said among all labels, from the tokens that spell it: of each its share of those
-    that begin some label at its place. `None` where the server does not tell them.
+    """The probability of the label said among all labels, from the tokens that spell it: at the place of each, of the
+    tokens that may spell any label, the share of those that may spell this one. `None` where the server does not tell.
     """
     begin = said.find(_as_json(name)[:-1])
     if begin < 0:
         return None
     whole = [f"{said[: begin + 1]}{_as_json(label)[1:]}" for label in labels]
-    place, probability, is_told = 0, 1.0, False
+    this, place, probability, is_told = f"{said[: begin + 1]}{_as_json(name)[1:]}", 0, 1.0, False
     try:
         for token in choice["logprobs"]["content"]:
             after = place + len(token["token"])
@@ -244,8 +244,9 @@ def _probability(choice: dict[str, Any], said: str, name: str, labels: Iterable[
                     return None
                 shares = {each["token"]: float(each["logprob"]) for each in token.get("top_logprobs") or ()}
                 shares[token["token"]] = float(token["logprob"])
-                able = {t: share for t, share in shares.items() if t and _begins_any(said[:place] + t, whole)}
-                probability *= math.exp(able[token["token"]]) / sum(map(math.exp, able.values()))
+                able = {t: math.exp(share) for t, share in shares.items() if t and _spells_any(said[:place] + t, whole)}
+                own = [each for t, each in able.items() if _spells_any(said[:place] + t, [this])]
+                probability *= sum(own) / sum(able.values())
                 is_told = True
             place = after
     except (ArithmeticError, LookupError, TypeError, ValueError):
@@ -253,5 +254,5 @@ def _probability(choice: dict[str, Any], said: str, name: str, labels: Iterable[
     return probability if is_told and 0.0 <= probability <= 1.0 else None
 
 
-def _begins_any(text: str, whole: Sequence[str]) -> bool:
+def _spells_any(text: str, whole: Sequence[str]) -> bool:
     return any(each.startswith(text) or text.startswith(each) for each in whole)

@@ -115,7 +115,7 @@ def test_probability_is_that_among_labels(chat):
         *head,
         ('"sp', 0.6, {'"sp': 0.6, '"h': 0.2, '"eg': 0.1}),
         ("am", 0.3, {"am": 0.3, 'a"': 0.5, "x": 0.2}),
-        ('"', 1.0, {}),
+        ('"', 0.4, {'"': 0.4, '"}': 0.3, '",': 0.1, "x": 0.2}),
         *end,
     ]
     assert teacher.label_one("prize").probability == pytest.approx(0.6 / 0.8 * 0.3 / 0.8)
