@@ -5,7 +5,6 @@ from scripts import Run, Script
 from serving import learn, predict, refused, send, serving
 
 from stream_pegasos import HashedBagOfWords, KernelPegasosClassifier, TextClassifier
-from stream_pegasos.evaluation.chunks import learn as learn_chunk
 from stream_pegasos.evaluation.chunks import predict_labelled, predict_learn
 from stream_pegasos.operation.answers import answer
 from stream_pegasos.operation.live_learner import LiveLearner
@@ -31,7 +30,6 @@ def faces(model, refuse):
     yield [x for block in predict_labelled(model, EXAMPLES, refuse, 1) for x in block.examples]
     yield [each for each in answer(model, EXAMPLES, refuse) if each.error is None]
     yield [x for block in predict_learn(model, EXAMPLES, refuse) for x in block.examples]
-    yield range(learn_chunk(model, EXAMPLES, refuse))
     run = Run(Script(EXAMPLES, [512]), model).run()
     for example, reason in run.bad:
         refuse(example, reason)
@@ -47,9 +45,9 @@ def test_a_message_costs_itself_alone(error):
         assert [example for example, _ in bad] == [EXAMPLES[3], EXAMPLES[40]]
         assert all("of mine" in reason for _, reason in bad)
         bad.clear()
-    for example in GOOD * 3:
+    for example in GOOD * 2:
         alone.learn_one(example.x, example.y)
-    assert model.weights == alone.weights and model.n_learned == 3 * len(GOOD)
+    assert model.weights == alone.weights and model.n_learned == 2 * len(GOOD)
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -65,11 +63,10 @@ def test_a_request_is_refused_alone(error):
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, SystemExit])
 def test_what_ends_the_process_ends_the_stream(error):
-    for work in (predict_learn, learn_chunk):
-        model, bad = made(error), []
-        with pytest.raises(error):
-            [*work(model, EXAMPLES, lambda *refused, bad=bad: bad.append(refused))]
-        assert not bad and model.n_learned <= 3
+    model, bad = made(error), []
+    with pytest.raises(error):
+        [*predict_learn(model, EXAMPLES, lambda *refused: bad.append(refused))]
+    assert not bad and model.n_learned <= 3
 
 
 def test_a_kernel_costs_its_message_alone():

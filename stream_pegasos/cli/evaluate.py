@@ -24,6 +24,7 @@ from stream_pegasos.cli.models import (
     tell_of_labels,
 )
 from stream_pegasos.cli.stream import Stream, labelled_stream
+from stream_pegasos.cli.suspects import check_suspects, write_suspects
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.results import Comparison, Evaluation
@@ -47,13 +48,20 @@ class ResultOptions:
         shown="nowhere",
         earlier=("--predictions",),
     )
+    suspects: Path | None = options.result_field(
+        "--suspects FILE",
+        "Write the messages whose label looks wrong here, the most suspicious first, at most 10,000: a .csv or .jsonl.",
+        brief="Write the messages whose label looks wrong.",
+        shown="nowhere",
+    )
     report: bool = options.result_field(
         "--report", "Print all classes, worst F1 first, and all confused pairs.", default=False
     )
 
     def check(self, save: Path | None = None) -> None:
         """Fail before the work begins if something cannot be written."""
-        check_outputs(self.plot, self.output, save=save)
+        check_outputs(self.plot, self.output, self.suspects, save=save)
+        check_suspects(self.suspects)
         check_replaceable(self.output, ANSWERS, "file of answers")
         check_plot(self.plot)
 
@@ -96,6 +104,7 @@ def evaluate(given: EvaluateOptions) -> None:
       stream-pegasos evaluate
       stream-pegasos evaluate sms.jsonl.gz --plot curve.png
       stream-pegasos evaluate sms.jsonl.gz --compare yesterday.safetensors
+      stream-pegasos evaluate sms.jsonl.gz --suspects suspects.csv
       stream-pegasos evaluate stars.csv --ordered
       stream-pegasos evaluate news.csv --label-field topics --label-separator ';'
       stream-pegasos evaluate --spam spam.mbox --ham ham/
@@ -200,6 +209,8 @@ def report(
             end.callback(save_model, next(iter(model.values())) if isinstance(model, dict) else model, save)
         if results.plot:
             end.callback(_save_curve, evaluation, first, results.plot)
+        if results.suspects:
+            end.callback(write_suspects, first.label_errors, results.suspects)
         if output is not None:
             end.callback(answers.write)
         notes = [source.bad_lines()]

@@ -51,7 +51,8 @@ def train(given: TrainOptions) -> None:
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
     check_outputs(save=given.save, load=given.begin, keeps_progress=True)
-    from stream_pegasos.evaluation.chunks import chunks, encoded_ahead, learn
+    from stream_pegasos.evaluation.chunks import chunks, encoded_ahead, n_teaching, predict_learn
+    from stream_pegasos.evaluation.suspects import LabelErrors, shown_by
 
     if given.file is None and not given.mails.given:
         _save_untaught(given)
@@ -68,11 +69,13 @@ def train(given: TrainOptions) -> None:
         if given.names:
             keep_names(learner)
         given.descriptions.learn(learner, descriptions)
-        telling = TellingHeaders(learner)
+        telling, errors = TellingHeaders(learner), LabelErrors(shown_by(learner))
         with progress_bar(source) as show, suppress(KeyboardInterrupt):
             for chunk in encoded_ahead([learner], chunks(interrupt.until_signal(source))):
                 telling.meet(chunk)
-                n += learn(learner, chunk, source.refuse, options.n_threads())
+                for block in predict_learn(learner, chunk, source.refuse, options.n_threads()):
+                    n += n_teaching(block.examples)
+                    errors.update(block.counted())
                 show(n, "")
         seconds = perf_counter() - start
         source.report_rest()
@@ -83,6 +86,8 @@ def train(given: TrainOptions) -> None:
         print_lines(f"learned {n:,} messages{rate(n, seconds)}, {source.bad_lines()}{interrupted}; saved {given.save}")
         tell_of_labels(learner, known, source.labels_met)
         telling.report()
+        if str(errors):
+            note(f"{errors}; to see them: stream-pegasos evaluate FILE --suspects suspects.csv")
     exit_with_code(source, interrupt)
 
 

@@ -27,8 +27,8 @@ __all__ = [
     "encode_early",
     "encoded_ahead",
     "goes_in_turn",
-    "learn",
     "learn_one",
+    "n_teaching",
     "n_together",
     "pass_over",
     "predict_block",
@@ -256,30 +256,6 @@ def refused(example: Labelled) -> Iterator[None]:
 def predict_one(model: Any, example: Labelled) -> PredictedBlock:
     with refused(example):
         return predict_block(model, [example[0]], [example[1]], [example])
-
-
-def learn(model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1) -> int:
-    """Learn examples without predicting them; return how many were learned. For refused ones see `predict_learn`."""
-
-    def learn_many(examples: list[Labelled]) -> None:
-        model.learn_many(*columns_of(examples), threads=threads)
-
-    n = 0
-    try:
-        for examples, error in together_or_alone(
-            chunk, learn_many, REFUSALS, lambda examples: learn_one(model, *examples)
-        ):
-            if error is None:
-                n += n_teaching(examples)
-            else:
-                pass_over(error, on_refused)
-    except PartlyLearnedError as error:
-        if not isinstance(error.__cause__, REFUSALS):
-            raise
-        place = error.n_learned
-        pass_over(ExampleError(str(error.__cause__), chunk[place]), on_refused)
-        n = n_teaching(chunk[:place]) + learn(model, chunk[place + 1 :], on_refused, threads)
-    return n
 
 
 def n_teaching(examples: Iterable[Labelled]) -> int:

@@ -10,8 +10,9 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.label_scores import LabelOutcomes
+from stream_pegasos.evaluation.label_scores import LabelOutcomes, labels_that_hold
 from stream_pegasos.evaluation.metrics import LABELS
 from stream_pegasos.evaluation.scores import Outcomes, kind_of
 from stream_pegasos.evaluation.tallies import Floats
@@ -40,6 +41,7 @@ class PredictedBlock:
     y: list[Any]
     examples: Sequence[Labelled] = ()  # if `evaluate` or `predict_learn` gave the block
     _each: list[Said] | None = field(default=None, init=False)  # once it was asked for
+    _are_counted: bool | None = field(default=None, init=False)
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -49,6 +51,16 @@ class PredictedBlock:
         """Whether each class has a margin of its own."""
         said = self.predictions
         return said.scores.ndim == 2 and said.scores.shape[1] == len(said.classes)
+
+    @property
+    def _were_known(self) -> NDArray[np.bool_]:
+        """Whether the label of a column was known when an example was predicted, or came later in the block."""
+        return np.isfinite(self.predictions.scores) if self._has_columns else self.predictions.probabilities > 0.0
+
+    @property
+    def _has_several(self) -> bool:
+        """Whether an example may have several labels."""
+        return len(self) > 0 and isinstance(self.predictions.labels[0], tuple)
 
     def answers(
         self,
@@ -74,7 +86,7 @@ class PredictedBlock:
         if self._each is None:
             said = self.predictions
             labels, columns = said.labels.tolist(), {label: column for column, label in enumerate(said.classes)}
-            if labels and isinstance(labels[0], tuple):
+            if self._has_several:
                 self._each = self._of_several(labels, [[columns[label] for label in each] for each in labels])
             else:
                 known = set(self.classes) - {None}
@@ -111,11 +123,9 @@ class PredictedBlock:
         """The probability of every label that was known when an example was predicted, by label."""
         said, before = self.predictions, set(self.classes) - {None}
         known = [(column, label) for column, label in enumerate(said.classes) if label is not None and label in before]
-        # A label that came later in the block has no probability yet.
-        there = np.isfinite(said.scores) if self._has_columns else said.probabilities > 0.0
         return [
             {label: row[column] for column, label in known if is_there[column]}
-            for row, is_there in zip(said.probabilities.tolist(), there.tolist(), strict=True)
+            for row, is_there in zip(said.probabilities.tolist(), self._were_known.tolist(), strict=True)
         ]
 
     def most_probable(self, limit: int = MOST_PROBABLE, begin: int = 0) -> list[dict[Label, float]]:
@@ -135,11 +145,52 @@ class PredictedBlock:
             found.append(dict(pairs))
         return found
 
+    def label_probabilities(self) -> Floats:
+        """How probable the label of each example was; `nan` where the model did not know it, or has no probabilities.
+        With several labels: the least probability, over all labels, that one holds as is said.
+        """
+        said, were_known, known = self.predictions, self._were_known, set(self.classes) - {None}
+        columns = {label: column for column, label in enumerate(said.classes) if label in known}
+        found = np.full(len(self), np.nan)
+        if not self._has_several:
+            places = np.array([columns.get(y, -1) for y in self.y], np.intp)
+            rows = np.flatnonzero(places >= 0)
+            rows = rows[were_known[rows, places[rows]]]
+            found[rows] = said.probabilities[rows, places[rows]]
+            return found
+        for row, y in enumerate(self.y):
+            held = [columns.get(label, -1) for label in labels_that_hold(y)]
+            if -1 in held or not were_known[row, held].all():
+                continue
+            as_said = 1.0 - said.probabilities[row]
+            as_said[held] = said.probabilities[row, held]
+            found[row] = as_said[were_known[row]].min(initial=1.0)
+        return found
+
+    def sureness(self) -> Floats:
+        """How probable the likeliest label of each example is; with several labels, the least probability, over all
+        labels, that one holds, or does not, whichever is likelier.
+        """
+        probabilities: Floats = np.nan_to_num(self.predictions.probabilities)
+        sureness: Floats = probabilities.max(axis=1, initial=0.0)
+        if self._has_several:
+            sureness = np.maximum(probabilities, 1.0 - probabilities).min(axis=1, initial=1.0)
+        return sureness
+
+    def wrong_rows(self) -> list[int]:
+        """The rows that had an answer, which was wrong."""
+        pairs = enumerate(zip(self.predictions.labels.tolist(), self.y, strict=True))
+        if self._has_several:
+            return [row for row, (labels, truth) in pairs if {*labels} != {*labels_that_hold(truth)}]
+        return [row for row, (label, truth) in pairs if label != truth and label is not None]
+
     def counted(self) -> PredictedBlock:
         """The examples that metrics count: those that have a weight above 0."""
-        kept = [row for row, example in enumerate(self.examples) if has_weight(example)]
-        if len(kept) == len(self.examples):
+        if self._are_counted is None:
+            self._are_counted = all(map(has_weight, self.examples))
+        if self._are_counted:
             return self
+        kept = [row for row, example in enumerate(self.examples) if has_weight(example)]
         y, examples = [self.y[row] for row in kept], [self.examples[row] for row in kept]
         return PredictedBlock(self.predictions.rows(kept), self.classes, y, examples)
 

@@ -23,6 +23,7 @@ from stream_pegasos.evaluation.late import Events, LateLearner, events_after, ev
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled, PredictedBlock
 from stream_pegasos.evaluation.results import Comparison, Evaluation
 from stream_pegasos.evaluation.scores import new_score
+from stream_pegasos.evaluation.suspects import LabelErrors, shown_by
 
 __all__ = ["Comparison", "Evaluation", "ExampleError", "iter_prequential", "prequential"]
 
@@ -256,7 +257,8 @@ class _Follower:
         self._learn, self._threads, self._is_compared = learn, threads, is_compared
         self._on_row, self._on_refused, self._on_predicted = on_row, on_refused, on_predicted
         self._curve, self._start = Curve(_FIRST_STEP), perf_counter()
-        self.evaluation = Evaluation(new_score(self.model), self._curve.rows, name=name)
+        errors = LabelErrors(shown_by(self.model))
+        self.evaluation = Evaluation(new_score(self.model), self._curve.rows, name=name, label_errors=errors)
         self.right: list[Any] = []  # of each example, in arrays: whether it was predicted right, −1 if not counted
         self._late = LateLearner(self.model, on_refused, threads)
 
@@ -280,8 +282,10 @@ class _Follower:
                 self._on_predicted(block)
             outcomes = block.outcomes(self.model)
             self._curve.update(self.evaluation.score, outcomes, self._row)
-            counted = block.counted().examples if self._is_compared else ()
-            for example, said in zip(counted, _rights(outcomes) if counted else (), strict=True):
+            counted = block.counted()
+            self.evaluation.label_errors.update(counted)
+            rights = _rights(outcomes) if self._is_compared else ()
+            for example, said in zip(counted.examples if self._is_compared else (), rights, strict=True):
                 while chunk[place] is not example:  # refused, or without weight
                     place += 1
                 right[place] = said

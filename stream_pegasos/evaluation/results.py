@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.report import as_html, as_text, headline, tables_of, tables_of_comparison
+from stream_pegasos.evaluation.suspects import LabelErrors, Suspect
 from stream_pegasos.evaluation.tallies import Score
 
 __all__ = ["Comparison", "Evaluation", "Pair"]
@@ -41,6 +42,8 @@ class Evaluation:
         The name of the stream.
     marks
         What happened after so many examples, as `plot` marks it.
+    label_errors
+        A `LabelErrors`, whose `interval` says which share of the labels looks wrong, if that is well founded.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class Evaluation:
     interrupted: bool = False
     name: str = "stream"
     marks: Mapping[int, str] = field(default_factory=dict)
+    label_errors: LabelErrors = field(default_factory=LabelErrors)
 
     def __repr__(self) -> str:
         name, value = next(iter(self.score.metrics().items()))
@@ -77,6 +81,31 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         return as_html(headline(self), tables_of(self.score))
+
+    def suspects(self, n: int = 100) -> list[Suspect]:
+        """The messages whose label looks wrong, the most suspicious first.
+
+        Parameters
+        ----------
+        n
+            How many at most, up to 10,000.
+
+        Returns
+        -------
+        A `Suspect` for each: of the messages that were predicted otherwise, those whose label was the least probable
+        before it was learned (the self-confidence of Northcutt, Jiang and Chuang 2021, on predictions of one pass).
+
+        Examples
+        --------
+
+        >>> from stream_pegasos import TextClassifier, prequential
+        >>> from stream_pegasos.streams import synthetic
+        >>> (suspect,) = prequential(synthetic(n=2_000), TextClassifier()).suspects(1)
+        >>> suspect.number, suspect.text, suspect.label, suspect.predicted
+        (106, 'Brand new ringtones and logos at www.ringwin.example', 'ham', 'spam')
+
+        """
+        return self.label_errors.suspects(n)
 
     def plot(self, to: Any = None) -> Any:
         """Draw the curve; needs the extra `plot`.

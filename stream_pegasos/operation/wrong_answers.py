@@ -1,40 +1,74 @@
-"""The newest messages whose answer was wrong, to be searched and taken elsewhere."""
+"""The newest messages whose answer was wrong, to be searched, corrected and taken elsewhere."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from stream_pegasos.common.display import printable
+from stream_pegasos.evaluation.predicted import Labelled
+from stream_pegasos.features.message import size_of
 
-__all__ = ["LONGEST_WRONG", "MOST_WRONG", "WrongAnswers", "as_csv"]
+__all__ = ["LONGEST_WRONG", "MOST_WRONG", "WrongAnswer", "WrongAnswers", "as_csv"]
 
 MOST_WRONG = 1_000
-LONGEST_WRONG = 1_000  # characters kept of a message
-COLUMNS = ("time", "number", "text", "label", "predicted", "probability", "second", "second_probability")
+LONGEST_WRONG = 1_000  # characters shown of a message
+LARGEST_CORRECTED = 16_000  # characters of a message that is kept whole, so that its label can be corrected
+COLUMNS = (
+    *("time", "number", "text", "label", "label_probability"),
+    *("predicted", "probability", "second", "second_probability"),
+)
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 with which spreadsheets begin one
+
+
+class WrongAnswer(NamedTuple):
+    """A message whose answer was wrong: as the monitor shows it and, unless it is large, as it was learned."""
+
+    shown: Mapping[str, Any]
+    example: Labelled | None = None
+    id: Any = None
 
 
 class WrongAnswers:
     """The newest 1,000 messages whose answer was wrong, in memory alone."""
 
     def __init__(self) -> None:
-        self._newest: deque[Mapping[str, Any]] = deque(maxlen=MOST_WRONG)
+        self._newest: deque[WrongAnswer] = deque(maxlen=MOST_WRONG)
 
-    def add(self, messages: Iterable[Mapping[str, Any]]) -> None:
-        """Add messages with their labels and answers, as the monitor shows them."""
-        self._newest.extend(messages)
+    def add(self, messages: Iterable[Mapping[str, Any]], examples: Iterable[Labelled], ids: Iterable[Any]) -> None:
+        """Add messages with their labels and answers, as the monitor shows them, and as they were learned."""
+        for message, example, id in zip(messages, examples, ids, strict=False):
+            is_kept = size_of(example[0]) <= LARGEST_CORRECTED
+            shown = {**message, "can_be_corrected": is_kept}
+            self._newest.append(WrongAnswer(shown, example if is_kept else None, id))
 
-    def search(self, part: str = "") -> list[Mapping[str, Any]]:
-        """The messages that have this in their text or in one of their labels, in upper or lower case, the newest
-        first.
+    def search(self, part: str = "", first: str = "newest") -> list[Mapping[str, Any]]:
+        """The messages that have this in their text or in one of their labels, in upper or lower case: the newest
+        first, or else the "suspicious" ones, whose label was the least probable.
         """
         part = part.casefold()
-        return [message for message in reversed(self._newest) if not part or part in _searched(message)]
+        messages = [each.shown for each in reversed(self._newest) if not part or part in _searched(each.shown)]
+        if first == "suspicious":
+            messages.sort(key=lambda message: math.inf if (p := message["label_probability"]) is None else p)
+        return messages
+
+    def take(self, number: int) -> WrongAnswer:
+        """Remove a message, to correct it; a LookupError says that it is not kept."""
+        for place in reversed(range(len(self._newest))):
+            wrong = self._newest[place]
+            if wrong.shown["number"] == number and wrong.example is not None:
+                del self._newest[place]
+                return wrong
+        raise LookupError(f"number: no message {number} is kept among the wrong answers")
+
+    def give_back(self, wrong: WrongAnswer) -> None:
+        """Keep a message that was not corrected."""
+        self._newest.append(wrong)
 
 
 def _searched(message: Mapping[str, Any]) -> str:
@@ -46,23 +80,23 @@ def _searched(message: Mapping[str, Any]) -> str:
     return "\n".join([message["text"], *map(printable, labels)]).casefold()
 
 
-def as_csv(messages: Sequence[Mapping[str, Any]]) -> str:
+def as_csv(messages: Sequence[Mapping[str, Any]], columns: Sequence[str] = COLUMNS) -> str:
     """Messages as CSV (RFC 4180), with several labels as JSON. A text that a spreadsheet would take for a formula has
     an apostrophe in front: it comes from strangers, and would run on the machine of whoever opens the file.
 
     Examples
     --------
     >>> print(as_csv([{"text": '=1+1, or "two"', "label": -1}]).splitlines()[1])
-    ,,"'=1+1, or ""two\"\"",-1,,,,
+    ,,"'=1+1, or ""two\"\"",-1,,,,,
     """
     written = io.StringIO(newline="")
     writer = csv.writer(written)
-    writer.writerow(COLUMNS)
-    writer.writerows([_cell(message.get(name)) for name in COLUMNS] for message in messages)
+    writer.writerow(columns)
+    writer.writerows([_cell(message.get(name)) for name in columns] for message in messages)
     return written.getvalue()
 
 
 def _cell(value: Any) -> Any:
     if isinstance(value, str):
         return f"'{value}" if value.startswith(FORMULAS) else value
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (bool, list)) else value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (bool, list, tuple)) else value

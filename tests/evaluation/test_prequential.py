@@ -13,7 +13,7 @@ from river import linear_model
 from river import metrics as river_metrics
 
 from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, PegasosClassifier, TextClassifier
-from stream_pegasos.evaluation.chunks import ExampleError, chunks, learn, predict_learn
+from stream_pegasos.evaluation.chunks import ExampleError, chunks, predict_learn
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 from stream_pegasos.evaluation.metrics import LabelScoreRow, ScoreRow
 from stream_pegasos.evaluation.prequential import prequential
@@ -234,7 +234,6 @@ WAYS = {
     "prequential": lambda model, stream: prequential(stream, model),
     "delay": lambda model, stream: prequential(stream, model, delay=3),
     "predict_learn": lambda model, stream: [*predict_learn(model, stream)],
-    "learn": learn,
 }
 
 
@@ -261,10 +260,10 @@ def test_without_learning_a_label_of_another_kind_is_refused_alone():
     assert (evaluation.score.n, refused, model.n_learned) == (2, ["five"], 2)
 
 
-def test_learn_takes_weights():
+def test_weights_are_learned():
     model, reference = TextClassifier(), TextClassifier()
     stream = [(x, y, 0.5 + len(x) % 2) for x, y in synthetic(n=100)]
-    learn(model, stream)
+    prequential(stream, model)
     for x, y, w in stream:
         reference.learn_one(x, y, w)
     assert model.weights == pytest.approx(reference.weights)
