@@ -323,7 +323,8 @@ class Learning:
             for block in predict_learn(self.model, [*examples], threads=self._threads):
                 done = len(answers)
                 if self._monitor is not None:
-                    self._monitor.learned([*examples[done : done + len(block)]], block)
+                    some = slice(done, done + len(block))
+                    self._monitor.learned([*examples[some]], block, ids[some])
                 taught += lessons(block, block.y, self.model)
                 answers += block.answers()
         finally:

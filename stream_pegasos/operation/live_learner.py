@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from time import monotonic
 from typing import Any
 
-from stream_pegasos.evaluation.chunks import encode_ahead, predict_block
+from stream_pegasos.evaluation.chunks import encode_ahead, predict_block, weight_of
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import Message, message_of, size_of
 from stream_pegasos.learners.class_weights import plain_weight
@@ -329,9 +329,27 @@ class LiveLearner:
         with self._lock:
             return self.monitor.classes(search, limit)
 
-    def wrong(self, search: str) -> list[Mapping[str, Any]]:
+    def wrong(self, search: str, first: str = "newest") -> list[Mapping[str, Any]]:
         with self._lock:
-            return self.monitor.wrong.search(search)
+            return self.monitor.wrong.search(search, first)
+
+    async def correct(self, number: int, label: Any) -> Answer:
+        """Learn one of the wrong answers with the label that is right, as a correction. It raises what `learn` does,
+        and a LookupError if the message is not kept.
+        """
+        with self._lock:
+            wrong = self.monitor.wrong.take(number)
+            (is_new,) = self._learning.ids.are_new([wrong.id])
+        assert wrong.example is not None
+        # Without an id nothing is known of the lesson that was wrong: a double one takes it back, too.
+        weight = 2.0 * weight_of(wrong.example) if is_new else weight_of(wrong.example)
+        try:
+            (answer,) = await self.learn([(wrong.example[0], label, weight)], [wrong.id])
+        except BaseException:
+            with self._lock:
+                self.monitor.wrong.give_back(wrong)
+            raise
+        return answer
 
     def words(self, label: Any) -> dict[str, Any]:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from time import monotonic
@@ -18,7 +18,7 @@ from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.metrics import CLASSES, LABELS, ORDERED, on_page, over_time
-from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock, has_weight
+from stream_pegasos.evaluation.predicted import NOTHING, Labelled, PredictedBlock, has_weight
 from stream_pegasos.evaluation.scores import new_score, score_of_state
 from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, ClassRow
 from stream_pegasos.features.message import Message, shown_message
@@ -73,8 +73,8 @@ class Monitor:
         self._started = monotonic()
         self._has_weights = "weights" in model.capabilities
 
-    def learned(self, examples: list[Labelled], block: PredictedBlock) -> None:
-        """Count messages that were predicted, then learned."""
+    def learned(self, examples: list[Labelled], block: PredictedBlock, ids: Iterable[Any] = NOTHING) -> None:
+        """Count messages that were predicted, then learned, each by its id if it has one."""
         self._curve.wait(block.outcomes(self.model))
         n = self._score.n + self._curve.n_waiting
         if self._curve.n_waiting >= MOST_WAITING:
@@ -84,10 +84,22 @@ class Monitor:
             self._drifts = [*self._drifts, n][-MOST_DRIFTS:]
         texts = [example[0] for example in examples]
         self._newest.extend(self._show_rows(texts, block, range(max(0, len(block) - NEWEST), len(block)), n))
-        wrong = [row for row in _wrong_rows(block) if has_weight(examples[row])][-MOST_WRONG:]
-        self.wrong.add(self._show_rows(texts, block, wrong, n, LONGEST_WRONG))
+        wrong = [row for row in block.wrong_rows() if has_weight(examples[row])][-MOST_WRONG:]
+        if wrong:
+            self._keep_wrong(examples, block, wrong, n, ids)
         self._count(len(examples))
         self._find_names(block, examples)
+
+    def _keep_wrong(
+        self, examples: list[Labelled], block: PredictedBlock, rows: list[int], n: int, ids: Iterable[Any]
+    ) -> None:
+        messages = self._show_rows([example[0] for example in examples], block, rows, n, LONGEST_WRONG)
+        probabilities = block.label_probabilities()[rows].tolist()
+        shown = [
+            {**message, "label_probability": _known(p)} for message, p in zip(messages, probabilities, strict=True)
+        ]
+        its = dict(enumerate(zip(examples, ids, strict=False)))
+        self.wrong.add(shown, *zip(*(its[row] for row in rows), strict=True))
 
     def predicted(self, X: list[Message], block: PredictedBlock) -> None:
         """Count messages that were only predicted."""
@@ -325,17 +337,6 @@ class Monitor:
         positive = [pair for pair in weights[:NEWEST] if pair[1] > 0.0]
         negative = [pair for pair in weights[: -NEWEST - 1 : -1] if pair[1] < 0.0]
         return {"positive": positive, "negative": negative}
-
-
-def _wrong_rows(block: PredictedBlock) -> list[int]:
-    """The rows of a block that had an answer, which was wrong."""
-    said = zip(block.each(), block.y, strict=True)
-    return [
-        row
-        for row, ((label, *_), truth) in enumerate(said)
-        if label is not None
-        and (set(labels_that_hold(truth)) != set(label) if isinstance(label, tuple) else label != truth)
-    ]
 
 
 def _by_surprise(block: PredictedBlock) -> list[int]:

@@ -208,7 +208,18 @@ class WrongAsked(Sent):
         Annotated[str, Meta(max_length=1_000)], Meta(description="Those that have this in their text or a label.")
     ] = ""
     limit: Annotated[int, Meta(ge=1, le=MOST_WRONG, description="How many.")] = MOST_WRONG
+    first: Annotated[
+        Literal["newest", "suspicious"],
+        Meta(description="In which order; suspicious ones have a label that was improbable, and may be wrong."),
+    ] = "newest"
     format: Annotated[Literal["json", "csv"], Meta(description="In which form.")] = "json"
+
+
+class Corrected(Sent, kw_only=True):
+    """A message that GET /wrong has, by its number, and the label that is right."""
+
+    number: int
+    label: SentLabel | list[SentLabel]
 
 
 class MessagesAsked(Sent):

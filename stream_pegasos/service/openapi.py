@@ -173,6 +173,11 @@ def describing(kind: str) -> Examples:
     return {"two labels": (sent, {"n_learned": 6, "left_out": []})}
 
 
+def correcting(kind: str) -> Examples:
+    _, labels, answer = EXAMPLES[kind]
+    return {"one message": ({"number": 17, "label": labels[0]}, {**answer, "learned": True})}
+
+
 def teaching(kind: str) -> Examples:
     given, taken = {"number": 17, "label": EXAMPLES[kind][1][0]}, {"number": 17, "take_back": True}
     texts, labels, _ = EXAMPLES[kind]

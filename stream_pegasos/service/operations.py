@@ -19,6 +19,7 @@ from stream_pegasos.operation.live_learner import EndingError, LiveLearner
 from stream_pegasos.operation.wrong_answers import as_csv
 from stream_pegasos.service.labelling import Labelling, LookAlikeError
 from stream_pegasos.service.messages import (
+    Corrected,
     Described,
     Descriptions,
     Explanation,
@@ -42,7 +43,7 @@ from stream_pegasos.service.messages import (
     with_content,
 )
 from stream_pegasos.service.metrics import Metrics
-from stream_pegasos.service.openapi import Operation, describing, explaining, learning, predicting, teaching
+from stream_pegasos.service.openapi import Operation, correcting, describing, explaining, learning, predicting, teaching
 from stream_pegasos.service.responses import answer_with, as_json
 
 LONGEST_FAULT = 500  # characters
@@ -249,18 +250,31 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
 
     @operation(
         "GET /wrong",
-        "The newest messages whose answer was wrong, the newest first; as CSV for a spreadsheet",
+        "The newest messages whose answer was wrong; as CSV for a spreadsheet",
         query=WrongAsked,
         refusals=OF_PARAMETERS,
     )
     async def wrong(about: WrongAsked) -> Response:
-        messages = learner.wrong(about.search)
+        messages = learner.wrong(about.search, about.first)
         some = messages[: about.limit]
         if about.format == "json":
             return as_json({"n": len(messages), "messages": some})
         headers = {"content-disposition": 'attachment; filename="wrong.csv"'}
         # With a mark at the beginning, without which Excel takes it for text of another encoding.
         return Response(as_csv(some).encode("utf-8-sig", "replace"), 200, headers, "text/csv")
+
+    @operation(
+        "POST /correct",
+        "Learn one of the wrong answers with the label that is right",
+        takes=Corrected,
+        answers=Learned,
+        examples=correcting,
+        refusals={**OF_BODIES, "404": "The message is not kept among the wrong answers, or was too long to be."},
+    )
+    async def correct(sent: Any) -> Response:
+        label = labels_as_read(sent.label, learner.monitor.kind, 0, False, learner.labels_meant, limits.of_request)
+        with refusing(unknown=404, kept="what is learned cannot be kept"):
+            return as_json((await learner.correct(sent.number, label)).as_json())
 
     @operation(
         "GET /healthz",

@@ -178,6 +178,20 @@ def test_wrong_answers_are_searched_and_exported(page, taught, tmp_path):
     assert_quiet(page)
 
 
+def test_a_label_that_looks_wrong_is_corrected(page, taught):
+    open_page(page, taught)
+    wait(page, lambda: shown(page, "wrong-orders"))
+    page.find_element("css selector", "#wrong-orders [data-first=suspicious]").click()
+    first, second, *_ = httpx.get(f"{taught}wrong", params={"first": "suspicious"}).json()["messages"]
+    wait(page, lambda: texts(page, "#wrong .text bdi")[0] == first["text"])
+    assert texts(page, "#wrong .outcome .value")[0] == f"{first['label_probability']:.3f}"
+    button = page.find_element("css selector", "#wrong .outcome button")
+    assert button.text == f"It is {first['predicted']}"
+    button.click()
+    wait(page, lambda: texts(page, "#wrong .text bdi")[0] == second["text"])
+    assert_quiet(page)
+
+
 def test_times_are_local_and_machines_read_them_too(page, taught):
     page.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})  # half an hour off all others
     try:

@@ -77,3 +77,51 @@ def test_several_labels_are_lists(make):
             learn(client, {"text": "the same", "label": [label] if several else label})
         (*_, first) = ok(client.get("/wrong"))["messages"]
         assert isinstance(first["label"], list) == isinstance(first["predicted"], list) == several
+
+
+def test_suspicious_ones_come_first(client):
+    learn(client, MESSAGES[:100])
+    newest, suspicious = (ok(client.get("/wrong", params={"first": first})) for first in ("newest", "suspicious"))
+    chances = [each["label_probability"] for each in suspicious["messages"]]
+    known = [p for p in chances if p is not None]
+    assert known == sorted(known) and chances == [*known, *[None] * (len(chances) - len(known))]
+    by_number = {each["number"]: each for each in newest["messages"]}
+    assert by_number == {each["number"]: each for each in suspicious["messages"]} and len(known) > 5
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_a_wrong_answer_is_corrected_once_and_kept_through_a_kill(tmp_path, with_ids):
+    messages = [{**each, "id": f"m{i}"} if with_ids else each for i, each in enumerate(MESSAGES[:100])]
+    reference = LiveLearner(TextClassifier())
+    with serving(killed(tmp_path / "model")) as client, serving(reference) as other:
+        for each in (client, other):
+            learn(each, messages)
+        (wrong, *_) = ok(client.get("/wrong", params={"first": "suspicious"}))["messages"]
+        right = {"number": wrong["number"], "label": wrong["predicted"]}
+        answer = ok(send(client, "/correct", right))
+        (sent,) = [each for each in messages if each["text"] == wrong["text"]]
+        expected = (
+            {**sent, "label": wrong["predicted"]} if with_ids else {**sent, "label": wrong["predicted"], "weight": 2}
+        )
+        assert answer | {"id": sent.get("id")} == learn(other, expected) | {"id": sent.get("id")}
+        assert (answer.get("correction") == "taught anew") == with_ids
+        assert wrong["number"] not in [each["number"] for each in ok(client.get("/wrong"))["messages"]]
+        refused(send(client, "/correct", right), 404, "is kept among the wrong answers")
+    with serving(killed(tmp_path / "model")) as client:
+        assert predict(client, {"text": wrong["text"]}) == predict_by(reference, wrong["text"])
+
+
+def predict_by(service, text):
+    with serving(service) as client:
+        return predict(client, {"text": text})
+
+
+def test_what_cannot_be_corrected_is_told_and_stays(client):
+    learn(client, [*MESSAGES[:50], {"text": "lunch " * 5_000, "label": "spam"}])
+    messages = ok(client.get("/wrong"))["messages"]
+    (large,) = [each for each in messages if not each["can_be_corrected"]]
+    refused(send(client, "/correct", {"number": large["number"], "label": "ham"}), 404, "is kept among")
+    (first, *_) = [each for each in messages if each["can_be_corrected"]]
+    refused(send(client, "/correct", {"number": first["number"], "label": " "}), 422, "label")
+    refused(send(client, "/correct", {"number": first["number"]}), 422, "label")
+    assert len(ok(client.get("/wrong"))["messages"]) == len(messages)

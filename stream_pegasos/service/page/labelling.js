@@ -120,7 +120,7 @@ function showAsked(data, reading) {
     byId("nothing").hidden = true;
     if (byId("main").firstElementChild !== byId("labelling")) byId("main").prepend(byId("labelling"));
   }
-  for (const button of document.querySelectorAll(".orders button")) {
+  for (const button of document.querySelectorAll("#labelling .orders button")) {
     button.setAttribute("aria-pressed", button.dataset.first === data.first);
   }
   byId("label-form").hidden = areFixed || !asked.length;
@@ -258,7 +258,7 @@ byId("label-form").addEventListener("submit", (event) => {
   focusList();
 });
 
-for (const button of document.querySelectorAll(".orders button")) {
+for (const button of document.querySelectorAll("#labelling .orders button")) {
   button.addEventListener("click", () => {
     first = button.dataset.first;
     selected = null;

@@ -21,6 +21,8 @@ function showMessage(row, message) {
   const cell = (selector) => row.querySelector(selector);
   write(cell(".number"), count(message.number));
   writeTime(cell("time"), message.time);
+  write(cell(".outcome .value"), known(message.label_probability) ? message.label_probability.toFixed(3) : "");
+  showCorrection(cell(".outcome"), message);
   write(cell(".text bdi"), text.trim() ? text : "(empty)");
   if (kind === LABELS) return showLabels(cell, message);
   const { label, predicted } = message;
@@ -51,17 +53,48 @@ function setOutcome(cell, state, verdict, labels) {
   writeLabels(cell(".labels"), labels.map(name));
 }
 
+/** A button that says that the prediction was right, and the label wrong. */
+function showCorrection(outcome, { number, predicted, can_be_corrected: isKept }) {
+  outcome.querySelector("button")?.remove();
+  if (!isKept || !known(predicted) || ofFile) return;
+  outcome.append(byId("correction-template").content.cloneNode(true));
+  const button = outcome.querySelector("button");
+  write(button.querySelector("bdi"), Array.isArray(predicted) ? predicted.map(name).join(", ") || "none" : name(predicted));
+  button.onclick = () => correct(number, predicted);
+}
+
 // Wrong answers -------------------------------------------------------------------------------------------------------
 
 let wrongAsked = ""; // what they were asked for with, and when
 let wrongTurn = 0; // only the newest question may be answered
 let shownWrong = FEW_WRONG;
 
-const wrongQuery = (rest) => `wrong?${new URLSearchParams({ search: byId("wrong-search").value, ...rest })}`;
+let firstWrong = "newest";
+
+const wrongQuery = (rest) =>
+  `wrong?${new URLSearchParams({ search: byId("wrong-search").value, first: firstWrong, ...rest })}`;
+
+/** Learn a wrong answer with the label that is right. */
+async function correct(number, label) {
+  const { failure } = await send("correct", { number, label });
+  write(byId("wrong-error"), failure);
+  wrongAsked = "";
+  await refreshWrong(curve.n);
+}
+
+for (const button of document.querySelectorAll("#wrong-orders button")) {
+  button.addEventListener("click", () => {
+    firstWrong = button.dataset.first;
+    for (const other of document.querySelectorAll("#wrong-orders button")) {
+      other.setAttribute("aria-pressed", other === button);
+    }
+    refreshWrong(curve.n);
+  });
+}
 
 /** Show the wrong answers that the search finds, after so many messages. */
 async function refreshWrong(n) {
-  const asked = JSON.stringify([n, byId("wrong-search").value, shownWrong]);
+  const asked = JSON.stringify([n, byId("wrong-search").value, shownWrong, firstWrong]);
   if (asked === wrongAsked) return;
   wrongAsked = asked;
   const mine = ++wrongTurn;
@@ -75,8 +108,9 @@ function showWrong({ n, messages }) {
   const isSearched = byId("wrong-search").value !== "";
   showMessages("wrong", messages);
   byId("wrong-form").hidden = !n && !isSearched;
+  byId("wrong-orders").hidden = byId("wrong-form").hidden;
   write(byId("no-wrong"), isSearched ? "No wrong answer has that in its text or labels." : "None yet.");
-  const first = messages.length < n ? ` The newest ${messages.length} are shown; the export has all.` : "";
+  const first = messages.length < n ? ` ${messages.length} are shown; the export has all.` : "";
   write(byId("wrong-line"), n ? `${plural(n, "wrong answer")} ${isSearched ? "found" : "kept"}.${first}` : "");
   const isShort = shownWrong === FEW_WRONG;
   byId("more-wrong").hidden = n <= FEW_WRONG;
