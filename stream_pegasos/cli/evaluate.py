@@ -51,7 +51,6 @@ class ResultOptions:
     suspects: Path | None = options.result_field(
         "--suspects FILE",
         "Write the messages whose label looks wrong here, the most suspicious first, at most 10,000: a .csv or .jsonl.",
-        brief="Write the messages whose label looks wrong.",
         shown="nowhere",
     )
     report: bool = options.result_field(

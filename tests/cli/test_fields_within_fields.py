@@ -107,7 +107,7 @@ def test_a_field_that_no_message_has_is_told_once(here):
     lines = [json.dumps({**x, "label": label}) for x, label in zip(NESTED, LABELS, strict=True)]
     Path("m.jsonl").write_text("\n".join(lines * 100), encoding="utf-8")
     told = "stream-pegasos: none of 500 messages has the field from.address, which the model reads\n"
-    assert told_by("train m.jsonl --fields from.address:category,from.name:category --save m") == told
+    assert told_by("train m.jsonl --fields from.address:category,from.name:category --save m").startswith(told)
     for command in ("predict m m.jsonl", "test m m.jsonl", "run m m.jsonl --no-follow --output none"):
         assert told_by(command) == told
     Path("few.csv").write_text("text,label\n" + "a,ham\nb,spam\n" * 5, encoding="utf-8")

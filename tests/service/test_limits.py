@@ -48,6 +48,10 @@ AT_LIMITS = {
         "label": lambda n: {**GOOD, "label": "x" * n},
         "labels": lambda n: {**GOOD, "label": [f"{i}" for i in range(n)]},
     },
+    "/correct": {
+        "label": lambda n: {"number": 1, "label": "x" * n},
+        "labels": lambda n: {"number": 1, "label": [f"{i}" for i in range(n)]},
+    },
     "/describe": {
         "items": lambda n: {"a": None, "b": ["x"] * (n - 1)},
         "text": lambda n: {"a": ["x", "x" * n]},
@@ -79,7 +83,9 @@ def test_each_limit_of_each_operation():
                         refused(response, 413, f"may have {getattr(limits, name):,}")
                         assert service.model.n_learned == 0
                     else:  # no message waits for its label, and nothing is known of a label that is explained
-                        assert response.status_code in {"/teach": [404], "/explain": [200, 422]}.get(path, [200])
+                        assert response.status_code in {"/teach": [404], "/correct": [404], "/explain": [200, 422]}.get(
+                            path, [200]
+                        )
         with serving(LiveLearner(TextClassifier(), limits=MOST)) as client:
             refused(client.post(path, content=b" " * (MOST.body + 1), headers=JSON), 413, "it may have 200,000 bytes")
             assert client.post(path, content=b" " * MOST.body, headers=JSON).status_code == 422
