@@ -53,8 +53,8 @@ class _Commands(click.Group):
         except click.UsageError as error:
             from stream_pegasos.cli.suggestions import command_meant
 
-            meant = command_meant(args[0], COMMANDS)
-            advice = f" Did you mean {meant!r}?" if meant else ""
+            name = command_meant(args[0], COMMANDS)
+            advice = f" Did you mean {name!r}?" if name else ""
             raise click.UsageError(f"{error.message}{advice}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -30,8 +30,8 @@ class _Earlier(click.Option):
 
 
 class _Option(click.Option):
-    def __init__(self, names: list[str], group: str, brief: str = "", earlier: Any = (), **given: Any) -> None:
-        super().__init__(names, **given)
+    def __init__(self, names: list[str], group: str, brief: str = "", earlier: Any = (), **parameters: Any) -> None:
+        super().__init__(names, **parameters)
         self.group, self.brief, self.earlier = group, brief, [_Earlier(flag) for flag in earlier]
 
     def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> Any:
@@ -43,9 +43,9 @@ class _Argument(click.Argument):
     group = "Arguments"
 
     def __init__(
-        self, names: list[str], metavar: str, about: str, required: bool, earlier: Any = (), **given: Any
+        self, names: list[str], metavar: str, about: str, required: bool, earlier: Any = (), **parameters: Any
     ) -> None:
-        super().__init__(names, required, metavar=metavar if required else f"[{metavar}]", **given)
+        super().__init__(names, required, metavar=metavar if required else f"[{metavar}]", **parameters)
         self.record = metavar, f"{about}{'  [required]' * required}"
         self.earlier = [_Earlier(flag) for flag in earlier]
 
@@ -53,15 +53,15 @@ class _Argument(click.Argument):
         return self.record
 
     def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> Any:
-        arguments = [each for each in ctx.command.params if isinstance(each, click.Argument)]
+        arguments = [argument for argument in ctx.command.params if isinstance(argument, click.Argument)]
         behind = arguments[arguments.index(self) + 1 :]
         value = opts.get(self.name)
         is_one = isinstance(value, str) and behind and not _is_given(behind[0], opts)
-        is_named = any(_is_given(each, opts) for each in self.earlier)
+        is_named = any(_is_given(argument, opts) for argument in self.earlier)
         if is_one and self.metavar == "[MODEL]" and (is_named or not _is_model(str(value))):
             opts[behind[0].name] = opts.pop(self.name)  # it is what comes behind MODEL
-        rest = "".join(f" {each.metavar}" for each in behind)
-        _take_earlier(self, ctx, opts, lambda value: f"{ctx.command_path} {value}{rest}")
+        others_shown = "".join(f" {argument.metavar}" for argument in behind)
+        _take_earlier(self, ctx, opts, lambda value: f"{ctx.command_path} {value}{others_shown}")
         return super().handle_parse_result(ctx, opts, args)
 
 
@@ -71,12 +71,12 @@ def _is_given(parameter: click.Parameter, opts: Any) -> bool:
 
 def _take_earlier(parameter: Any, ctx: click.Context, opts: Any, now: Callable[[str], str]) -> None:
     """Take the value that a spelling of before gives, and say how it is spelled now."""
-    for each in parameter.earlier:
-        if _is_given(each, opts):
+    for name in parameter.earlier:
+        if _is_given(name, opts):
             if _is_given(parameter, opts):
-                raise click.UsageError(f"{parameter.metavar} is given twice, the second time as {each.opts[0]}", ctx)
-            value = opts[parameter.name] = opts[each.name]
-            note(f"{each.opts[0]} {value} is now written {now(value)}")
+                raise click.UsageError(f"{parameter.metavar} is given twice, the second time as {name.opts[0]}", ctx)
+            value = opts[parameter.name] = opts[name.name]
+            note(f"{name.opts[0]} {value} is now written {now(value)}")
 
 
 def _is_model(name: str) -> bool:
@@ -86,18 +86,18 @@ def _is_model(name: str) -> bool:
     return begins_as_model(name) if os.path.isfile(name) else name.endswith(".safetensors")
 
 
-def shared(flag: str, help: str, *, group: str, default: Any = None, **given: Any) -> Any:
+def shared(flag: str, help: str, *, group: str, default: Any = None, **parameters: Any) -> Any:
     """An option as a field of a dataclass: its flag with, after a space, a placeholder of its value, and what
     --help-all says of it. `brief` is what --help says, `True` for the first clause of `help`; without it only
     --help-all lists the option. `shown` is the default as it is shown, if it is neither the value itself nor "none".
     The rest is for click; the type is that of the field.
     """
-    return field(default=default, metadata={"flag": flag, "help": help, "group": group, **given})
+    return field(default=default, metadata={"flag": flag, "help": help, "group": group, **parameters})
 
 
-def argument(metavar: str, help: str, **given: Any) -> Any:
+def argument(metavar: str, help: str, **parameters: Any) -> Any:
     """An argument, which has no flag, as a field of a dataclass. It is required unless it has a default."""
-    return field(default=given.get("default"), metadata={"metavar": metavar, "about": help, **given})
+    return field(default=parameters.get("default"), metadata={"metavar": metavar, "about": help, **parameters})
 
 
 def bundled(without: tuple[str, ...] = ()) -> Any:
@@ -120,68 +120,68 @@ def command(options: type[Any], cls: "type[Command] | None" = None) -> Callable[
 
 def _offered(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[tuple["Field[Any]", bool]]:
     """The fields that are offered, and whether each is itself a dataclass of options."""
-    return ((each, "without" in each.metadata) for each in fields(options) if each.name not in without)
+    return ((option, "without" in option.metadata) for option in fields(options) if option.name not in without)
 
 
-def _kind(each: "Field[Any]") -> type[Any]:
-    assert isinstance(each.type, type), "this module takes the types of fields as they are, so none may be a string"
-    return each.type
+def _kind(field: "Field[Any]") -> type[Any]:
+    assert isinstance(field.type, type), "this module takes the types of fields as they are, so none may be a string"
+    return field.type
 
 
 def _parameters(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[click.Parameter]:
-    for each, is_bundle in _offered(options, without):
+    for option, is_bundle in _offered(options, without):
         if is_bundle:
-            yield from _parameters(_kind(each), **each.metadata)
+            yield from _parameters(_kind(option), **option.metadata)
             continue
-        given = {"type": TYPES.get(each.type), **each.metadata}
-        if "flag" not in given:
-            made: Any = _Argument([each.name], required="default" not in given, **given)
-            yield from (made, *made.earlier)
+        parameters = {"type": TYPES.get(option.type), **option.metadata}
+        if "flag" not in parameters:
+            parameter: Any = _Argument([option.name], required="default" not in parameters, **parameters)
+            yield from (parameter, *parameter.earlier)
             continue
-        flag, _, metavar = given.pop("flag").partition(" ")
-        shown = given.pop("shown", None) or each.default or ("none" if metavar else "off")
-        if given.get("brief") is True:
-            brief = ENDS_CLAUSE.split(given["help"])[0]
-            given["brief"] = f"{brief} [default: {shown}]" if each.default else f"{brief}."
-        given["help"] += f" [default: {shown}]"
-        given |= {"is_flag": True} if each.type in (bool, bool | None) and "/" not in flag else {}
-        given |= {"multiple": True} if each.type == tuple[str, ...] else {}
-        if not given.get("required"):  # click does not ask for what has a default, even None
-            given["default"] = each.default
-        made = _Option([each.name, flag], metavar=metavar or None, **given)
-        yield from (made, *made.earlier)
+        flag, _, metavar = parameters.pop("flag").partition(" ")
+        shown = parameters.pop("shown", None) or option.default or ("none" if metavar else "off")
+        if parameters.get("brief") is True:
+            brief = ENDS_CLAUSE.split(parameters["help"])[0]
+            parameters["brief"] = f"{brief} [default: {shown}]" if option.default else f"{brief}."
+        parameters["help"] += f" [default: {shown}]"
+        parameters |= {"is_flag": True} if option.type in (bool, bool | None) and "/" not in flag else {}
+        parameters |= {"multiple": True} if option.type == tuple[str, ...] else {}
+        if not parameters.get("required"):  # click does not ask for what has a default, even None
+            parameters["default"] = option.default
+        parameter = _Option([option.name, flag], metavar=metavar or None, **parameters)
+        yield from (parameter, *parameter.earlier)
 
 
 def _made(options: type[Any], values: dict[str, Any], without: tuple[str, ...] = ()) -> Any:
     """Make a dataclass of options from their values."""
-    found = {
-        each.name: _made(_kind(each), values, **each.metadata) if is_bundle else values[each.name]
-        for each, is_bundle in _offered(options, without)
+    parsed_values = {
+        field.name: _made(_kind(field), values, **field.metadata) if is_bundle else values[field.name]
+        for field, is_bundle in _offered(options, without)
     }
-    return options(**found)
+    return options(**parsed_values)
 
 
 def number(
     kind: type[int] | type[float], low: float = -math.inf, high: float = math.inf, word: str | None = None
 ) -> Callable[[Any], Any]:
     """A converter to a number in a range, or to that word, whose error says what is wanted."""
-    wanted = "a whole number" if kind is int else "a number"
+    expected = "a whole number" if kind is int else "a number"
     if low > -math.inf:
-        wanted += f" of at least {low}" if high == math.inf else f" from {low} to {high}"
+        expected += f" of at least {low}" if high == math.inf else f" from {low} to {high}"
 
     if word is not None:
-        wanted += f" or {word}"
+        expected += f" or {word}"
 
     def convert(value: Any) -> Any:
         if value == word:
             return value
         try:
-            found = kind(value)
+            parsed_value = kind(value)
         except ValueError:
-            found = math.nan
-        if not low <= found <= high:
-            raise click.BadParameter(f"{value!r} is not {wanted}")
-        return found
+            parsed_value = math.nan
+        if not low <= parsed_value <= high:
+            raise click.BadParameter(f"{value!r} is not {expected}")
+        return parsed_value
 
     return convert
 
@@ -190,8 +190,8 @@ def number(
 TYPES: dict[Any, Any] = {int | None: number(int), float | None: number(float), Path: PATH, Path | None: PATH}
 
 
-def _show_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked:
+def _show_all(ctx: click.Context, _: click.Parameter, is_set: bool) -> None:
+    if is_set:
         ctx.meta[HELP_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()

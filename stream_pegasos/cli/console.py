@@ -76,19 +76,23 @@ def check_outputs(
     """
     context = click.get_current_context()
     outputs = (*paths, save, checkpoint)
-    given = [context.params[each.name] for each in context.command.params if each.name and names_file(each)]
-    each_given = [path for value in given for path in (value if isinstance(value, tuple) else [value]) if path]
+    values = [
+        context.params[parameter.name]
+        for parameter in context.command.params
+        if parameter.name and names_file(parameter)
+    ]
+    each_given = [path for value in values for path in (value if isinstance(value, tuple) else [value]) if path]
     read_from = [path for path in each_given if not any(path is other for other in (*outputs, load))]
-    taken = {file_itself(path) for path in read_from} - {None}
+    files = {file_itself(path) for path in read_from} - {None}
     folders = [os.path.realpath(path) for path in read_from if os.path.isdir(path)]
-    if file_itself("/dev/stdout") in taken:
+    if file_itself("/dev/stdout") in files:
         raise Failure("cannot write standard output: it is a file that the command reads")
     context.meta[WRITTEN] = {file: path for path in outputs if path and (file := file_itself(path)) is not None}
-    for some, read in (((checkpoint, save), None), (paths, load)):
-        taken |= {file_itself(read)} - {None} if read else set()
-        for path in filter(None, some):
+    for paths_of_kind, read in (((checkpoint, save), None), (paths, load)):
+        files |= {file_itself(read)} - {None} if read else set()
+        for path in filter(None, paths_of_kind):
             file = file_itself(path)
-            if file in taken:
+            if file in files:
                 raise Failure(f"cannot write {path}: the command reads it, or writes something else there")
             if any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in folders):
                 raise Failure(f"cannot write {path}: it is in a folder that the command reads")
@@ -96,7 +100,7 @@ def check_outputs(
                 raise Failure(f"cannot write {path}: {path.parent} is not a directory")
             if path.is_dir():
                 raise Failure(f"cannot write {path}: it is a directory")
-            taken |= {file} - {None}
+            files |= {file} - {None}
     _check_companions([path for path in outputs if path], [path for path in (save, checkpoint) if path])
     if checkpoint:
         _check_not_replaced(read_from, checkpoint)
@@ -129,11 +133,11 @@ def _check_companions(outputs: list[Path], models: list[Path]) -> None:
         file = Path(os.path.realpath(path))
         owner = model_beside(file)
         with suppress(OSError):
-            there = [owner] if owner is not None and owner.is_file() and begins_as_model(owner) else []
-        for model in [*models, *there]:
+            owners = [owner] if owner is not None and owner.is_file() and begins_as_model(owner) else []
+        for model in [*models, *owners]:
             beside = Companions(model)
             linked = [beside.previous, *beside.journals().values()] if model is not path and file.exists() else []
-            if kind := beside.kind(file) or next((beside.kind(each) for each in linked if _is_same(each, file)), None):
+            if kind := beside.kind(file) or next((beside.kind(link) for link in linked if _is_same(link, file)), None):
                 raise Failure(f"cannot write {path}: it is {kind} {model.name}; name another file")
 
 

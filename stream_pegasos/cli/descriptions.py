@@ -29,18 +29,20 @@ class DescriptionOptions:
     )
 
     def read(
-        self, model: Any, allowed: "tuple[Label, ...] | None", known: "Iterable[Label]" = ()
+        self, model: Any, allowed: "tuple[Label, ...] | None", known_labels: "Iterable[Label]" = ()
     ) -> "dict[Label, Any]":
         """What labels mean, by label, if the option is given; `known` are labels beside those of the model."""
         from stream_pegasos.learners.label_meaning import LabelsMeant
 
         if self.describe is None:
             return {}
-        meant = LabelsMeant([*model.classes, *known], allowed)
+        label_reader = LabelsMeant([*model.classes, *known_labels], allowed)
         if self.describe != NAMES:
             with naming(self.describe):
-                return read_descriptions(Path(self.describe), meant)
-        named: dict[Any, Any] = dict.fromkeys([*model.classes, *known] if allowed is None else map(meant, allowed))
+                return read_descriptions(Path(self.describe), label_reader)
+        named: dict[Any, Any] = dict.fromkeys(
+            [*model.classes, *known_labels] if allowed is None else map(label_reader, allowed)
+        )
         if not named:
             raise click.BadParameter("the labels are not known: name them by --labels", param_hint="--describe")
         return named
@@ -60,7 +62,7 @@ class DescriptionOptions:
             note(lessons.warning)
 
 
-def read_descriptions(path: Path, meant: "LabelsMeant") -> dict[Any, Any]:
+def read_descriptions(path: Path, label_reader: "LabelsMeant") -> dict[Any, Any]:
     """The texts of each label in a file; `None` where its name is meant. `meant` says which label a text means."""
     from stream_pegasos.streams.encoding import marked_encoding
 
@@ -69,7 +71,7 @@ def read_descriptions(path: Path, meant: "LabelsMeant") -> dict[Any, Any]:
     descriptions: dict[Any, Any] = {}
     if content.lstrip().startswith("{"):
         for name, texts in read_json(content, as_pairs=True):
-            label = _label(name, meant)
+            label = _label(name, label_reader)
             if label is None:
                 raise ValueError(f"{name!r} is no label")
             if label in descriptions:
@@ -78,7 +80,7 @@ def read_descriptions(path: Path, meant: "LabelsMeant") -> dict[Any, Any]:
         return descriptions
     for number, line in enumerate(content.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         name, _, text = line.partition("\t")
-        label = _label(name, meant)
+        label = _label(name, label_reader)
         if label is None:
             if line.strip():
                 raise ValueError(f"line {number} has no label before its first tab")
@@ -89,10 +91,10 @@ def read_descriptions(path: Path, meant: "LabelsMeant") -> dict[Any, Any]:
     return {label: texts or None for label, texts in descriptions.items()}
 
 
-def _label(name: str, meant: "LabelsMeant") -> Any:
+def _label(name: str, label_reader: "LabelsMeant") -> Any:
     from stream_pegasos.streams.example import LabelFormat
 
-    label = LabelFormat(meant=meant).of_one(name)
-    if label is not None and (fault := meant.not_taken(label, printable)):
+    label = LabelFormat(meant=label_reader).of_one(name)
+    if label is not None and (fault := label_reader.not_taken(label, printable)):
         raise ValueError(fault)
     return label

@@ -88,7 +88,7 @@ class EvaluateOptions:
 
 
 @command(EvaluateOptions)
-def evaluate(given: EvaluateOptions) -> None:
+def evaluate(arguments: EvaluateOptions) -> None:
     """Predict each message of a stream, then learn it; print how good it was.
 
     Every prediction is made before its label is learned, so the metrics are
@@ -110,27 +110,33 @@ def evaluate(given: EvaluateOptions) -> None:
       stream-pegasos evaluate tweets.csv --text-field tweet --half-life 1000
       zcat mail.vw.gz | stream-pegasos evaluate - --format vw --delay 100
     """
-    given.results.check(given.save)
-    is_synthetic = given.file is None and not given.mails.given
-    asked = Stream(None, given.stream) if is_synthetic else labelled_stream(given.file, given.mails, given.stream)
-    learner = new_model(given.model, asked)
-    others = {path: load_model(Path(path), asked) for path in given.compare}
-    known = _known_labels(others)
-    descriptions = given.descriptions.read(learner, asked.listed, known)
-    source = Input(asked, learner, unreadable=bool(given.results.output), known=[*known, *descriptions])
+    arguments.results.check(arguments.save)
+    is_synthetic = arguments.file is None and not arguments.mails.given
+    stream = (
+        Stream(None, arguments.stream)
+        if is_synthetic
+        else labelled_stream(arguments.file, arguments.mails, arguments.stream)
+    )
+    learner = new_model(arguments.model, stream)
+    compared = {path: load_model(Path(path), stream) for path in arguments.compare}
+    known_labels = _known_labels(compared)
+    descriptions = arguments.descriptions.read(learner, stream.listed, known_labels)
+    source = Input(
+        stream, learner, unreadable=bool(arguments.results.output), known_labels=[*known_labels, *descriptions]
+    )
     with Interrupt() as interrupt, closing(source):
-        learner = model_for_first_message(learner, given.model, source, interrupt.wait)
-        for path, other in others.items():
+        learner = model_for_first_message(learner, arguments.model, source, interrupt.wait)
+        for path, other in compared.items():
             _check_alike(learner, other, path)
-        given.descriptions.learn(learner, descriptions)
-        models = {"this model": learner, **others}
+        arguments.descriptions.learn(learner, descriptions)
+        models = {"this model": learner, **compared}
         report(
-            models if given.compare else learner,
+            models if arguments.compare else learner,
             source,
             interrupt,
-            given.results,
-            given.save,
-            delay=given.delay,
+            arguments.results,
+            arguments.save,
+            delay=arguments.delay,
             threads=options.n_threads(),
             marks={10_000: "words change"} if is_synthetic else None,
         )
@@ -141,11 +147,15 @@ def evaluate(given: EvaluateOptions) -> None:
 def _check_alike(learner: Any, other: Any, path: str) -> None:
     """Raise a Failure if a compared model does not take the messages and labels that the new one takes."""
     if takes_several(other) != takes_several(learner):
-        several, one = (path, "the new model") if takes_several(other) else ("the new model", path)
+        multiple, single = (path, "the new model") if takes_several(other) else ("the new model", path)
         way_out = "see --multi-label" if takes_several(other) else "compare models of several labels"
-        raise Failure(f"{several} takes several labels a message, and {one} one label; {way_out}")
-    ours, its = message_fields(learner), message_fields(other)
-    if takes_text(other) != takes_text(learner) or bool(its) != bool(ours) or not {*its} <= {*ours}:
+        raise Failure(f"{multiple} takes several labels a message, and {single} one label; {way_out}")
+    own_fields, other_fields = message_fields(learner), message_fields(other)
+    if (
+        takes_text(other) != takes_text(learner)
+        or bool(other_fields) != bool(own_fields)
+        or not {*other_fields} <= {*own_fields}
+    ):
         raise Failure(
             f"{path} reads {_read_by(other)}, and the new model {_read_by(learner)}; see --text-field, --fields"
         )
@@ -156,17 +166,17 @@ def _read_by(model: Any) -> str:
     return f"the fields {', '.join(fields)}" if fields else "a text" if takes_text(model) else "features"
 
 
-def _known_labels(others: dict[str, Any]) -> "list[Label]":
+def _known_labels(models: dict[str, Any]) -> "list[Label]":
     """The labels that the compared models know, as which all models read those of the stream."""
     from stream_pegasos.learners.label_meaning import known_label
 
-    for (path, model), (another, its) in combinations(others.items(), 2):
+    for (path, model), (other_path, other_model) in combinations(models.items(), 2):
         for label in model.classes:
-            same = known_label(label, its.classes)
+            same = known_label(label, other_model.classes)
             if same not in (None, label):
                 same_as = f"the label {label!r} of one is {same!r} of the other"
-                raise Failure(f"{path} and {another} cannot be compared: {same_as}")
-    return [label for model in others.values() for label in model.classes]
+                raise Failure(f"{path} and {other_path} cannot be compared: {same_as}")
+    return [label for model in models.values() for label in model.classes]
 
 
 def report(

@@ -58,7 +58,7 @@ class ExplainOptions:
 
 
 @command(ExplainOptions)
-def explain(given: ExplainOptions) -> None:
+def explain(arguments: ExplainOptions) -> None:
     """Print the features that weigh most for each label, or why a text is predicted as it is.
 
     The explanation of a text compares the predicted class with the next one;
@@ -78,55 +78,65 @@ def explain(given: ExplainOptions) -> None:
       stream-pegasos explain mail.safetensors --text 'win a free prize'
       stream-pegasos explain bank.safetensors --text 'my card is lost' --label card_lost
     """
-    if given.text is None and given.mail is None:
-        _explain_weights(given)
+    if arguments.text is None and arguments.mail is None:
+        _explain_weights(arguments)
         return
-    if given.stream_file or None not in (given.text, given.mail):
+    if arguments.stream_file or None not in (arguments.text, arguments.mail):
         raise click.BadParameter(
             "give only one of a text, a mail, and a STREAM that names the weights of the model",
-            param_hint="--text" if given.mail is None else "--mail",
+            param_hint="--text" if arguments.mail is None else "--mail",
         )
-    learner = load_model(given.model, None, given.vectors)
-    if given.label is not None and "ordered" in learner.capabilities:
+    learner = load_model(arguments.model, None, arguments.vectors)
+    if arguments.label is not None and "ordered" in learner.capabilities:
         raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
-    chosen = None if given.label is None else chosen_label(learner, given.label, "--label")
-    message = _mail(learner, str(given.mail), given.model) if given.text is None else _message(learner, given.text)
-    _explain_message(learner, message, given.model, given.top, chosen)
-    if given.mail is not None and not takes_several(learner):
+    chosen = None if arguments.label is None else chosen_label(learner, arguments.label, "--label")
+    message = (
+        _mail(learner, str(arguments.mail), arguments.model)
+        if arguments.text is None
+        else _message(learner, arguments.text)
+    )
+    _explain_message(learner, message, arguments.model, arguments.top, chosen)
+    if arguments.mail is not None and not takes_several(learner):
         _tell_of_headers(learner, message)
 
 
-def _explain_weights(given: ExplainOptions) -> None:
-    asked = Stream(given.stream_file, given.stream, reads_labels=False) if given.stream_file else None
-    learner = load_model(given.model, asked, given.vectors)
-    source = Input(asked, learner, unlabelled=True) if asked else None
+def _explain_weights(arguments: ExplainOptions) -> None:
+    stream = Stream(arguments.stream_file, arguments.stream, reads_labels=False) if arguments.stream_file else None
+    learner = load_model(arguments.model, stream, arguments.vectors)
+    source = Input(stream, learner, unlabelled=True) if stream else None
     if "weights" not in learner.capabilities:
-        raise Failure(f"{given.model} has a kernel, so no weights explain it")
-    chosen = None if given.label is None else chosen_label(learner, given.label, "--label")
+        raise Failure(f"{arguments.model} has a kernel, so no weights explain it")
+    chosen = None if arguments.label is None else chosen_label(learner, arguments.label, "--label")
     hashed = takes_text(learner)
     names = _names(learner.features, source) if hashed and source else None
     if source and names is not None and not source.n_good:
         source.report_rest()
         raise source.nothing("read")
-    kept = kept_names(learner, given.model, given.vectors) if hashed and not source else None
+    kept_feature_names = kept_names(learner, arguments.model, arguments.vectors) if hashed and not source else None
     lines: list[str] = []
     for about, weights, intercept in _columns(learner):
         against, speaks_for = about if isinstance(about, tuple) else (None, about)
         if chosen is not None and chosen not in (speaks_for, against):
             continue
-        weighed = [(weight, name) for name, weight in kept.named(weights)] if kept else _named(weights, names)
+        weighed = (
+            [(weight, name) for name, weight in kept_feature_names.named(weights)]
+            if kept_feature_names
+            else _named(weights, names)
+        )
         if chosen in (None, speaks_for):
-            lines += _block(f"for {printable(speaks_for)}", nlargest(given.top, (row for row in weighed if row[0] > 0)))
+            lines += _block(
+                f"for {printable(speaks_for)}", nlargest(arguments.top, (row for row in weighed if row[0] > 0))
+            )
         if chosen in (None, against) if against is not None else chosen is not None:
             heading = f"against {printable(speaks_for)}" if against is None else f"for {printable(against)}"
-            lines += _block(heading, nsmallest(given.top, (row for row in weighed if row[0] < 0)))
+            lines += _block(heading, nsmallest(arguments.top, (row for row in weighed if row[0] < 0)))
         if isinstance(intercept, dict):
             lines += [f"intercept between {a} and {b} {value:+.5f}" for (a, b), value in intercept.items()]
         elif intercept:
             lines.append(f"intercept {intercept:+.5f}")
     print_lines("\n".join(lines))
-    if hashed and not source and not kept:
-        note(f"these are hashed features; for their names: stream-pegasos explain {given.model} STREAM")
+    if hashed and not source and not kept_feature_names:
+        note(f"these are hashed features; for their names: stream-pegasos explain {arguments.model} STREAM")
     if source:
         source.report_rest()
         exit_with_code(source)
@@ -176,8 +186,8 @@ def _message(learner: Any, text: str) -> Any:
     example = example_of(text.encode("utf-8", "surrogateescape"), read)
     assert example is not None
     if example.fault is not None:
-        wanted = f"a message of this model is a JSON object with {', '.join(fields)}"
-        raise click.BadParameter(f"{wanted}: {example.fault}", param_hint="--text")
+        expected = f"a message of this model is a JSON object with {', '.join(fields)}"
+        raise click.BadParameter(f"{expected}: {example.fault}", param_hint="--text")
     return example.x
 
 
@@ -253,9 +263,9 @@ def _head_and_sides(learner: Any, message: Any, why: dict[str, Any]) -> tuple[st
     """The prediction for a text, and for what it speaks that something adds to the margin, or takes from it."""
     predictions = learner.predictions([message])
     chances = dict(zip(predictions.classes, predictions.probabilities[0].tolist(), strict=True))
-    several, named, against = takes_several(learner), why["explained"], why["against"]
-    labels = why["label"] if several else [why["label"]]
-    between = " " if several else ", probability "
+    has_several, named, against = takes_several(learner), why["explained"], why["against"]
+    labels = why["label"] if has_several else [why["label"]]
+    between = " " if has_several else ", probability "
     head = ", ".join(f"{printable(label)}{between}{chances.get(label, 0.5):.4f}" for label in labels) or "no label"
     if against is not None:
         head += f"; then {printable(against)}, {chances[against]:.4f}"

@@ -19,7 +19,7 @@ class ForgetClassOptions:
 
 
 @command(ForgetClassOptions)
-def forget_class(given: ForgetClassOptions) -> None:
+def forget_class(arguments: ForgetClassOptions) -> None:
     """Remove a class from a model, such as a typo.
 
     The class is not predicted any more; if its label comes again, it is new.
@@ -31,9 +31,9 @@ def forget_class(given: ForgetClassOptions) -> None:
     Examples:
       stream-pegasos forget-class mail.safetensors Spam --save mail.safetensors
     """
-    check_outputs(save=given.save, load=given.model, keeps_progress=True)
-    learner, progress = load_with_progress(given.model, None, given.vectors)
-    with naming(given.model):
-        learner.forget_class(chosen_label(learner, given.label, "LABEL"))
-    save_model(learner, given.save, progress)
-    print_lines(f"removed {printable(given.label)}; left are {listed(learner.classes)}; saved {given.save}")
+    check_outputs(save=arguments.save, load=arguments.model, keeps_progress=True)
+    learner, progress = load_with_progress(arguments.model, None, arguments.vectors)
+    with naming(arguments.model):
+        learner.forget_class(chosen_label(learner, arguments.label, "LABEL"))
+    save_model(learner, arguments.save, progress)
+    print_lines(f"removed {printable(arguments.label)}; left are {listed(learner.classes)}; saved {arguments.save}")

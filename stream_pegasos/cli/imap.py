@@ -85,13 +85,13 @@ class ServerOptions:
 
     def _address(self) -> tuple[str, int]:
         """The name of the server, and its port, 0 where that is not given."""
-        found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^\[\]:\s]+))(?::(\d{1,5}))?", str(self.host))
-        if found is None or not 0 < int(found[3] or 993) < 1 << 16:
+        match = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^\[\]:\s]+))(?::(\d{1,5}))?", str(self.host))
+        if match is None or not 0 < int(match[3] or 993) < 1 << 16:
             raise click.BadParameter(
                 f"{self.host!r} is no server, as mail.example.org, mail.example.org:993 or [::1]:993",
                 param_hint="--host",
             )
-        return found[1] or found[2], int(found[3] or 0)
+        return match[1] or match[2], int(match[3] or 0)
 
     def _secret(self) -> Callable[[], str]:
         """A function that returns the password, which is never kept, printed or seen on a command line."""
@@ -128,14 +128,14 @@ def _output_of(command: str) -> str:
 
     try:
         # Its errors go to our standard error, and it may ask on the terminal.
-        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=SECONDS_FOR_PASSWORD)
-        text = done.stdout.decode()
+        process = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=SECONDS_FOR_PASSWORD)
+        text = process.stdout.decode()
     except subprocess.TimeoutExpired:
         raise LoginRefusedError("--password-command does not end") from None
     except (OSError, ValueError):
         raise LoginRefusedError("--password-command cannot be run, or prints no text") from None
-    if done.returncode:
-        raise LoginRefusedError(f"--password-command ended with code {done.returncode}")
+    if process.returncode:
+        raise LoginRefusedError(f"--password-command ended with code {process.returncode}")
     return text
 
 
@@ -177,9 +177,9 @@ class FolderOptions:
 
     def training_folders(self) -> dict[str, str]:
         """The folders to learn first, each with the label of its mails."""
-        both = sorted({*self.spam} & {*self.ham})
-        if both:
-            raise click.BadParameter(f"{both[0]} is also given as --ham", param_hint="--spam")
+        folders_of_both = sorted({*self.spam} & {*self.ham})
+        if folders_of_both:
+            raise click.BadParameter(f"{folders_of_both[0]} is also given as --ham", param_hint="--spam")
         return dict.fromkeys(self.spam, "spam") | dict.fromkeys(self.ham, "ham")
 
     def plan(self, box: "Connection") -> "MailboxPlan":
@@ -223,7 +223,7 @@ class ImapOptions:
 
 
 @command(ImapOptions)
-def imap(given: ImapOptions) -> None:
+def imap(arguments: ImapOptions) -> None:
     """Watch an IMAP mailbox: move spam to Junk, and learn from what people move.
 
     A mail that someone moves to Junk is learned as spam. One that someone moves
@@ -246,19 +246,19 @@ def imap(given: ImapOptions) -> None:
     from stream_pegasos.mail.imap_connection import ConnectionFailedError, RefusedError
     from stream_pegasos.mail.verdict import SPAM
 
-    verdicts, account = given.verdict.verdicts(), given.server.account()
-    given.folders.training_folders()
-    check_outputs(checkpoint=given.path)
-    chatty = given.verbose or given.folders.dry_run or (sys.stdout is not None and sys.stdout.isatty())
+    verdicts, account = arguments.verdict.verdicts(), arguments.server.account()
+    arguments.folders.training_folders()
+    check_outputs(checkpoint=arguments.path)
+    chatty = arguments.verbose or arguments.folders.dry_run or (sys.stdout is not None and sys.stdout.isatty())
     limit = DecisionOptions(
-        None, given.max_false_positive_rate, None if given.max_false_positive_rate is None else SPAM
+        None, arguments.max_false_positive_rate, None if arguments.max_false_positive_rate is None else SPAM
     )
-    run = _Run(given.folders, verdicts, given.path, limit, given.vectors, given.allow_gap)
+    run = _Run(arguments.folders, verdicts, arguments.path, limit, arguments.vectors, arguments.allow_gap)
     logging.getLogger("stream_pegasos.mail.imap").setLevel(logging.INFO if chatty else logging.WARNING)
     with Interrupt() as interrupt:
         try:
             with closing(run.ledger), suppress(KeyboardInterrupt):
-                run.watch(account, given.once, given.moved, interrupt)
+                run.watch(account, arguments.once, arguments.moved, interrupt)
         except (ConnectionFailedError, RefusedError) as error:
             raise Failure(f"{account.host}: {error}") from None
     print_lines(run.summary())
@@ -282,14 +282,14 @@ class _Run:
 
         self.folders, self.path, self.verdicts = folders, path, verdicts
         try:
-            kept = not folders.dry_run
-            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, kept, n_threads(), vectors, allow_gap)
+            keeps = not folders.dry_run
+            self.ledger = Ledger(path, _new_model, verdicts, MOST_REMEMBERED, keeps, n_threads(), vectors, allow_gap)
         except ValueError as error:
             raise Failure(str(error)) from None
         set_decision(self.ledger.model, path, decision)
         self.filter: Any = None
 
-    def watch(self, account: "Account", once: bool, moved: bool, interrupt: Interrupt) -> None:
+    def watch(self, account: "Account", only_once: bool, moved: bool, interrupt: Interrupt) -> None:
         from stream_pegasos.mail.imap_watch import watch
 
         owner = self.ledger.memory.owner
@@ -299,7 +299,7 @@ class _Run:
             )
 
         begin = partial(self.begin, owner=account.name)
-        watch(account, begin, lambda box: int(self.filter.look(box)), once=once, wait=interrupt.wait)
+        watch(account, begin, lambda box: int(self.filter.look(box)), only_once=only_once, wait=interrupt.wait)
 
     def begin(self, box: "Connection", owner: str) -> None:
         from stream_pegasos.mail.imap import MailboxFilter
@@ -319,12 +319,12 @@ class _Run:
     def summary(self) -> str:
         counts = {} if self.filter is None else self.filter.counts
         would = "would have " * self.folders.dry_run
-        done = "moved" if self.folders.action == "move" else "flagged"
+        verb = "moved" if self.folders.action == "move" else "flagged"
         refused, learning = counts.get("refused", 0), self.ledger.learning
         return (
-            f"{would}looked at {counts.get('judged', 0):,} new mails, {done} {counts.get(done, 0):,}, "
+            f"{would}looked at {counts.get('judged', 0):,} new mails, {verb} {counts.get(verb, 0):,}, "
             f"learned {learning.n_learned:,}, of which {learning.n_corrected:,} were corrections"
-            + (f"; {refused:,} could not be {done}" if refused else "")
+            + (f"; {refused:,} could not be {verb}" if refused else "")
         )
 
 

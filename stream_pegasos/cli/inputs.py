@@ -40,7 +40,7 @@ class Input:
         *,
         unlabelled: bool = False,
         unreadable: bool = False,
-        known: "Iterable[Label]" = (),
+        known_labels: "Iterable[Label]" = (),
     ) -> None:
         from stream_pegasos.learners.label_meaning import LabelsMeant
         from stream_pegasos.streams import LabelFormat, ReadOptions
@@ -49,7 +49,7 @@ class Input:
         self.record = "mail" if stream.is_mail else "line"
         self.fields = message_fields(model)
         self.several = takes_several(model)
-        self._known = dict.fromkeys([*model.classes, *known])
+        self._known = dict.fromkeys([*model.classes, *known_labels])
         self._meant = LabelsMeant(self._known, stream.listed)
         self.n_bad = 0  # records that could not be read or learned
         self.n_good = 0  # records read
@@ -71,7 +71,7 @@ class Input:
         may_be_text = stream.address == "-" and options.format is None and unlabelled and takes_lines(model)
         reads_features = stream.format == "vw" and not takes_text(model)
         # Each option of the command is the one of this name here.
-        given = (
+        parameters = (
             vars(options)
             | stream.written
             | {
@@ -87,8 +87,8 @@ class Input:
                 "on_blank_line": self._count_blank,
             }
         )
-        names = {each.name for each in fields(ReadOptions)}
-        self._options = ReadOptions(**{name: value for name, value in given.items() if name in names})
+        names = {field.name for field in fields(ReadOptions)}
+        self._options = ReadOptions(**{name: value for name, value in parameters.items() if name in names})
 
     def _label_field(self) -> str | None:
         """The field with the label; `None` where none is read. A mail's header is taken out all the same."""
@@ -144,8 +144,8 @@ class Input:
         stream, address = self.stream, self.stream.address
         if stream.mails:
             unreadable = self._options.unreadable
-            asked: dict[str, Any] = {"unreadable": unreadable, "on_bad_line": self._report_line, "on_event": note}
-            yield from read_mail(stream.mails, attached=stream.attached, **asked)
+            parameters: dict[str, Any] = {"unreadable": unreadable, "on_bad_line": self._report_line, "on_event": note}
+            yield from read_mail(stream.mails, attached=stream.attached, **parameters)
         elif address is None:
             for line, (text, label) in enumerate(synthetic(), 1):
                 yield Example(text, label, 1.0, line)
@@ -220,46 +220,52 @@ class Input:
     def label_fault(self, label: "Truth | None") -> str | None:
         """What is wrong with a label, if anything."""
         if isinstance(label, tuple) and not self.several:
-            some = ", ".join(map(printable, label))
-            return f"its label is a list, [{some}], and the model takes one label; for several see train --multi-label"
+            shown = ", ".join(map(printable, label))
+            return f"its label is a list, [{shown}], and the model takes one label; for several see train --multi-label"
         if label is None or (self.stream.listed is None and not self.strict):
             return None
-        for each in label if isinstance(label, tuple) else (label,):
+        for single in label if isinstance(label, tuple) else (label,):
             if self.stream.listed is not None:
-                if not self._meant.takes(each):
-                    if each in self._refused or len(self._refused) < MOST_UNUSED:
-                        self._refused[each] += 1
-                    return f"label {printable(each)} is none of {', '.join(map(printable, self.stream.listed))}"
-            elif (alike := self._look_alike(each)) is not None:
-                return f"label {printable(each)} is new, and looks like {printable(alike)}"
+                if not self._meant.takes(single):
+                    if single in self._refused or len(self._refused) < MOST_UNUSED:
+                        self._refused[single] += 1
+                    return f"label {printable(single)} is none of {', '.join(map(printable, self.stream.listed))}"
+            elif (alike := self._look_alike(single)) is not None:
+                return f"label {printable(single)} is new, and looks like {printable(alike)}"
         return None
 
     def _look_alike(self, label: "Label") -> "Label | None":
         """The known label that one which is new looks like."""
         from stream_pegasos.learners.label_meaning import look_alike
 
-        known = label in self.labels_met or label in self._known
-        return None if known else look_alike(label, [*self._known, *self.labels_met])
+        is_known = label in self.labels_met or label in self._known
+        return None if is_known else look_alike(label, [*self._known, *self.labels_met])
 
     def is_misspelt(self) -> bool:
         """Whether a listed label never came, but one that differs in a letter or its case; if so, this is told."""
         from stream_pegasos.learners.label_meaning import truth_of
 
         listed = self.stream.listed or ()
-        for label in [each for each in listed if each not in self.labels_met and truth_of(each) is None]:
-            others = {printable(each).casefold(): each for each in self._refused if printable(each) != printable(label)}
-            for near in get_close_matches(printable(label).casefold(), others, 1):
-                other = others[near]
-                meant = ",".join(printable(other if each == label else each) for each in listed)
+        for label in [
+            candidate for candidate in listed if candidate not in self.labels_met and truth_of(candidate) is None
+        ]:
+            similar = {
+                printable(candidate).casefold(): candidate
+                for candidate in self._refused
+                if printable(candidate) != printable(label)
+            }
+            for near in get_close_matches(printable(label).casefold(), similar, 1):
+                other = similar[near]
+                corrected = ",".join(printable(other if candidate == label else candidate) for candidate in listed)
                 n = self._refused[other]
-                came = f"{n:,} skipped message{'s have' if n > 1 else ' has'} {printable(other)}"
-                note(f"no message has the label {printable(label)} of --labels, and {came}; see --labels {meant}")
+                reason = f"{n:,} skipped message{'s have' if n > 1 else ' has'} {printable(other)}"
+                note(f"no message has the label {printable(label)} of --labels, and {reason}; see --labels {corrected}")
                 return True
         return False
 
     # Reports
 
-    def report(self, where: str, reason: str) -> None:
+    def report(self, place: str, reason: str) -> None:
         """Report a bad record, and count it."""
         self.n_bad += 1
         # If an option is wrong, all records have the same fault, which is reported once.
@@ -267,9 +273,9 @@ class Input:
         self._fault = fault
         if self._n_reported < REPORTED_BAD_LINES and (self.n_good or fault != before):
             self._n_reported += 1
-            note(f"{where} skipped: {reason}")
+            note(f"{place} skipped: {reason}")
         elif self.n_bad == self._next_note:
-            note(f"{self.n_bad:,} {self.record}s skipped, the newest of them {where}: {fault}")
+            note(f"{self.n_bad:,} {self.record}s skipped, the newest of them {place}: {fault}")
             self._next_note *= 10
 
     def refuse(self, example: Any, reason: str) -> None:
@@ -280,8 +286,8 @@ class Input:
         """Report at the end how many more bad records there were, and which fields no message had."""
         if takes_text(self.model):
             self.model.fields_met.tell()
-        if rest := self.n_bad - self._n_reported:
-            note(f"{rest:,} more bad {self.record}{'s' * (rest != 1)} skipped")
+        if n_unreported := self.n_bad - self._n_reported:
+            note(f"{n_unreported:,} more bad {self.record}{'s' * (n_unreported != 1)} skipped")
         if self.n_windows_1252:
             lines, were = ("line", "was") if self.n_windows_1252 == 1 else ("lines", "were")
             note(f"{self.n_windows_1252:,} {lines} {were} not UTF-8 and {were} read as Windows-1252")
@@ -289,14 +295,14 @@ class Input:
     def report_blank(self) -> None:
         """Report how many lines have no answer, as they are blank."""
         if self.n_blank and self.n_good:
-            lines, it = ("line was", "it") if self.n_blank == 1 else ("lines were", "them")
-            note(f"{self.n_blank:,} {lines} blank, and there is no answer for {it}")
+            lines, pronoun = ("line was", "it") if self.n_blank == 1 else ("lines were", "them")
+            note(f"{self.n_blank:,} {lines} blank, and there is no answer for {pronoun}")
 
     def bad_lines(self) -> str:
         bad = f"{self.n_bad:,} bad {self.record}{'s' * (self.n_bad != 1)}"
         return f"{bad}, {self.broken_off}" if self.broken_off else bad
 
-    def nothing(self, done: str) -> Failure:
+    def nothing(self, verb: str) -> Failure:
         """The failure of a command that found no message to work on."""
         options = "--format, --read, --text-field and --label-field"
         options = "--label-field, --spam and --ham" if self.stream.is_mail else options
@@ -309,7 +315,7 @@ class Input:
             hint = "; a folder is read as mail, and there is none in it"
         if not self.n_good and self.stream.is_mail and (other := self._other_file()) is not None:
             hint = f"; a folder is read as mail: name a file, as {other}"
-        return Failure(f"no message of {self.name} was {done}{hint}")
+        return Failure(f"no message of {self.name} was {verb}{hint}")
 
     def tell_of_nothing(self) -> None:
         """Say why if there was no message, which may be so."""
@@ -326,7 +332,7 @@ class Input:
         """A file of another format in a folder that is read as mail."""
         from stream_pegasos.streams import format_of
 
-        paths = [path for some in self.stream.mails.values() for path in some] or [str(self.stream.address)]
+        paths = [path for group in self.stream.mails.values() for path in group] or [str(self.stream.address)]
         for folder in filter(os.path.isdir, paths):
             for name in sorted(os.listdir(folder)):
                 with suppress(ValueError):
@@ -373,11 +379,11 @@ class Input:
 
 def _first(examples: "Iterator[Example]", limit: int | None) -> "Iterator[Example]":
     """Yield examples up to the last of `limit` good ones."""
-    rest = limit
-    while rest != 0 and (example := next(examples, None)) is not None:
+    n_left = limit
+    while n_left != 0 and (example := next(examples, None)) is not None:
         yield example
-        if rest is not None:
-            rest -= example.fault is None
+        if n_left is not None:
+            n_left -= example.fault is None
 
 
 def model_for_first_message(model: Any, options: ModelOptions, source: Input, wait: Callable[..., Any]) -> Any:
@@ -386,7 +392,7 @@ def model_for_first_message(model: Any, options: ModelOptions, source: Input, wa
         with suppress(KeyboardInterrupt):  # the next wait for a message heeds it
             wait(source.look_ahead)
         if source.several:
-            source.model = new_model(options, source.stream, several=True)
+            source.model = new_model(options, source.stream, has_several=True)
             return source.model
     return model
 
@@ -412,7 +418,7 @@ def progress_bar(source: Input) -> Iterator[Callable[[int, str], None]]:
         task = bar.add_task("", total=None, n=0, rate=0.0, text="")
 
         def progress(n: int, text: str) -> None:
-            done, speed = source.done(), n / (perf_counter() - start)
-            bar.update(task, total=None if done is None else 1.0, completed=done or 0.0, n=n, rate=speed, text=text)
+            share, speed = source.done(), n / (perf_counter() - start)
+            bar.update(task, total=None if share is None else 1.0, completed=share or 0.0, n=n, rate=speed, text=text)
 
         yield progress

@@ -58,7 +58,7 @@ class Interrupt:
 @contextmanager
 def stopping(live: Any) -> Iterator[list[int]]:
     """Stop a run on Ctrl-C and SIGTERM; the list that is yielded has the signals that came."""
-    came: list[int] = []
+    signals: list[int] = []
     is_over, is_overdue = threading.Event(), threading.Event()
     main = threading.current_thread()
 
@@ -79,14 +79,14 @@ def stopping(live: Any) -> Iterator[list[int]]:
             if live.sending:
                 raise KeyboardInterrupt
             return
-        came.append(number)
+        signals.append(number)
         live.stop()
-        if len(came) == 1:
+        if len(signals) == 1:
             waiting.start()
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield came
+        yield signals
     finally:
         is_over.set()
         if waiting.ident is not None:

@@ -37,7 +37,7 @@ class LabelOptions:
 
 
 @command(LabelOptions)
-def label(given: LabelOptions) -> None:
+def label(arguments: LabelOptions) -> None:
     """Ask on the page of serve for the labels of a file; write them down as they come.
 
     Ctrl-C ends it; the same command goes on from LABELS, which it learns first.
@@ -54,23 +54,27 @@ def label(given: LabelOptions) -> None:
     from stream_pegasos.operation.active_learning import ActiveLearning, is_asked
     from stream_pegasos.operation.live_learner import LiveLearner
 
-    if given.begin and given.save and file_itself(given.begin) == file_itself(given.save):
-        raise Failure(f"{given.save}: the labels would be learned twice when the command goes on; save to another file")
-    name = "" if given.file == "-" else Path(given.file).name.partition(".")[0] + "."
-    output = given.output or Path(f"{name}labels.jsonl")
-    check_outputs(output, save=given.save, load=given.begin)
-    asked = Stream(given.file, given.stream, reads_labels=False)
-    if asked.has_features:
-        raise Failure(f"{asked.name} has format {asked.format}, which nobody can read; label takes texts")
-    token = given.hosting.token()
-    hosts = given.hosting.hosts(token)
-    learner = model_to_continue(asked, given.begin, given.vectors)
-    given.descriptions.learn(learner, given.descriptions.read(learner, asked.listed))
-    allowed = labels_for(learner, asked.listed)
-    written = options.StreamOptions(format="jsonl", text_field="text", label_field="label", labels=given.stream.labels)
-    source, before = Input(asked, learner, unlabelled=True), Input(Stream(str(output), written), learner)
+    if arguments.begin and arguments.save and file_itself(arguments.begin) == file_itself(arguments.save):
+        raise Failure(
+            f"{arguments.save}: the labels would be learned twice when the command goes on; save to another file"
+        )
+    name = "" if arguments.file == "-" else Path(arguments.file).name.partition(".")[0] + "."
+    output = arguments.output or Path(f"{name}labels.jsonl")
+    check_outputs(output, save=arguments.save, load=arguments.begin)
+    stream = Stream(arguments.file, arguments.stream, reads_labels=False)
+    if stream.has_features:
+        raise Failure(f"{stream.name} has format {stream.format}, which nobody can read; label takes texts")
+    token = arguments.hosting.token()
+    hosts = arguments.hosting.hosts(token)
+    learner = model_to_continue(stream, arguments.begin, arguments.vectors)
+    arguments.descriptions.learn(learner, arguments.descriptions.read(learner, stream.listed))
+    allowed = labels_for(learner, stream.listed)
+    written = options.StreamOptions(
+        format="jsonl", text_field="text", label_field="label", labels=arguments.stream.labels
+    )
+    source, before = Input(stream, learner, unlabelled=True), Input(Stream(str(output), written), learner)
     with closing(source), closing(Labels(output)) as labels, Interrupt() as interrupt, suppress(KeyboardInterrupt):
-        waiting = ActiveLearning(10_000, given.hosting.take_back_seconds, of_file=True, store=labels)
+        waiting = ActiveLearning(10_000, arguments.hosting.take_back_seconds, of_file=True, store=labels)
         service = LiveLearner(learner, token=token, active_learning=waiting, labels=allowed)
         with naming(output), service.monitor.learning_again():
             given_before = labels.go_on(before)
@@ -92,10 +96,10 @@ def label(given: LabelOptions) -> None:
             note(f"{n:,} message{'s' * (n != 1)} not asked for: blank, or longer than 20,000 characters")
         if not len(waiting):
             raise Failure(f"{source.name} has no message to label" + " any more" * bool(labels.n))
-        serve_page(service, hosts, given.hosting, "label on")
+        serve_page(service, hosts, arguments.hosting, "label on")
         note(f"{output} has {labels.n:,} label{'s' * (labels.n != 1)}")
-    if given.save is not None:
-        save_model(learner, given.save)
+    if arguments.save is not None:
+        save_model(learner, arguments.save)
     exit_with_code(source, interrupt)
 
 
@@ -144,14 +148,14 @@ class Labels:
     def learned(self, message: Any) -> None:
         del self._held[message.number]
 
-    def _put(self, held: dict[int, bytes]) -> None:
-        end, rest = self._file.seek(0, os.SEEK_END), b"".join(held.values())
+    def _put(self, lines: dict[int, bytes]) -> None:
+        end, data = self._file.seek(0, os.SEEK_END), b"".join(lines.values())
         self._file.seek(end - sum(map(len, self._held.values())))
         try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            while data:
+                data = data[self._file.write(data) :]
         except OSError:
             self._file.truncate(end)  # a new line stands behind those that were there
             raise
         self._file.truncate()
-        self.n, self._held = self.n + len(held) - len(self._held), held
+        self.n, self._held = self.n + len(lines) - len(self._held), lines

@@ -55,7 +55,7 @@ class MailFilterOptions:
 
 
 @command(MailFilterOptions, cls=_FilterCommand)
-def mail_filter(given: MailFilterOptions) -> None:
+def mail_filter(arguments: MailFilterOptions) -> None:
     """Say in the headers of a mail whether it is spam.
 
     The mail comes on standard input and goes to standard output, with the
@@ -75,16 +75,16 @@ def mail_filter(given: MailFilterOptions) -> None:
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.stdin is None or sys.stdout is None:
-        _end("standard input or output is closed", given.exit_code)
+        _end("standard input or output is closed", arguments.exit_code)
     mail = sys.stdin.buffer.read(READ)
     outcome, lines = None, b""
     try:
-        if given.model is None:
+        if arguments.model is None:
             raise Failure("give the model, as in stream-pegasos mail-filter mail.safetensors")
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", given.header_prefix):
-            raise Failure(f"{given.header_prefix!r} is not a header name")
-        outcome, lines = _by_model(mail, given.model, given.thresholds, given.vectors)
-        lines = re.sub(rb"^X-Spam\b", given.header_prefix.encode(), lines, flags=re.MULTILINE)
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", arguments.header_prefix):
+            raise Failure(f"{arguments.header_prefix!r} is not a header name")
+        outcome, lines = _by_model(mail, arguments.model, arguments.thresholds, arguments.vectors)
+        lines = re.sub(rb"^X-Spam\b", arguments.header_prefix.encode(), lines, flags=re.MULTILINE)
     except Exception as error:  # whatever it is, the mail must arrive
         note(f"the mail passes unfiltered: {error or repr(error)}")
     from stream_pegasos.mail.headers import with_lines
@@ -92,8 +92,8 @@ def mail_filter(given: MailFilterOptions) -> None:
     try:
         _write(with_lines(mail, lines))
     except Failure as error:
-        _end(str(error), given.exit_code)
-    if given.exit_code:
+        _end(str(error), arguments.exit_code)
+    if arguments.exit_code:
         raise click.exceptions.Exit(FAILED if outcome is None else EXIT_CODES[outcome])
 
 

@@ -47,8 +47,8 @@ def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> tuple
     """The model to be trained, and its progress if it is a checkpoint."""
     if load is None:
         return new_model(options, stream), None
-    rest, decision = options.without_decision()
-    if replace(rest, vectors=None) != ModelOptions():
+    plain_options, decision = options.without_decision()
+    if replace(plain_options, vectors=None) != ModelOptions():
         raise click.BadParameter(
             "a loaded model keeps its own options, except --threshold, --max-false-positive-rate, --decide-for and "
             "--coverage",
@@ -81,28 +81,36 @@ def tell_what_begins_anew(model: Any) -> None:
         note("its drift detector starts afresh, since its state is not saved")
 
 
-def tell_of_labels(model: Any, known: tuple[Any, ...], met: Collection["Label"]) -> None:
+def tell_of_labels(model: Any, known_labels: tuple[Any, ...], labels_met: Collection["Label"]) -> None:
     """Warn at the end of labels that look like a mistake: one that an option names never came, or many labels, or all
     that came, are new to a model that knew others.
     """
-    for what in model.parts["classifier"].faults_of_options() if met else ():
-        note(what)
-    new = [label for label in model.classes if label in met and label not in known]
-    if new and known and (len(known) == 2 or len(new) > len(known) or not any(label in known for label in met)):
+    for fault in model.parts["classifier"].faults_of_options() if labels_met else ():
+        note(fault)
+    new = [label for label in model.classes if label in labels_met and label not in known_labels]
+    if (
+        new
+        and known_labels
+        and (
+            len(known_labels) == 2
+            or len(new) > len(known_labels)
+            or not any(label in known_labels for label in labels_met)
+        )
+    ):
         note(
             f"{len(new):,} label{'s' * (len(new) != 1)} came that the model did not know: {listed(new)}; "
-            f"it knew {listed(known)}"
+            f"it knew {listed(known_labels)}"
         )
 
 
-def tell_of_unknown_labels(model: Any, met: Collection["Label"], only_all: bool = False) -> None:
+def tell_of_unknown_labels(model: Any, labels_met: Collection["Label"], only_all: bool = False) -> None:
     """Warn of labels of a file that the model, which learns none of them, does not know; with `only_all` if it knows
     none of them.
     """
-    known = model.classes
-    new = [label for label in met if label not in known]
-    if new and not (only_all and len(new) < len(met)):
-        knows = f"it knows {listed(known)}" if known else "it has learned none"
+    classes = model.classes
+    new = [label for label in labels_met if label not in classes]
+    if new and not (only_all and len(new) < len(labels_met)):
+        knows = f"it knows {listed(classes)}" if classes else "it has learned none"
         note(f"{len(new):,} label{'s' * (len(new) != 1)} came that the model does not know: {listed(new)}; {knows}")
 
 
@@ -110,18 +118,18 @@ def chosen_label(model: Any, text: str, named_by: str) -> Any:
     """The learned label that a text means, also as it is printed."""
     from stream_pegasos.learners.label_meaning import known_label
 
-    known = model.classes
-    printed = [label for label in known if printable(label) == text]
+    classes = model.classes
+    printed = [label for label in classes if printable(label) == text]
     if len(printed) > 1:
         raise click.BadParameter(f"{text!r} may be any of {', '.join(map(repr, printed))}", param_hint=named_by)
-    meant = printed[0] if printed else known_label(text, known)
-    if meant is None:
-        raise click.BadParameter(f"{text!r} is none of the labels learned: {listed(known)}", param_hint=named_by)
-    return meant
+    known_as = printed[0] if printed else known_label(text, classes)
+    if known_as is None:
+        raise click.BadParameter(f"{text!r} is none of the labels learned: {listed(classes)}", param_hint=named_by)
+    return known_as
 
 
 def new_model(
-    options: ModelOptions, stream: Stream | None = None, *, is_mail: bool = False, several: bool = False
+    options: ModelOptions, stream: Stream | None = None, *, is_mail: bool = False, has_several: bool = False
 ) -> Any:
     """A model with these options; without a stream, messages are mails or texts."""
     from stream_pegasos import MailFeatures, TextClassifier
@@ -132,8 +140,8 @@ def new_model(
             features, classifier = options.given(("text",), is_mail)
         else:
             features, classifier = options.given(stream.text_fields or ("text",), stream.is_mail)
-            several = several or stream.separator is not None
-        if several:
+            has_several = has_several or stream.separator is not None
+        if has_several:
             classifier["multi_label"] = True
         if stream is not None and stream.has_features:
             has_fields = bool(stream.text_fields) or isinstance(features, FeatureUnion)
@@ -157,14 +165,17 @@ def _keep_field_names(stream: Stream | None, model: Any, name: str = "the model"
         return
     text_field = stream.text_fields[0] if len(stream.text_fields) == 1 else None
     named = {"text_field": text_field, "label_field": stream.options.label_field}
-    model.field_names = {**model.field_names, **{each: field for each, field in named.items() if field is not None}}
+    model.field_names = {
+        **model.field_names,
+        **{field_name: field for field_name, field in named.items() if field is not None},
+    }
     if not takes_text(model):
         return
     names = stream.text_fields_for(model)
     if fields := message_fields(model):
         if stream.is_mail:
             raise Failure(f"{name} reads the fields {', '.join(fields)}, but a mail of {stream.name} has none")
-        other = [each for each in names if each not in fields]
+        other = [field_name for field_name in names if field_name not in fields]
         if other and names != ("text",):
             raise Failure(f"{name} reads the fields {', '.join(fields)}, but --text-field names {', '.join(other)}")
     elif len(names) > 1:
@@ -195,24 +206,34 @@ def _new_classifier(
     for flag, is_given in of_one_label.items():
         if multi_label and is_given:
             raise click.BadParameter("it is for one label a message, not for several", param_hint=flag)
-    made = kinds[classifier](**parameters)
-    return OrdinalClassifier(made) if ordered else MultiLabelClassifier(made) if multi_label else made
+    classifier_of_kind = kinds[classifier](**parameters)
+    return (
+        OrdinalClassifier(classifier_of_kind)
+        if ordered
+        else MultiLabelClassifier(classifier_of_kind)
+        if multi_label
+        else classifier_of_kind
+    )
 
 
 @contextmanager
 def resuming(
-    kept: CheckpointOptions, load: Path | None, vectors: str | None, stream: Stream | None, is_mail: bool = False
+    checkpoint_options: CheckpointOptions,
+    load: Path | None,
+    vectors: str | None,
+    stream: Stream | None,
+    is_mail: bool = False,
 ) -> Iterator[tuple[Any, Any, Any]]:
     """Yield the checkpoints, the model of the newest one (else the loaded one, else a new one), and its progress."""
     from stream_pegasos.operation.checkpoints import Checkpoints
 
-    if kept.path is None:
+    if checkpoint_options.path is None:
         yield None, model_to_continue(stream, load, vectors, is_mail), None
         return
-    checkpoints = Checkpoints(kept.path, *kept.interval)
+    checkpoints = Checkpoints(checkpoint_options.path, *checkpoint_options.interval)
     checkpoints.claim()
     try:
-        resumed = _resumed(checkpoints, kept.path, vectors, stream)
+        resumed = _resumed(checkpoints, checkpoint_options.path, vectors, stream)
         yield checkpoints, *(resumed or (model_to_continue(stream, load, vectors, is_mail), None))
     finally:
         checkpoints.release()
@@ -220,7 +241,7 @@ def resuming(
 
 def sharing(
     folder: str,
-    when: tuple[int, float],
+    interval: tuple[int, float],
     load: Path | None,
     vectors: str | None,
     stream: Stream,
@@ -230,7 +251,7 @@ def sharing(
     from stream_pegasos.features.vectors import VectorsError
     from stream_pegasos.operation.shared_checkpoint import SharedCheckpoint
 
-    shared = SharedCheckpoint(folder, *when, vectors)
+    shared = SharedCheckpoint(folder, *interval, vectors)
     path = shared.checkpoints.path
 
     def new() -> Any:
@@ -248,8 +269,8 @@ def sharing(
         raise Failure(f"the model cannot be shared: {error}") from None
     _check_reads(model, path, stream)
     if coverage is not None and (coverage or None) != model.coverage:
-        what = f"must be {model.coverage or 0:g}, as the runs of {folder} share a model that has it, got {coverage:g}"
-        raise click.BadParameter(what, param_hint="--coverage")
+        fault = f"must be {model.coverage or 0:g}, as the runs of {folder} share a model that has it, got {coverage:g}"
+        raise click.BadParameter(fault, param_hint="--coverage")
     if shared.progress["n_read"]:
         note(f"going on with {model.n_learned:,} messages that all runs of {folder} learned")
     return shared, model
@@ -319,14 +340,14 @@ def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, v
 
 def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
     """Change the decision of a model as the options say."""
-    given = decision.given()
-    if "pos_label" in given:
+    parameters = decision.given()
+    if "pos_label" in parameters:
         from stream_pegasos.learners.label_meaning import label_meant
 
-        given["pos_label"] = label_meant(given["pos_label"], model.classes)
-    if given:
+        parameters["pos_label"] = label_meant(parameters["pos_label"], model.classes)
+    if parameters:
         with naming(path):
-            model.set_decision(**given)
+            model.set_decision(**parameters)
 
 
 def ask_for_coverage(model: Any, coverage: float | None) -> None:
@@ -350,8 +371,8 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
     from stream_pegasos.features.base import FeatureUnion
 
     features = model.parts.get("features")
-    for each in features.parts if isinstance(features, FeatureUnion) else [features]:
-        source = None if each is None else each.vector_source
+    for part in features.parts if isinstance(features, FeatureUnion) else [features]:
+        source = None if part is None else part.vector_source
         if source is not None and not source.kept:  # else the file alone names it, and nothing reads it
             check_read(source.name)
     if stream is None:

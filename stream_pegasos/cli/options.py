@@ -193,24 +193,24 @@ class ModelOptions:
         from stream_pegasos import MailFeatures, TextFeatures
         from stream_pegasos.features.base import FeatureUnion
 
-        given = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
-        if given.get("classifier") not in (None, "adaptive", "pegasos"):
+        values = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        if values.get("classifier") not in (None, "adaptive", "pegasos"):
             raise click.BadParameter(f"{self.classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
-        if "pos_label" in given:
+        if "pos_label" in values:
             from stream_pegasos.streams import label_of
 
-            given["pos_label"] = label_of(given["pos_label"])  # "true" and "1" stand for bool and int, too
-        if given.pop("balanced", False) and given.setdefault("class_weight", "balanced") != "balanced":
+            values["pos_label"] = label_of(values["pos_label"])  # "true" and "1" stand for bool and int, too
+        if values.pop("balanced", False) and values.setdefault("class_weight", "balanced") != "balanced":
             raise click.BadParameter(f"--class-weight {self.class_weight} says otherwise", param_hint="--balanced")
-        if "drift_detector" in given:
-            given["drift_detector"] = _drift_detector(given["drift_detector"])
-        kind: Any = MailFeatures if given.pop("mail", is_mail) else TextFeatures
-        of_features = parameters_of_features(given.pop("features", "{}"), kind)
-        of_features |= {"vectors": given.pop("vectors")} if "vectors" in given else {}
-        others = _other_fields(given.pop("other_fields", ""))
-        if others or len(text_fields) > 1:
-            return FeatureUnion([*(kind(on=name, **of_features) for name in text_fields), *others]), given
-        return kind(**of_features) if of_features or kind is MailFeatures else None, given
+        if "drift_detector" in values:
+            values["drift_detector"] = _drift_detector(values["drift_detector"])
+        kind: Any = MailFeatures if values.pop("mail", is_mail) else TextFeatures
+        of_features = parameters_of_features(values.pop("features", "{}"), kind)
+        of_features |= {"vectors": values.pop("vectors")} if "vectors" in values else {}
+        other_fields = _other_fields(values.pop("other_fields", ""))
+        if other_fields or len(text_fields) > 1:
+            return FeatureUnion([*(kind(on=name, **of_features) for name in text_fields), *other_fields]), values
+        return kind(**of_features) if of_features or kind is MailFeatures else None, values
 
 
 def field_names(text: str) -> list[str]:
@@ -230,49 +230,49 @@ def read_json(text: str, as_pairs: bool = False) -> Any:
         raise ValueError(f"it is no JSON: {error}") from None
 
 
-def json_of_features(given: str) -> dict[str, Any]:
+def json_of_features(text: str) -> dict[str, Any]:
     """The object that is given as JSON, or by the name of a file."""
 
-    def wrong(what: str) -> click.BadParameter:
-        return click.BadParameter(what, param_hint="--features")
+    def wrong(reason: str) -> click.BadParameter:
+        return click.BadParameter(reason, param_hint="--features")
 
     try:
-        found = read_json(given if given.lstrip().startswith("{") else Path(given).read_text("utf-8"))
+        record = read_json(text if text.lstrip().startswith("{") else Path(text).read_text("utf-8"))
     except OSError as error:
-        raise wrong(f"{given}: {error.strerror}; it is neither a JSON object nor a file of one") from None
+        raise wrong(f"{text}: {error.strerror}; it is neither a JSON object nor a file of one") from None
     except ValueError as error:
         raise wrong(str(error)) from None
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         raise wrong("it must be a JSON object, of parameters and their values")
-    return found
+    return record
 
 
-def parameters_of_features(given: str, kind: type[Any]) -> dict[str, Any]:
+def parameters_of_features(text: str, kind: type[Any]) -> dict[str, Any]:
     """The parameters for features of this kind."""
     from stream_pegasos.common.packing import parameters_in_json
 
-    found = json_of_features(given)
+    parameters = json_of_features(text)
     names = parameters_in_json(kind)
-    for name in found.keys() - {*names}:
+    for name in parameters.keys() - {*names}:
         raise click.BadParameter(
             f"{kind.__name__} has no parameter {name!r} here; it has {', '.join(names)}", param_hint="--features"
         )
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
 
 
-def _other_fields(given: str) -> "list[Features]":
+def _other_fields(text: str) -> "list[Features]":
     from stream_pegasos import Category, Number, Time
 
     kinds: dict[str, Any] = {"category": Category, "number": Number, "time": Time}
-    found = []
-    for each in field_names(given):
-        name, _, kind = each.rpartition(":")
+    parts = []
+    for field_name in field_names(text):
+        name, _, kind = field_name.rpartition(":")
         if kind not in kinds or not name:
             raise click.BadParameter(
-                f"{each!r} must be a name and, behind a colon, {', '.join(kinds)}", param_hint="--fields"
+                f"{field_name!r} must be a name and, behind a colon, {', '.join(kinds)}", param_hint="--fields"
             )
-        found.append(kinds[kind](on=name))
-    return found
+        parts.append(kinds[kind](on=name))
+    return parts
 
 
 def _drift_detector(name: str) -> Any:

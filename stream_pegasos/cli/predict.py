@@ -34,7 +34,7 @@ class PredictOptions:
 
 
 @command(PredictOptions)
-def predict(given: PredictOptions) -> None:
+def predict(arguments: PredictOptions) -> None:
     """Answer each message: the predicted label, a tab and the probability of that label.
 
     Line n answers message n of FILE. Blank lines are not messages, except in
@@ -61,13 +61,13 @@ def predict(given: PredictOptions) -> None:
     """
     from stream_pegasos.evaluation.chunks import chunks, encoded_ahead
 
-    output = None if given.output == Path("-") else given.output
+    output = None if arguments.output == Path("-") else arguments.output
     check_outputs(output)
     check_replaceable(output, ANSWERS, "file of answers")
-    asked = Stream(given.file, given.stream)
-    learner = model_to_use(given.model, asked, given.decision, given.vectors)
-    source = Input(asked, learner, unlabelled=True, unreadable=True)
-    format = chosen_format(given.output_format, output, asked.separator, has_sets=learner.coverage is not None)
+    stream = Stream(arguments.file, arguments.stream)
+    learner = model_to_use(arguments.model, stream, arguments.decision, arguments.vectors)
+    source = Input(stream, learner, unlabelled=True, unreadable=True)
+    format = chosen_format(arguments.output_format, output, stream.separator, has_sets=learner.coverage is not None)
     with Interrupt() as interrupt, closing(Output(format, output)) as out:
         answers = _Answers(learner, source, out, options.n_threads())
         try:
@@ -102,7 +102,7 @@ class _Answers:
 
         answers = answer(self._model, chunk, self._source.refuse, self._output.format.in_full, self._threads)
         self._waiting += answers
-        n = sum(each.error is None for each in answers)
+        n = sum(single_answer.error is None for single_answer in answers)
         if self.n or n or len(self._waiting) > MOST_WAITING:
             self.write()
         self.n += n

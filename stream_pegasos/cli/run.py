@@ -93,7 +93,7 @@ class RunOptions:
 
 
 @command(RunOptions)
-def run(given: RunOptions) -> None:
+def run(arguments: RunOptions) -> None:
     """Answer each message of a live source as it comes; learn from those labelled.
 
     The prediction is made before the label is learned. An answer is what
@@ -138,48 +138,52 @@ def run(given: RunOptions) -> None:
     from stream_pegasos.operation.stream_runner import StreamRunner
     from stream_pegasos.streams import open_sink
 
-    path = Path(given.sink) if given.sink not in ("-", "none") and "://" not in given.sink else None
-    _check(given, path)
-    asked = Stream(given.address, given.stream)
-    is_text = path is not None or given.sink == "-"  # or else a topic or stream, which gets the fields of answers
-    if not is_text and given.output_format is not None:
+    path = Path(arguments.sink) if arguments.sink not in ("-", "none") and "://" not in arguments.sink else None
+    _check(arguments, path)
+    stream = Stream(arguments.address, arguments.stream)
+    is_text = path is not None or arguments.sink == "-"  # or else a topic or stream, which gets the fields of answers
+    if not is_text and arguments.output_format is not None:
         raise click.BadParameter("it is for files and standard output", param_hint="--output-format")
-    format = chosen_format(given.output_format, path, asked.separator) if is_text else None
+    format = chosen_format(arguments.output_format, path, stream.separator) if is_text else None
     with ExitStack() as end:
         shared = None
-        if given.share is None:
-            checkpoints, learner, progress = end.enter_context(resuming(given.kept, given.begin, given.vectors, asked))
+        if arguments.share is None:
+            checkpoints, learner, progress = end.enter_context(
+                resuming(arguments.kept, arguments.begin, arguments.vectors, stream)
+            )
         else:
-            when = given.merge_every or (options.NEVER, 10.0)
-            shared, learner = sharing(given.share, when, given.begin, given.vectors, asked, given.coverage)
+            interval = arguments.merge_every or (options.NEVER, 10.0)
+            shared, learner = sharing(
+                arguments.share, interval, arguments.begin, arguments.vectors, stream, arguments.coverage
+            )
             checkpoints, progress = shared.checkpoints, shared.progress_for(path)
             if path is not None:  # which would be cut by another run that writes it
                 output_lock = FileLock(path, note)
                 output_lock.claim()
                 end.callback(output_lock.release)
         if shared is None:
-            ask_for_coverage(learner, given.coverage)
+            ask_for_coverage(learner, arguments.coverage)
         if format is not None:
             format = replace(format, has_sets=learner.coverage is not None)
-        teaching = given.teaching.teaching(learner, asked.listed, str(given.begin or "the model"))
-        source = Input(asked, learner, unlabelled=True, unreadable=True)
+        teaching = arguments.teaching.teaching(learner, stream.listed, str(arguments.begin or "the model"))
+        source = Input(stream, learner, unlabelled=True, unreadable=True)
         before = progress or {}
-        keeps = _check_kept(given.append, path, before)
+        keeps = _check_kept(arguments.append, path, before)
         if "monitor" in before:
-            raise Failure(f"{given.checkpoint} is a checkpoint of serve; MODEL takes only the model")
+            raise Failure(f"{arguments.checkpoint} is a checkpoint of serve; MODEL takes only the model")
         written: Output | None = None
-        if given.sink == "none":
+        if arguments.sink == "none":
             send: Callable[[list[Answer]], None] = _discard
         elif format is not None:
             written = end.enter_context(closing(Output(format, path)))
             send = written.send
         else:
-            server = end.enter_context(closing(open_sink(given.sink)))
+            server = end.enter_context(closing(open_sink(arguments.sink)))
             send = server.send
-        messages, labels = _open_sources(given, source, before)
-        known = learner.classes
+        messages, labels = _open_sources(arguments, source, before)
+        known_labels = learner.classes
         if written is not None:
-            is_pipe = given.address == "-"  # what was read of it does not come again, and its answers stay
+            is_pipe = arguments.address == "-"  # what was read of it does not come again, and its answers stay
             written.open(append=keeps, written=None if is_pipe else before.get("output"))
             if is_pipe and _is_longer(path, before):
                 progress = {**before, "unsent": []}
@@ -197,23 +201,23 @@ def run(given: RunOptions) -> None:
             messages,
             send,
             output=written,
-            in_full=given.sink != "none" and (format is None or format.in_full),
+            in_full=arguments.sink != "none" and (format is None or format.in_full),
             labels=labels,
-            window=given.label_window,
-            limit=given.stream.limit,
+            window=arguments.label_window,
+            limit=arguments.stream.limit,
             checkpoints=checkpoints if shared is None else None,
             shared=shared,
             progress=progress,
-            moved=given.moved,
-            teaching=None if teaching is None else RunTeaching(teaching, learner, not given.follow, note),
+            moved=arguments.moved,
+            teaching=None if teaching is None else RunTeaching(teaching, learner, not arguments.follow, note),
             label_fault=met,
             on_bad=refused,
             on_event=note,
         )
         stopped = end.enter_context(stopping(runner))
-        if (model := given.save) is not None:
+        if (model := arguments.save) is not None:
             end.callback(lambda: save_model(runner.model, model))  # before another signal may end the process
-        with metrics_at(given.metrics, runner, checkpoints, lambda: source.n_bad), telling(runner):
+        with metrics_at(arguments.metrics, runner, checkpoints, lambda: source.n_bad), telling(runner):
             runner.run()
         if written is not None and not stopped:
             written.write([])  # the header, if there were no answers
@@ -227,46 +231,46 @@ def run(given: RunOptions) -> None:
             source.tell_of_nothing()
             if source.n_bad and not source.n_good:
                 raise source.nothing("read")
-        tell_of_labels(runner.model, known, source.labels_met)
+        tell_of_labels(runner.model, known_labels, source.labels_met)
     if stopped:
         raise click.exceptions.Exit(128 + stopped[0])
     exit_with_code(source)
 
 
-def _check(given: RunOptions, path: Path | None) -> None:
-    if given.share is not None:
-        _check_share(given)
-    elif given.merge_every is not None:
+def _check(arguments: RunOptions, path: Path | None) -> None:
+    if arguments.share is not None:
+        _check_share(arguments)
+    elif arguments.merge_every is not None:
         raise click.BadParameter("it needs --share", param_hint="--merge-every")
-    if given.stream.limit is not None and given.checkpoint is not None:
-        what = "--checkpoint" if given.share is None else "--share"
-        raise click.BadParameter(f"it does not go with {what}", param_hint="--limit")
-    if given.moved and given.checkpoint is None:
+    if arguments.stream.limit is not None and arguments.checkpoint is not None:
+        option = "--checkpoint" if arguments.share is None else "--share"
+        raise click.BadParameter(f"it does not go with {option}", param_hint="--limit")
+    if arguments.moved and arguments.checkpoint is None:
         raise click.BadParameter("it needs --checkpoint", param_hint="--moved")
-    if given.checkpoint and given.save and file_itself(given.checkpoint) == file_itself(given.save):
+    if arguments.checkpoint and arguments.save and file_itself(arguments.checkpoint) == file_itself(arguments.save):
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
-    if path is None and "://" in given.sink:
+    if path is None and "://" in arguments.sink:
         from stream_pegasos.streams.opening import is_same_stream
 
-        for read in (given.address, given.label_topic):
-            if read is not None and "://" in read and is_same_stream(read, given.sink):
-                begin, _, rest = given.sink.partition("://")
-                shown = f"{begin}://{rest.partition('?')[0].rpartition('@')[2]}"  # without what may be a password
+        for read in (arguments.address, arguments.label_topic):
+            if read is not None and "://" in read and is_same_stream(read, arguments.sink):
+                begin, _, place = arguments.sink.partition("://")
+                shown = f"{begin}://{place.partition('?')[0].rpartition('@')[2]}"  # without what may be a password
                 raise Failure(f"cannot write {shown}: the command reads it, and would read its own answers")
-    check_outputs(path, save=given.save, checkpoint=given.checkpoint, load=given.begin)
+    check_outputs(path, save=arguments.save, checkpoint=arguments.checkpoint, load=arguments.begin)
 
 
-def _check_share(given: RunOptions) -> None:
-    folder = str(given.share)
-    if given.kept.path is not None or given.kept.when is not None:
+def _check_share(arguments: RunOptions) -> None:
+    folder = str(arguments.share)
+    if arguments.kept.path is not None or arguments.kept.when is not None:
         raise click.BadParameter(
             "it does not go with --share, whose folder has the checkpoint",
             param_hint="--checkpoint, --checkpoint-every",
         )
-    if given.teaching.teacher is not None:
+    if arguments.teaching.teacher is not None:
         raise click.BadParameter("it does not go with --share, whose runs have one model", param_hint="--teacher")
-    if given.label_topic is not None:
+    if arguments.label_topic is not None:
         raise click.BadParameter(
             "it does not go with --share: another run may have the message of a label", param_hint="--label-topic"
         )
@@ -302,23 +306,23 @@ def _is_longer(path: Path | None, before: dict[str, Any]) -> bool:
     return path is not None and length is not None and path.is_file() and path.stat().st_size > length
 
 
-def _open_sources(given: RunOptions, source: Input, before: dict[str, Any]) -> "tuple[Source, Source | None]":
+def _open_sources(arguments: RunOptions, source: Input, before: dict[str, Any]) -> "tuple[Source, Source | None]":
     """Open the messages, and the labels that come later, at the positions of the checkpoint."""
     from stream_pegasos.streams import StreamError, of_any_server
 
     positions = [before.get("position"), before.get("label_position")]
-    if given.moved:
+    if arguments.moved:
         positions = [of_any_server(position) for position in positions]
-    keeps = given.checkpoint is not None  # a later run goes on, and then reads the last line whole
+    keeps = arguments.checkpoint is not None  # a later run goes on, and then reads the last line whole
     opening = 0  # the number of the source
     try:
-        messages, labels = source.open(positions[0], given.follow, keeps, share=given.share is not None), None
-        if given.label_topic is not None:
+        messages, labels = source.open(positions[0], arguments.follow, keeps, share=arguments.share is not None), None
+        if arguments.label_topic is not None:
             opening = 1
-            labels = source.open(positions[1], given.follow, keeps, given.label_topic)
+            labels = source.open(positions[1], arguments.follow, keeps, arguments.label_topic)
     except StreamError as error:
         about = before["sources"][opening] if "sources" in before else None
-        raise Failure(f"{given.checkpoint} belongs to {about}: {error}" if about else str(error)) from None
+        raise Failure(f"{arguments.checkpoint} belongs to {about}: {error}" if about else str(error)) from None
     return messages, labels
 
 

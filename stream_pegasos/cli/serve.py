@@ -83,7 +83,7 @@ class ServeOptions:
 
 
 @command(ServeOptions)
-def serve(given: ServeOptions) -> None:
+def serve(arguments: ServeOptions) -> None:
     """Predict and learn over HTTP, and show it on a page.
 
     Make MODEL by train --save, with any options; without one, a new model
@@ -119,32 +119,41 @@ def serve(given: ServeOptions) -> None:
     from stream_pegasos.operation.active_learning import ActiveLearning
     from stream_pegasos.operation.live_learner import LiveLearner
 
-    spamd, users = given.spamd.spamd, given.spamd.user_models
+    spamd, users = arguments.spamd.spamd, arguments.spamd.user_models
     socket = Path(spamd) if spamd and "/" in spamd else None
-    check_outputs(socket, given.hosting.written(), checkpoint=given.kept.path)
-    if users and given.kept.path and Path(os.path.realpath(given.kept.path)).is_relative_to(os.path.realpath(users)):
-        raise Failure(f"cannot write {given.kept.path}: it is in the folder of --user-models")
-    token = given.hosting.token()
-    listed = listed_labels(given.labels)
-    hosts = given.hosting.hosts(token)
-    with resuming(given.kept, given.begin, given.vectors, None, is_mail=given.spamd.spamd is not None) as (
+    check_outputs(socket, arguments.hosting.written(), checkpoint=arguments.kept.path)
+    if (
+        users
+        and arguments.kept.path
+        and Path(os.path.realpath(arguments.kept.path)).is_relative_to(os.path.realpath(users))
+    ):
+        raise Failure(f"cannot write {arguments.kept.path}: it is in the folder of --user-models")
+    token = arguments.hosting.token()
+    listed = listed_labels(arguments.labels)
+    hosts = arguments.hosting.hosts(token)
+    with resuming(
+        arguments.kept, arguments.begin, arguments.vectors, None, is_mail=arguments.spamd.spamd is not None
+    ) as (
         checkpoints,
         learner,
         progress,
     ):
-        check_takes_text(learner, given.begin or given.kept.path)
+        check_takes_text(learner, arguments.begin or arguments.kept.path)
         if progress and "sources" in progress:
             raise Failure(
-                f"{given.kept.path} belongs to {progress['sources'][0]}, which run reads; MODEL takes only the model"
+                f"{arguments.kept.path} belongs to {progress['sources'][0]}, which run reads; "
+                "MODEL takes only the model"
             )
-        _check_mails(given, learner)
-        ask_for_coverage(learner, given.coverage)
-        active_learning = ActiveLearning(given.queue, given.hosting.take_back_seconds)
+        _check_mails(arguments, learner)
+        ask_for_coverage(learner, arguments.coverage)
+        active_learning = ActiveLearning(arguments.queue, arguments.hosting.take_back_seconds)
         allowed = labels_for(learner, listed)
-        make = partial(LiveLearner, sync=given.sync, allow_gap=given.allow_gap, labels=allowed)
-        teaching = given.teaching.teaching(learner, allowed, str(given.begin or given.kept.path or "the model"))
-        new = "a new model of mails (--spamd)" if given.spamd.spamd else "a new model"
-        begun_with = f"the model {given.begin.resolve()}" if given.begin else new
+        make = partial(LiveLearner, sync=arguments.sync, allow_gap=arguments.allow_gap, labels=allowed)
+        teaching = arguments.teaching.teaching(
+            learner, allowed, str(arguments.begin or arguments.kept.path or "the model")
+        )
+        new = "a new model of mails (--spamd)" if arguments.spamd.spamd else "a new model"
+        begun_with = f"the model {arguments.begin.resolve()}" if arguments.begin else new
         try:
             service = make(
                 learner,
@@ -156,39 +165,39 @@ def serve(given: ServeOptions) -> None:
                 teaching=teaching,
             )
         except ValueError as error:
-            raise Failure(f"{given.kept.path}: {error}") from None
+            raise Failure(f"{arguments.kept.path}: {error}") from None
         if service.n_learned_again:
             note(f"learned {service.n_learned_again:,} messages again that came after the checkpoint")
-        with _spamd_beside(given, service, make) as beside:
-            serve_page(service, hosts, given.hosting, "listening on", beside)
+        with _spamd_beside(arguments, service, make) as beside:
+            serve_page(service, hosts, arguments.hosting, "listening on", beside)
 
 
-def _check_mails(given: ServeOptions, learner: Any) -> None:
+def _check_mails(arguments: ServeOptions, learner: Any) -> None:
     """Fail before anything is served if the options or the model do not fit."""
     from stream_pegasos.mail.verdict import MailModelError
 
-    asked = given.spamd
-    if asked.spamd_teach == "users" and asked.user_models is None:
+    spamd = arguments.spamd
+    if spamd.spamd_teach == "users" and spamd.user_models is None:
         raise click.BadParameter("users goes with --user-models, which says who they are", param_hint="--spamd-teach")
-    if asked.spamd is None:
-        if asked.user_models is not None:
+    if spamd.spamd is None:
+        if spamd.user_models is not None:
             raise click.BadParameter("it goes with --spamd, which says who asks", param_hint="--user-models")
-        if asked.spamd_teach is not None:
+        if spamd.spamd_teach is not None:
             raise click.BadParameter("it goes with --spamd", param_hint="--spamd-teach")
         return
     try:
-        given.verdicts.verdicts().check(learner)
+        arguments.verdicts.verdicts().check(learner)
     except MailModelError as error:
         raise Failure(f"--spamd: {error}") from None
 
 
 @contextmanager
 def _spamd_beside(
-    given: ServeOptions, service: "LiveLearner", make: "Make"
+    arguments: ServeOptions, service: "LiveLearner", make: "Make"
 ) -> Iterator[Callable[[], AbstractAsyncContextManager[Any]]]:
     """Yield the server of mails beside HTTP. It listens at once, so that a wrong address fails before all else."""
-    asked = given.spamd
-    if asked.spamd is None:
+    spamd = arguments.spamd
+    if spamd.spamd is None:
         yield nullcontext
         return
     from stream_pegasos.mail.listening import is_local, listen, remove_path, shown_address
@@ -196,27 +205,27 @@ def _spamd_beside(
     from stream_pegasos.mail.users import UserModels
     from stream_pegasos.operation.checkpoints import Checkpoints
 
-    if asked.user_models is not None:
-        if asked.user_models.exists() and not asked.user_models.is_dir():
-            raise Failure(f"--user-models: {asked.user_models} is not a folder")
-        asked.user_models.mkdir(mode=0o700, exist_ok=True)
-    every, seconds, share = given.kept.interval
-    checkpoints = partial(Checkpoints, every=every, seconds=seconds, share=share)
-    teach, may_teach = asked.spamd_teach, asked.spamd_teach != "none"
-    users = UserModels(service, asked.user_models, make, checkpoints=checkpoints, learns_common=teach == "all")
+    if spamd.user_models is not None:
+        if spamd.user_models.exists() and not spamd.user_models.is_dir():
+            raise Failure(f"--user-models: {spamd.user_models} is not a folder")
+        spamd.user_models.mkdir(mode=0o700, exist_ok=True)
+    n_messages, seconds, share = arguments.kept.interval
+    checkpoints = partial(Checkpoints, every=n_messages, seconds=seconds, share=share)
+    teach, may_teach = spamd.spamd_teach, spamd.spamd_teach != "none"
+    users = UserModels(service, spamd.user_models, make, checkpoints=checkpoints, learns_common=teach == "all")
     try:
-        listener = listen(asked.spamd)
+        listener = listen(spamd.spamd)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--spamd") from None
     except OSError as error:
         reason = "it is in use" if error.errno == errno.EADDRINUSE else error.strerror or error
-        raise Failure(f"--spamd: cannot listen at {asked.spamd}: {reason}") from None
+        raise Failure(f"--spamd: cannot listen at {spamd.spamd}: {reason}") from None
     try:
         address = shown_address(listener)
         note(f"spamd's protocol is spoken at {address}")
         if not is_local(listener) and may_teach:
             note(f"anyone who reaches {address} may teach the model; see --spamd-teach")
-        yield partial(Spamd(users, given.verdicts.verdicts(), may_teach).listening, listener)
+        yield partial(Spamd(users, arguments.verdicts.verdicts(), may_teach).listening, listener)
     finally:
         remove_path(listener)
         listener.close()

@@ -67,8 +67,8 @@ class Stream:
                 f"{self.options.format!r} is not mail, as --spam and --ham are", param_hint="--format"
             )
         real = [{os.path.realpath(path) for path in paths} for paths in self.mails.values()]
-        if len(real) > 1 and (both := set.intersection(*real)):
-            raise click.BadParameter(f"{min(both)} is given for both labels", param_hint="--spam, --ham")
+        if len(real) > 1 and (files_of_both := set.intersection(*real)):
+            raise click.BadParameter(f"{min(files_of_both)} is given for both labels", param_hint="--spam, --ham")
 
     @staticmethod
     def _check_is_no_model(address: str) -> None:
@@ -97,20 +97,20 @@ def labelled_stream(file: str | None, mails: MailOptions, options: StreamOptions
 
 def _written(read: tuple[str, ...]) -> dict[str, Any]:
     """How a file is written, by the names of `ReadOptions`."""
-    given: dict[str, Any] = {}
-    for each in read:
-        name, equals, value = each.partition("=")
+    values: dict[str, Any] = {}
+    for path in read:
+        name, equals, value = path.partition("=")
         if name not in ("encoding", "delimiter", "escape", "columns") or not equals:
             ways = "encoding=…, delimiter=… or columns=…, nor escape=…"
-            raise click.BadParameter(f"{each!r} is no {ways}", param_hint="--read")
-        given[name] = value
-    if given.get("delimiter") == r"\t":
-        given["delimiter"] = "\t"
-    if given.get("escape") == r"\\":  # as it is written where the shell keeps both
-        given["escape"] = "\\"
-    if "columns" in given:
-        given["columns"] = [name.strip() for name in given["columns"].split(",")]
-    return given
+            raise click.BadParameter(f"{path!r} is no {ways}", param_hint="--read")
+        values[name] = value
+    if values.get("delimiter") == r"\t":
+        values["delimiter"] = "\t"
+    if values.get("escape") == r"\\":  # as it is written where the shell keeps both
+        values["escape"] = "\\"
+    if "columns" in values:
+        values["columns"] = [name.strip() for name in values["columns"].split(",")]
+    return values
 
 
 def _separator(text: str | None) -> str | None:

@@ -104,8 +104,8 @@ def command_meant(name: str, commands: Iterable[str]) -> str | None:
     spelt = _bare(name)
     if spelt in commands:
         return spelt
-    meant = [command for command, others in COMMANDS_BY_OTHER_NAMES.items() if spelt in others.split()]
-    return next(iter(meant or get_close_matches(spelt, commands, 1)), None)
+    candidates = [command for command, other_names in COMMANDS_BY_OTHER_NAMES.items() if spelt in other_names.split()]
+    return next(iter(candidates or get_close_matches(spelt, commands, 1)), None)
 
 
 def option_advice(flag: str, command: click.Command, siblings: Iterable[click.Command]) -> str:
@@ -113,26 +113,29 @@ def option_advice(flag: str, command: click.Command, siblings: Iterable[click.Co
     name, own = _bare(flag), {*offered(command)}
     if f"--{name}" in own:
         return f"Did you mean --{name}?"
-    needless = [why for others, why in NEEDS_NONE.items() if name in others.split()]
-    meant = [shown for shown, others in OPTIONS_BY_OTHER_NAMES.items() if name in others.split()]
-    here = [shown for shown in meant if is_in(own, shown)]
-    there: dict[str, list[str]] = {f"--{name}": [], **{shown: [] for shown in meant if not here}}
-    for each in siblings:
-        has = {*offered(each)}
-        for shown in there:
-            there[shown] += [str(each.name)] * is_in(has, shown)
-    elsewhere = [f"{shown} belongs to {', '.join(names)}." for shown, names in there.items() if names]
-    if not (here or elsewhere or needless):  # it is misspelt
-        spellings = {each.lstrip("-"): each for each in own if " " not in each}
+    needless = [why for other_names, why in NEEDS_NONE.items() if name in other_names.split()]
+    options = [shown for shown, other_names in OPTIONS_BY_OTHER_NAMES.items() if name in other_names.split()]
+    places = [shown for shown in options if is_in(own, shown)]
+    candidates: dict[str, list[str]] = {f"--{name}": [], **{shown: [] for shown in options if not places}}
+    for name_here in siblings:
+        has = {*offered(name_here)}
+        for shown in candidates:
+            candidates[shown] += [str(name_here.name)] * is_in(has, shown)
+    elsewhere = [f"{shown} belongs to {', '.join(names)}." for shown, names in candidates.items() if names]
+    if not (places or elsewhere or needless):  # it is misspelt
+        spellings = {name_here.lstrip("-"): name_here for name_here in own if " " not in name_here}
         spellings |= {
             word: shown
-            for shown, others in OPTIONS_BY_OTHER_NAMES.items()
-            for word in others.split()
+            for shown, other_names in OPTIONS_BY_OTHER_NAMES.items()
+            for word in other_names.split()
             if is_in(own, shown) and word not in spellings
         }
-        here = [spellings[near] for near in get_close_matches(name, spellings, 1)]
-    here = [each if each.startswith("-") else f"{each}, without an option before it" for each in sorted(here)]
-    advice = [*needless, *[f"Did you mean {' or '.join(here)}?"] * bool(here), *elsewhere]
+        places = [spellings[near] for near in get_close_matches(name, spellings, 1)]
+    places = [
+        name_here if name_here.startswith("-") else f"{name_here}, without an option before it"
+        for name_here in sorted(places)
+    ]
+    advice = [*needless, *[f"Did you mean {' or '.join(places)}?"] * bool(places), *elsewhere]
     return " ".join(advice) or "--help-all lists the options."
 
 
@@ -147,9 +150,9 @@ def is_in(names: set[str], shown: str) -> bool:
 
 def offered(command: click.Command) -> Iterator[str]:
     """The arguments and options of a command, alone and with the placeholders of their values."""
-    for each in command.params:
-        if isinstance(each, click.Argument):
-            yield str(each.metavar).strip("[]")
-        elif isinstance(each, click.Option) and not each.hidden:
-            for flag in (*each.opts, *each.secondary_opts):
-                yield from (flag, f"{flag} {each.metavar}") if each.metavar else (flag,)
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument):
+            yield str(parameter.metavar).strip("[]")
+        elif isinstance(parameter, click.Option) and not parameter.hidden:
+            for flag in (*parameter.opts, *parameter.secondary_opts):
+                yield from (flag, f"{flag} {parameter.metavar}") if parameter.metavar else (flag,)

@@ -41,7 +41,7 @@ class TeacherOptions:
     )
     descriptions: DescriptionOptions = bundled()
 
-    def teaching(self, model: Any, listed: "tuple[Label, ...] | None", what: str) -> "Teaching | None":
+    def teaching(self, model: Any, listed: "tuple[Label, ...] | None", begin: str) -> "Teaching | None":
         """What asks the teacher, if there is one; a model that knows nothing yet learns what the labels mean."""
         describe = self.descriptions.describe
         if self.teacher is None:
@@ -61,9 +61,9 @@ class TeacherOptions:
         if not is_address(self.teacher):
             raise click.BadParameter(f"{self.teacher!r} is no address, as http://…", param_hint="--teacher")
         if not takes_text(model):
-            raise Failure(f"--teacher reads texts, but {what} learns from features")
+            raise Failure(f"--teacher reads texts, but {begin} learns from features")
         if takes_several(model):
-            raise Failure(f"--teacher gives a message one label, but in {what} it may have several")
+            raise Failure(f"--teacher gives a message one label, but in {begin} it may have several")
         descriptions = self.descriptions.read(model, listed)
         labels = {**dict.fromkeys(listed or model.classes), **descriptions}
         if len(labels) < 2:

@@ -25,7 +25,7 @@ class TestOptions:
 
 
 @command(TestOptions)
-def test(given: TestOptions) -> None:
+def test(arguments: TestOptions) -> None:
     """Print how well a saved model predicts the messages of a file, and learn none of them.
 
     Use it on messages that the model has not learned. It prints the metrics
@@ -40,12 +40,12 @@ def test(given: TestOptions) -> None:
       stream-pegasos test mail.safetensors --spam Junk.mbox --ham Inbox.mbox
       stream-pegasos test m.safetensors new.csv --pos-label spam --threshold 0.9
     """
-    file = "-" if given.file is None and not given.mails.given else given.file
-    given.results.check()
-    asked = labelled_stream(file, given.mails, given.stream)
-    learner = model_to_use(given.model, asked, given.decision, given.vectors)
-    source = Input(asked, learner, unreadable=bool(given.results.output))
+    file = "-" if arguments.file is None and not arguments.mails.given else arguments.file
+    arguments.results.check()
+    stream = labelled_stream(file, arguments.mails, arguments.stream)
+    learner = model_to_use(arguments.model, stream, arguments.decision, arguments.vectors)
+    source = Input(stream, learner, unreadable=bool(arguments.results.output))
     with Interrupt() as interrupt, closing(source):
-        report(learner, source, interrupt, given.results, learn=False, threads=options.n_threads())
+        report(learner, source, interrupt, arguments.results, learn=False, threads=options.n_threads())
     tell_of_unknown_labels(learner, source.labels_met)
     exit_with_code(source, interrupt)

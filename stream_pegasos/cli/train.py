@@ -33,7 +33,7 @@ class TrainOptions:
 
 
 @command(TrainOptions)
-def train(given: TrainOptions) -> None:
+def train(arguments: TrainOptions) -> None:
     """Learn a stream in one pass and save the model.
 
     Lines that cannot be read or learned are reported and skipped. Ctrl-C
@@ -50,25 +50,25 @@ def train(given: TrainOptions) -> None:
       stream-pegasos train --spam Maildir/.Junk --ham Maildir --save m.safetensors
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
-    check_outputs(save=given.save, load=given.begin, keeps_progress=True)
+    check_outputs(save=arguments.save, load=arguments.begin, keeps_progress=True)
     from stream_pegasos.evaluation.chunks import chunks, encoded_ahead, n_teaching, predict_learn
     from stream_pegasos.evaluation.suspects import LabelErrors, shown_by
 
-    if given.file is None and not given.mails.given:
-        _save_untaught(given)
+    if arguments.file is None and not arguments.mails.given:
+        _save_untaught(arguments)
         return
-    asked = labelled_stream(given.file, given.mails, given.stream)
-    learner, progress = model_for(asked, given.begin, given.model)
-    descriptions = given.descriptions.read(learner, asked.listed)
-    source = Input(asked, learner, known=descriptions)
-    known = learner.classes
+    stream = labelled_stream(arguments.file, arguments.mails, arguments.stream)
+    learner, progress = model_for(stream, arguments.begin, arguments.model)
+    descriptions = arguments.descriptions.read(learner, stream.listed)
+    source = Input(stream, learner, known_labels=descriptions)
+    known_labels = learner.classes
     n, start = 0, perf_counter()
     with Interrupt() as interrupt, closing(source):
-        if given.begin is None:
-            learner = model_for_first_message(learner, given.model, source, interrupt.wait)
-        if given.names:
+        if arguments.begin is None:
+            learner = model_for_first_message(learner, arguments.model, source, interrupt.wait)
+        if arguments.names:
             keep_names(learner)
-        given.descriptions.learn(learner, descriptions)
+        arguments.descriptions.learn(learner, descriptions)
         telling, errors = TellingHeaders(learner), LabelErrors(shown_by(learner))
         with progress_bar(source) as show, suppress(KeyboardInterrupt):
             for chunk in encoded_ahead([learner], chunks(interrupt.until_signal(source))):
@@ -80,11 +80,13 @@ def train(given: TrainOptions) -> None:
         seconds = perf_counter() - start
         source.report_rest()
         if not n and interrupt.signal is None:
-            raise source.nothing(f"learned, and {given.save} is not written")
-        save_model(learner, given.save, progress)
+            raise source.nothing(f"learned, and {arguments.save} is not written")
+        save_model(learner, arguments.save, progress)
         interrupted = ", interrupted" * (interrupt.signal is not None)
-        print_lines(f"learned {n:,} messages{rate(n, seconds)}, {source.bad_lines()}{interrupted}; saved {given.save}")
-        tell_of_labels(learner, known, source.labels_met)
+        print_lines(
+            f"learned {n:,} messages{rate(n, seconds)}, {source.bad_lines()}{interrupted}; saved {arguments.save}"
+        )
+        tell_of_labels(learner, known_labels, source.labels_met)
         telling.report()
         if str(errors):
             note(f"{errors}; to see them: stream-pegasos evaluate FILE --suspects suspects.csv")
@@ -117,12 +119,12 @@ class TellingHeaders:
                 )
 
 
-def _save_untaught(given: TrainOptions) -> None:
+def _save_untaught(arguments: TrainOptions) -> None:
     """Save a model that is made or loaded, with what stands beside it in a checkpoint."""
-    asked = Stream("-", given.stream)
-    learner, progress = model_for(asked, given.begin, given.model)
-    if given.names:
+    stream = Stream("-", arguments.stream)
+    learner, progress = model_for(stream, arguments.begin, arguments.model)
+    if arguments.names:
         keep_names(learner)
-    given.descriptions.learn(learner, given.descriptions.read(learner, asked.listed))
-    save_model(learner, given.save, progress)
-    print_lines(f"saved {given.save}, a model that has learned {learner.n_learned:,} messages")
+    arguments.descriptions.learn(learner, arguments.descriptions.read(learner, stream.listed))
+    save_model(learner, arguments.save, progress)
+    print_lines(f"saved {arguments.save}, a model that has learned {learner.n_learned:,} messages")

@@ -53,7 +53,7 @@ class TuneOptions:
 
 
 @command(TuneOptions)
-def tune(given: TuneOptions) -> None:
+def tune(arguments: TuneOptions) -> None:
     """Find the features, the learner and the options that predict a stream best.
 
     A dozen models predict and then learn each message side by side, in one
@@ -70,32 +70,35 @@ def tune(given: TuneOptions) -> None:
     """
     from stream_pegasos.evaluation import tuning as module
 
-    check_outputs(save=given.save)
-    asked = labelled_stream(given.file, given.mails, given.stream)
-    learner = new_model(given.model, asked)
-    source = Input(asked, learner)
+    check_outputs(save=arguments.save)
+    stream = labelled_stream(arguments.file, arguments.mails, arguments.stream)
+    learner = new_model(arguments.model, stream)
+    source = Input(stream, learner)
     with Interrupt() as interrupt, closing(source):
-        learner = model_for_first_message(learner, given.model, source, interrupt.wait)
+        learner = model_for_first_message(learner, arguments.model, source, interrupt.wait)
         try:
-            metric = module.metric_of(learner, given.metric and _metric(given.metric))
+            metric = module.metric_of(learner, arguments.metric and _metric(arguments.metric))
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--metric") from None
-        choices = options_to_try(given.model, asked)
-        models = {name: new_model(each, asked, several=source.several) for name, each in choices.items()}
+        choices = options_to_try(arguments.model, stream)
+        models = {
+            name: new_model(model_options, stream, has_several=source.several)
+            for name, model_options in choices.items()
+        }
         with progress_bar(source) as progress:
             tuning = module.tune(models, interrupt.until_signal(source), metric, source.refuse, progress)
         source.report_rest()
         if not tuning.n:
             raise source.nothing("learned")
         head = f"{source.name}: {len(models)} models, {tuning.n:,} messages, {source.bad_lines()}"
-        files = _flags(given.mails) if given.file is None else shlex.quote(given.file)
+        files = _flags(arguments.mails) if arguments.file is None else shlex.quote(arguments.file)
         best, is_default = tuning.best.name, tuning.best is tuning.candidates[0]
-        train = ["stream-pegasos train", files, _flags(given.stream), _flags(choices[best])]
+        train = ["stream-pegasos train", files, _flags(arguments.stream), _flags(choices[best])]
         print_lines("\n".join([head + ", interrupted" * tuning.interrupted, "", *_table(tuning), ""]))
         why = ". No other model is better by more than three standard errors." * is_default
         print_lines(f"Best: {best}{why}\n  {' '.join(filter(None, train))} --save model.safetensors")
-        if given.save:
-            save_model(tuning.best.model, given.save)
+        if arguments.save:
+            save_model(tuning.best.model, arguments.save)
     exit_with_code(source, interrupt)
 
 
@@ -107,45 +110,47 @@ def _metric(name: str) -> str:
     return spelt
 
 
-def options_to_try(given: options.ModelOptions, stream: Stream | None) -> dict[str, options.ModelOptions]:
+def options_to_try(arguments: options.ModelOptions, stream: Stream | None) -> dict[str, options.ModelOptions]:
     """The given options, and these with more, by the flags of what is more."""
-    fixed = {field.name for field in fields(given) if getattr(given, field.name) is not None} - {"features"}
-    if given.mail or (stream is not None and (stream.is_mail or stream.has_features)):
+    fixed = {field.name for field in fields(arguments) if getattr(arguments, field.name) is not None} - {"features"}
+    if arguments.mail or (stream is not None and (stream.is_mail or stream.has_features)):
         fixed.add("features")
-    if given.classifier == "pegasos" or "l2" in fixed:
+    if arguments.classifier == "pegasos" or "l2" in fixed:
         fixed |= OF_ADAPTIVE
-    own = {} if given.features is None else options.json_of_features(given.features)
-    fixed_of_features = own.keys() | ({"analyzer"} if given.vectors is not None else set())  # which are for words
-    found = {THE_DEFAULTS: given}
-    for each in TRIED[1:]:
-        more = each.get("features", {})
-        if not each.keys() & fixed and not more.keys() & fixed_of_features:
-            name = _flags(options.ModelOptions(**_written(each)))
-            found[name] = replace(given, **_written(each | {"features": own | more} if own or more else each))
-    return found
+    own = {} if arguments.features is None else options.json_of_features(arguments.features)
+    fixed_of_features = own.keys() | ({"analyzer"} if arguments.vectors is not None else set())  # which are for words
+    candidates = {THE_DEFAULTS: arguments}
+    for change in TRIED[1:]:
+        more = change.get("features", {})
+        if not change.keys() & fixed and not more.keys() & fixed_of_features:
+            name = _flags(options.ModelOptions(**_written(change)))
+            candidates[name] = replace(
+                arguments, **_written(change | {"features": own | more} if own or more else change)
+            )
+    return candidates
 
 
-def _written(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: json.dumps(value) if name == "features" else value for name, value in given.items()}
+def _written(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: json.dumps(value) if name == "features" else value for name, value in parameters.items()}
 
 
-def _flags(given: options.MailOptions | options.StreamOptions | options.ModelOptions) -> str:
+def _flags(group: options.MailOptions | options.StreamOptions | options.ModelOptions) -> str:
     """The options that are not the defaults, as flags of the command line."""
     words = []
-    for field in fields(given):
-        value = getattr(given, field.name)
+    for field in fields(group):
+        value = getattr(group, field.name)
         if value != field.default:
             on, _, off = field.metadata["flag"].partition(" ")[0].partition("/")
-            for each in value if isinstance(value, tuple) else (value,):
-                written = shlex.quote(str(each).removesuffix(".0") if isinstance(each, float) else str(each))
-                words += [on if each else off] if isinstance(each, bool) else [on, written]
+            for single in value if isinstance(value, tuple) else (value,):
+                written = shlex.quote(str(single).removesuffix(".0") if isinstance(single, float) else str(single))
+                words += [on if single else off] if isinstance(single, bool) else [on, written]
     return " ".join(words)
 
 
 def _table(tuning: Any) -> list[str]:
     rows = [("over the newer half", "messages", tuning.metric, "gain ± error")]
-    for each in tuning.ranking:
-        gain = "" if each is tuning.candidates[0] else f"{each.gain:+.4f} ± {each.error:.4f}"
-        rows.append((each.name, f"{each.n:,}", f"{each.figure:.4f}", gain))
+    for result in tuning.ranking:
+        gain = "" if result is tuning.candidates[0] else f"{result.gain:+.4f} ± {result.error:.4f}"
+        rows.append((result.name, f"{result.n:,}", f"{result.figure:.4f}", gain))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]

@@ -16,7 +16,7 @@ LARGEST_COUNT = 1 << 62  # far enough below 2^63 that no counter overflows
 
 
 @contextmanager
-def user_code(what: str) -> Iterator[None]:
+def user_code(subject: str) -> Iterator[None]:
     """Have any exception of a user's function cost its message alone, as a ValueError of it does; where the memory is
     full, or the process is to end, all ends.
     """
@@ -25,7 +25,7 @@ def user_code(what: str) -> Iterator[None]:
     except (MemoryError, TypeError, ValueError):
         raise
     except Exception as error:
-        raise as_value_error(error, f"{what} failed: {type(error).__name__}: {error}") from error
+        raise as_value_error(error, f"{subject} failed: {type(error).__name__}: {error}") from error
 
 
 def as_value_error(error: Exception, text: str) -> ValueError:
@@ -36,11 +36,11 @@ def as_value_error(error: Exception, text: str) -> ValueError:
         return ValueError(text)
     own = {"__init__": Exception.__init__, "__str__": lambda self: text}
     try:
-        made: ValueError = type(type(error).__name__, (ValueError, type(error)), own)(text)
+        value_error: ValueError = type(type(error).__name__, (ValueError, type(error)), own)(text)
     except TypeError:  # Python has no room for both
         return ValueError(text)
-    made.__dict__.update(error.__dict__)
-    return made
+    value_error.__dict__.update(error.__dict__)
+    return value_error
 
 
 def check_number(name: str, value: Any, low: float, high: float) -> None:
@@ -78,12 +78,12 @@ def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}")
 
 
-def check_sequence(name: str, given: Any, of: str) -> None:
+def check_sequence(name: str, value: Any, of: str) -> None:
     """Raise a TypeError for a single one, and for a set, in whose order X, y and w would not belong together."""
-    if isinstance(given, (str, bytes, Mapping, set, frozenset)):
-        raise TypeError(f"{name} must be a sequence of {of}, not a single {type(given).__name__}; pass a list")
+    if isinstance(value, (str, bytes, Mapping, set, frozenset)):
+        raise TypeError(f"{name} must be a sequence of {of}, not a single {type(value).__name__}; pass a list")
 
 
-def check_lengths(what: str, n: int, n_examples: int) -> None:
+def check_lengths(name: str, n: int, n_examples: int) -> None:
     if n != n_examples:
-        raise ValueError(f"there are {n} {what} for {n_examples} examples")
+        raise ValueError(f"there are {n} {name} for {n_examples} examples")

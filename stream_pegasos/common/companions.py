@@ -36,8 +36,8 @@ class Companions:
 
     def journals(self) -> dict[tuple[str, int], Path]:
         """The files of journals that exist, by name and number."""
-        found = [(self._is_journal(path.name), path) for path in self._siblings()]
-        return {(match[1], int(match[2])): path for match, path in found if match}
+        candidates = [(self._is_journal(path.name), path) for path in self._siblings()]
+        return {(match[1], int(match[2])): path for match, path in candidates if match}
 
     def temporary(self) -> Path:
         """A new name for what is about to replace the file."""

@@ -8,16 +8,16 @@ import sys
 __all__ = ["missing"]
 
 
-def missing(what: str, extra: str, error: ImportError) -> ImportError:
+def missing(purpose: str, extra: str, error: ImportError) -> ImportError:
     """An error that says what is missing, with a command that installs it where this Python looks for it."""
     from importlib.metadata import PackageNotFoundError, requires
 
     marker, name = f'extra == "{extra}"', (error.name or "").partition(".")[0]
     try:
-        needed = [line.partition(";")[0].strip() for line in requires("stream-pegasos") or () if marker in line]
+        packages = [line.partition(";")[0].strip() for line in requires("stream-pegasos") or () if marker in line]
     except PackageNotFoundError:  # it runs from its source folder
-        needed = [name.replace("_", "-")]
-    command = shlex.join([sys.executable, "-m", "pip", "install", *needed])
+        packages = [name.replace("_", "-")]
+    command = shlex.join([sys.executable, "-m", "pip", "install", *packages])
     return ImportError(
-        f"{what} needs {name}: {command} (or, in the folder of stream-pegasos, pip install '.[{extra}]')", name=name
+        f"{purpose} needs {name}: {command} (or, in the folder of stream-pegasos, pip install '.[{extra}]')", name=name
     )

@@ -12,7 +12,7 @@ __all__ = ["Lock", "heed_forks", "new_condition"]
 
 PATIENCE = 0.1  # seconds to wait for a lock while holding others, for which its owner may be waiting
 
-_known: set[weakref.ref[Any]] = set()  # only atomic operations change it
+_registry: set[weakref.ref[Any]] = set()  # only atomic operations change it
 _forking = threading.local()
 
 
@@ -33,7 +33,7 @@ def new_condition() -> threading.Condition:
 
 def heed_forks(lock: Any) -> None:
     """Make a fork wait while another thread holds the lock: in the child no such thread exists to release it."""
-    _known.add(weakref.ref(lock, _known.discard))
+    _registry.add(weakref.ref(lock, _registry.discard))
 
 
 def _take_all() -> None:
@@ -44,14 +44,14 @@ def _take_all() -> None:
 
 
 def _alive() -> list[Any]:
-    return [lock for known in list(_known) if (lock := known()) is not None]
+    return [lock for reference in list(_registry) if (lock := reference()) is not None]
 
 
 def _take(lock: Any, patience: float = -1.0) -> bool:
-    taken: bool = lock.acquire(timeout=patience)
-    if taken:
+    is_acquired: bool = lock.acquire(timeout=patience)
+    if is_acquired:
         _forking.held.append(lock)
-    return taken
+    return is_acquired
 
 
 def _let_go() -> None:

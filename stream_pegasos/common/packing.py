@@ -68,10 +68,10 @@ def drift_detector_class(name: str) -> Any:
 
     kinds = (base.DriftDetector, base.BinaryDriftDetector)
     classes = [value for module in (drift, drift.binary) for value in vars(module).values() if isinstance(value, type)]
-    found = {each.__name__: each for each in classes if issubclass(each, kinds)}
-    if name not in found:
-        raise ValueError(f"{name!r} is no drift detector of River's, which are {', '.join(sorted(found))}")
-    return found[name]
+    detectors = {kind.__name__: kind for kind in classes if issubclass(kind, kinds)}
+    if name not in detectors:
+        raise ValueError(f"{name!r} is no drift detector of River's, which are {', '.join(sorted(detectors))}")
+    return detectors[name]
 
 
 def parameters_of(estimator: Any) -> dict[str, Any]:
@@ -100,10 +100,10 @@ def described(value: Any, depth: int = 0) -> str:
         return repr(value).replace("\n", end)
     kind: Any = type(value)
     defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
-    given = {name: part for name, part in parameters_of(value).items() if is_given(part, defaults[name])}
-    if "vectors" in given:  # named by a path, read, or found by a file: the same table in any case
-        given["vectors"] = getattr(value, "vector_source", given["vectors"])
-    lines = [f"{end}  {name}={described(part, depth + 1)}" for name, part in given.items()]
+    parameters = {name: part for name, part in parameters_of(value).items() if is_given(part, defaults[name])}
+    if "vectors" in parameters:  # named by a path, read, or found by a file: the same table in any case
+        parameters["vectors"] = getattr(value, "vector_source", parameters["vectors"])
+    lines = [f"{end}  {name}={described(part, depth + 1)}" for name, part in parameters.items()]
     return f"{kind.__name__} ({''.join(lines)}{end if lines else ''})"
 
 
@@ -113,15 +113,15 @@ def is_given(value: Any, default: Any) -> bool:
 
 def parameters_in_json(kind: Any) -> list[str]:
     """The parameters of features that JSON may give: no functions, and nothing that has an option of the command."""
-    others = ("on", "namespace", "vectors", "preprocessor", "tokenizer")
-    return [name for name in parameter_names(kind) if name not in others]
+    other_names = ("on", "namespace", "vectors", "preprocessor", "tokenizer")
+    return [name for name in parameter_names(kind) if name not in other_names]
 
 
 def features_to_json(features: Any) -> str:
     """Those of `parameters_in_json` that are not the defaults, as a JSON object."""
     defaults = inspect.signature(type(features)).parameters
-    given = {name: getattr(features, name) for name in parameters_in_json(type(features))}
-    changed = {name: value for name, value in given.items() if value != defaults[name].default}
+    parameters = {name: getattr(features, name) for name in parameters_in_json(type(features))}
+    changed = {name: value for name, value in parameters.items() if value != defaults[name].default}
     for name, value in changed.items():
         if callable(value):
             raise ValueError(f"{name} is a function, which has no form in JSON")

@@ -28,8 +28,8 @@ class ServerAwayError(ConnectionError):
 class ServerRefusedError(ValueError):
     """The server does not do what it was asked for."""
 
-    def __init__(self, said: str, status: int) -> None:
-        super().__init__(said)
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
         self.status = status
 
 
@@ -64,9 +64,9 @@ class JsonServer:
                 weakref.finalize(self, client.close)
         return self._clients[process]
 
-    def post(self, asked: dict[str, Any]) -> bytes:
+    def post(self, body: dict[str, Any]) -> bytes:
         """What the server answers; a ServerAwayError or a ServerRefusedError where that is no success."""
-        content = orjson.dumps({**asked, "model": self.model} if self.model else asked)
+        content = orjson.dumps({**body, "model": self.model} if self.model else body)
         httpx = self._httpx
         try:
             try:
@@ -75,17 +75,17 @@ class JsonServer:
                 answer = self._client.post(self.url, content=content)
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise ServerAwayError(f"{self.url} does not answer: {error or type(error).__name__}") from None
-        said = beginning(answer.content)
+        reason = beginning(answer.content)
         if answer.status_code in AWAY:
-            away = ServerAwayError(f"{self.url} answers {answer.status_code}: {said}")
+            away = ServerAwayError(f"{self.url} answers {answer.status_code}: {reason}")
             away.status = answer.status_code
             raise away
         if answer.status_code != 200:
             withheld = answer.status_code in (401, 403) and self._key is None and os.environ.get(f"{self._keys}_KEY")
             hint = f"; {self._keys}_KEY was not sent, as {self._keys}_HOST names another host" if withheld else ""
-            raise ServerRefusedError(f"{self.url} answers {answer.status_code}: {said}{hint}", answer.status_code)
-        found: bytes = answer.content
-        return found
+            raise ServerRefusedError(f"{self.url} answers {answer.status_code}: {reason}{hint}", answer.status_code)
+        data: bytes = answer.content
+        return data
 
 
 def beginning(content: bytes) -> str:

@@ -97,8 +97,8 @@ class Declaration:
             if not holds(dict(state)):
                 raise ValueError(fault)
 
-    def selected(self, state: Mapping[str, Any], kept: NDArray[np.bool_]) -> State:
-        places = np.flatnonzero(kept)
+    def selected(self, state: Mapping[str, Any], mask: NDArray[np.bool_]) -> State:
+        places = np.flatnonzero(mask)
         taken_of: dict[str, NDArray[np.intp]] = {FEATURES: places}
         if "n_taught" in state:
             starts, n = np.cumsum(state["n_taught"]) - state["n_taught"], state["n_taught"][places]
@@ -108,21 +108,21 @@ class Declaration:
 
     def without_column(self, state: Mapping[str, Any], column: int) -> State:
         """The state without one of the columns; those after it move up."""
-        made = dict(state)
+        new_state = dict(state)
         for of, dimension in (("taught_columns", TAUGHT), ("buffer_columns", BUFFERED)):
             if of in state:
-                kept = state[of] != column
+                mask = state[of] != column
                 for name in self.names_of(dimension):
-                    made[name] = state[name][kept]
-                made[of] = made[of] - (made[of] > column)
+                    new_state[name] = state[name][mask]
+                new_state[of] = new_state[of] - (new_state[of] > column)
         if "n_taught" in state:
             of_feature = np.repeat(np.arange(len(state["n_taught"])), state["n_taught"])
-            gone = of_feature[state["taught_columns"] == column]
-            made["n_taught"] = state["n_taught"] - np.bincount(gone, minlength=len(state["n_taught"]))
+            is_removed = of_feature[state["taught_columns"] == column]
+            new_state["n_taught"] = state["n_taught"] - np.bincount(is_removed, minlength=len(state["n_taught"]))
         for field in self.fields_of(state):
             if COLUMNS in field.shape:
-                made[field.name] = np.delete(made[field.name], column, axis=field.shape.index(COLUMNS))
-        return made
+                new_state[field.name] = np.delete(new_state[field.name], column, axis=field.shape.index(COLUMNS))
+        return new_state
 
     def names_of(self, *dimensions: str) -> list[str]:
         """The fields whose first dimension is one of these."""

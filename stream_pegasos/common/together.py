@@ -10,7 +10,7 @@ def together_or_alone(
     items: Any,
     work: Callable[[Any], Any],
     failures: type[Exception] | tuple[type[Exception], ...],
-    alone: Callable[[Any], Any] | None = None,
+    single: Callable[[Any], Any] | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield all items with the result of the work on them. Where that fails, having done nothing, yield each by itself,
     with its result, or with the exception of `failures` that says why there is none; any other ends the whole.
@@ -18,9 +18,9 @@ def together_or_alone(
     try:
         result = work(items)
     except failures as error:
-        if len(items) > 1 or alone is not None:
+        if len(items) > 1 or single is not None:
             for i in range(len(items)):
-                yield from together_or_alone(items[i : i + 1], alone or work, failures)
+                yield from together_or_alone(items[i : i + 1], single or work, failures)
             return
         result = error
     yield items, result

@@ -183,24 +183,24 @@ def predict_learn(
         learn_one(model, examples[0])
         return predicted
 
-    rest = chunk
-    while rest:
-        n = n_together(model, [example[1] for example in rest])
-        some, rest = rest[: n or 1], rest[n or 1 :]
+    remaining = chunk
+    while remaining:
+        n = n_together(model, [example[1] for example in remaining])
+        batch, remaining = remaining[: n or 1], remaining[n or 1 :]
         try:
-            for _, found in together_or_alone(some, together if n else alone, REFUSALS, alone if n else None):
-                if isinstance(found, ExampleError):
-                    pass_over(found, on_refused)
+            for _, outcome in together_or_alone(batch, together if n else alone, REFUSALS, alone if n else None):
+                if isinstance(outcome, ExampleError):
+                    pass_over(outcome, on_refused)
                 else:
-                    yield found
+                    yield outcome
         except PartlyLearnedError as error:
             assert error.predictions is not None
             n = error.n_learned
-            yield PredictedBlock(error.predictions, model.classes, [y for _, y, *_ in some[:n]], some[:n])
+            yield PredictedBlock(error.predictions, model.classes, [y for _, y, *_ in batch[:n]], batch[:n])
             if not isinstance(error.__cause__, REFUSALS):
                 raise
-            pass_over(ExampleError(str(error.__cause__), some[n]), on_refused)
-            rest = [*some[n + 1 :], *rest]
+            pass_over(ExampleError(str(error.__cause__), batch[n]), on_refused)
+            remaining = [*batch[n + 1 :], *remaining]
 
 
 def goes_in_turn(model: Any) -> bool:
@@ -218,11 +218,11 @@ def n_together(model: Any, labels: list[Any]) -> int:
     begins = None in model.pair or (kind_of(model) != LABELS and len(model.classes) < 2)
     if not begins and (not model.pair or len(labels) == 1):
         return len(labels)
-    known = {*map(_typed, [*model.classes, None])}
+    known_labels = {*map(_typed, [*model.classes, None])}
     with suppress(TypeError):  # of lists, which are no labels
-        if known.issuperset(zip(map(type, labels), labels, strict=True)):
+        if known_labels.issuperset(zip(map(type, labels), labels, strict=True)):
             return len(labels)
-    n = sum(1 for _ in itertools.takewhile(lambda label: _typed(label) in known, labels))
+    n = sum(1 for _ in itertools.takewhile(lambda label: _typed(label) in known_labels, labels))
     return n if begins else n or len(labels)
 
 

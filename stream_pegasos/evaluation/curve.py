@@ -32,8 +32,8 @@ class Curve:
     def count_waiting(self, score: Score, row: Callable[[], Any]) -> None:
         """Count the outcomes that wait, as `update` does."""
         # Outcomes of two classes, then those from the third class on.
-        for _, some in groupby(self._waiting, lambda outcomes: getattr(outcomes, "classes", ())):
-            same: list[Any] = [*some]
+        for _, group in groupby(self._waiting, lambda outcomes: getattr(outcomes, "classes", ())):
+            same: list[Any] = [*group]
             self.update(score, same[0].joined(same), row)
         self._waiting, self.n_waiting = [], 0
 

@@ -45,9 +45,9 @@ class LabelOutcomes(PredictedExamples):
         holds = np.zeros((len(truths), len(classes)), bool)
         n_unknown = np.zeros(len(truths), np.int64)
         for row, labels in enumerate(truths):
-            there = [columns[label] for label in labels if label in columns]
-            holds[row, there] = True
-            n_unknown[row] = len(labels) - len(there)
+            columns_of_truth = [columns[label] for label in labels if label in columns]
+            holds[row, columns_of_truth] = True
+            n_unknown[row] = len(labels) - len(columns_of_truth)
         n_unknown += (holds & ~(probabilities > 0.0)).sum(axis=1)
         return cls(truths, predicted, probabilities, holds, n_unknown)
 
@@ -74,24 +74,24 @@ class LabelScore(Score):
         confused: list[tuple[Any, Any]] = []
         rows: list[tuple[bool, int, int]] = []
         for truth, prediction in zip(truths, predicted, strict=True):
-            both = [label for label in prediction if label in truth]
-            right += both
-            is_exact = len(both) == len(truth) == len(prediction)
-            rows.append((is_exact, 2 * len(both), len(truth) + len(prediction)))
-            if not is_exact and len(both) < min(len(truth), len(prediction)):
-                missed = [label for label in truth if label not in both]
-                instead = [label for label in prediction if label not in both]
+            common = [label for label in prediction if label in truth]
+            right += common
+            is_exact = len(common) == len(truth) == len(prediction)
+            rows.append((is_exact, 2 * len(common), len(truth) + len(prediction)))
+            if not is_exact and len(common) < min(len(truth), len(prediction)):
+                missed = [label for label in truth if label not in common]
+                instead = [label for label in prediction if label not in common]
                 confused += list(product(missed, instead))[:MOST_PAIRS_OF_ONE]
         numbers = self.tally.numbers_of
         self.tally.add(numbers(chain(*truths)), numbers(chain(*predicted)), numbers(right))
         self.tally.add_pairs(*(numbers(column) for column in zip(*confused, strict=True)) if confused else ((), ()))
         self._newest = newest(self._newest, np.array(rows, float).reshape(-1, 3), self.window)
         probabilities, n_unknown = outcomes.probabilities, int(outcomes.n_unknown.sum())
-        known = probabilities > 0.0
-        p, h = probabilities[known], outcomes.holds[known]
+        is_known = probabilities > 0.0
+        p, h = probabilities[is_known], outcomes.holds[is_known]
         self._reliability.update(p, h)
         losses = np.where(
-            known, -np.log(np.clip(np.where(outcomes.holds, probabilities, 1.0 - probabilities), 1e-15, 1.0)), 0.0
+            is_known, -np.log(np.clip(np.where(outcomes.holds, probabilities, 1.0 - probabilities), 1e-15, 1.0)), 0.0
         )
         unknown = math.log(2.0) * outcomes.n_unknown[:, np.newaxis]
         self._log_loss = added(self._log_loss, np.hstack([losses, unknown]).ravel())

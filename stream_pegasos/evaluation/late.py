@@ -41,8 +41,8 @@ class Events:
     def __len__(self) -> int:
         return len(self.examples)
 
-    def __getitem__(self, some: slice) -> Events:
-        return Events(self.examples[some], self.numbers[some], self.are_answers[some])
+    def __getitem__(self, rows: slice) -> Events:
+        return Events(self.examples[rows], self.numbers[rows], self.are_answers[rows])
 
     def __add__(self, other: Events) -> Events:
         return Events(
@@ -62,10 +62,10 @@ def events_after(examples: Iterable[Labelled], delay: int, batch: int) -> Iterat
         waiting += chunk
         n = max(0, len(waiting) - delay)  # answers, each behind one of the last questions
         lone = len(chunk) - n
-        asked, answered = range(n_asked, n_asked + len(chunk)), range(n_answered, n_answered + n)
+        question_numbers, answer_numbers = range(n_asked, n_asked + len(chunk)), range(n_answered, n_answered + n)
         yield Events(
             [*chunk[:lone], *alternating(chunk[lone:], waiting[:n])],
-            [*asked[:lone], *alternating(asked[lone:], answered)],
+            [*question_numbers[:lone], *alternating(question_numbers[lone:], answer_numbers)],
             [False] * lone + [False, True] * n,
         )
         n_asked, n_answered, waiting = n_asked + len(chunk), n_answered + n, waiting[n:]
@@ -75,7 +75,7 @@ def events_after(examples: Iterable[Labelled], delay: int, batch: int) -> Iterat
 
 
 def alternating(first: Any, second: Any) -> list[Any]:
-    return [each for pair in zip(first, second, strict=True) for each in pair]
+    return [item for pair in zip(first, second, strict=True) for item in pair]
 
 
 def events_at(examples: Iterable[Labelled], delay: Any, moment: Any, batch: int) -> Iterator[Events]:
@@ -97,9 +97,9 @@ def events_at(examples: Iterable[Labelled], delay: Any, moment: Any, batch: int)
                 waiting[number] = newest
             yield x, waiting.pop(number) if is_answer else newest, number, is_answer
 
-    asked: list[Any]
-    for asked in chunks(events(), batch):
-        yield Events([each[1] for each in asked], [each[2] for each in asked], [each[3] for each in asked])
+    chunk: list[Any]
+    for chunk in chunks(events(), batch):
+        yield Events([event[1] for event in chunk], [event[2] for event in chunk], [event[3] for event in chunk])
 
 
 class LateLearner:
@@ -117,21 +117,21 @@ class LateLearner:
         encode_ahead(self.model, [example[0] for example in events.examples], self._threads)
         while len(events := self._without_refused(events)):
             n = self._n_together(events)
-            some, events = events[: n or 1], events[n or 1 :]
+            batch, events = events[: n or 1], events[n or 1 :]
             try:
-                for done, error in together_or_alone(
-                    some, self._together if n else self._alone, REFUSALS, self._alone if n else None
+                for learned, error in together_or_alone(
+                    batch, self._together if n else self._alone, REFUSALS, self._alone if n else None
                 ):
                     if error is None:
-                        yield from self._learned(done)
+                        yield from self._learned(learned)
                     else:
-                        self._pass_over(done, error)
+                        self._pass_over(learned, error)
             except PartlyLearnedError as error:
                 n, reason = error.n_learned, error.__cause__
-                done, failed, events = some[:n], some[n : n + 1], some[n + 1 :] + events
+                learned, failed, events = batch[:n], batch[n : n + 1], batch[n + 1 :] + events
                 if error.predictions is not None:
-                    self._note(done, error.predictions)
-                yield from self._learned(done)
+                    self._note(learned, error.predictions)
+                yield from self._learned(learned)
                 if not isinstance(reason, REFUSALS):
                     raise
                 self._pass_over(failed, ExampleError(str(reason), failed.examples[0]))
@@ -140,8 +140,8 @@ class LateLearner:
         """The events without answers to questions that the model refused."""
         if self._refused.isdisjoint(events.numbers):
             return events
-        kept = [number not in self._refused for number in events.numbers]
-        columns: Any = [[*compress(of, kept)] for of in (events.examples, events.numbers, events.are_answers)]
+        mask = [number not in self._refused for number in events.numbers]
+        columns: Any = [[*compress(of, mask)] for of in (events.examples, events.numbers, events.are_answers)]
         return Events(*columns)
 
     def _n_together(self, events: Events) -> int:
@@ -162,9 +162,9 @@ class LateLearner:
             if not answers:
                 self._note(events, model.predictions(X, threads=threads))
                 return
-            both, label = [*zip(events.examples, events.are_answers, strict=True)], answers[0][1]
-            y = [example[1] if of else label for example, of in both]
-            w = [weight_of(example) if of else 0.0 for example, of in both]
+            pairs, label = [*zip(events.examples, events.are_answers, strict=True)], answers[0][1]
+            y = [example[1] if of else label for example, of in pairs]
+            w = [weight_of(example) if of else 0.0 for example, of in pairs]
             self._note(events, model.predict_learn_many(X, y, w, threads=threads))
 
     def _alone(self, events: Events) -> None:
@@ -198,8 +198,8 @@ class LateLearner:
                     runs.append((block, []))
                 runs[-1][1].append(row)
         begin = 0
-        for (classes, *_), some in groupby(runs, lambda run: known_labels(run[0])):
-            predictions = joined_predictions([block.predictions.rows(rows) for block, rows in some])
+        for (classes, *_), group in groupby(runs, lambda run: known_labels(run[0])):
+            predictions = joined_predictions([block.predictions.rows(rows) for block, rows in group])
             examples = answers[begin : begin + len(predictions)]
             begin += len(examples)
             yield PredictedBlock(predictions, classes, [example[1] for example in examples], examples)
@@ -214,5 +214,5 @@ class LateLearner:
 
 def known_labels(block: PredictedBlock) -> tuple[Any, ...]:
     """What has to be the same of predictions that are joined; the labels that the model knew come first."""
-    said = block.predictions
-    return block.classes, said.classes, said.pair, said.scores.shape[1:]
+    predictions = block.predictions
+    return block.classes, predictions.classes, predictions.pair, predictions.scores.shape[1:]

@@ -69,7 +69,7 @@ def draw_comparison(comparison: Mapping[str, Any], to: Any = None) -> Any:
     axes = to if figure is None else figure.subplots()
     first = next(iter(comparison.values()))
     name = next(iter(first.score.metrics()))
-    curves = [(_shown(each), one.curve) for each, one in comparison.items()]
+    curves = [(_shown(model_name), evaluation.curve) for model_name, evaluation in comparison.items()]
     _draw_lines(axes, [(called, curve, [getattr(row, name) for row in curve]) for called, curve in curves])
     axes.set_title(os.path.basename(first.name), loc="left", fontweight="bold", parse_math=False)
     axes.set_ylabel(spelled(name))
@@ -158,7 +158,7 @@ def _draw_classes(axes: Axes, score: Score) -> None:
     commonest_rows = commonest(score, _shown)
     names, rows = [name for name, _ in commonest_rows], [row for _, row in commonest_rows]
     places = range(len(rows))
-    what = "labels" if score.kind == LABELS else "classes"
+    noun = "labels" if score.kind == LABELS else "classes"
     axes.barh(places, [row.f1 for row in rows], height=0.7, color="#c9d8ea", label="F1")
     axes.scatter([row.precision for row in rows], places, 20, color=MAIN, marker="o", label="precision")
     axes.scatter([row.recall for row in rows], places, 20, color=SECOND, marker="D", label="recall")
@@ -170,7 +170,7 @@ def _draw_classes(axes: Axes, score: Score) -> None:
     axes.set_ylim(max(len(rows), FEWEST_ROWS) - 0.4, -0.6)
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.set_title(f"the commonest {what}, and how many", loc="left")
+    axes.set_title(f"the commonest {noun}, and how many", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     # Below, as titles and names take what is above and beside.

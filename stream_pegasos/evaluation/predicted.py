@@ -49,8 +49,8 @@ class PredictedBlock:
     @property
     def _has_columns(self) -> bool:
         """Whether each class has a margin of its own."""
-        said = self.predictions
-        return said.scores.ndim == 2 and said.scores.shape[1] == len(said.classes)
+        predictions = self.predictions
+        return predictions.scores.ndim == 2 and predictions.scores.shape[1] == len(predictions.classes)
 
     @property
     def _were_known(self) -> NDArray[np.bool_]:
@@ -73,9 +73,9 @@ class PredictedBlock:
         """
         if probabilities is None:
             probabilities = NOTHING if self.predictions.scores.ndim == 1 else self.most_probable(begin=begin)
-        said = self.predictions
-        sets = NOTHING if said.sets is None else said.sets[begin:]
-        rows = zip(ids, self.each()[begin:], probabilities, said.withheld[begin:], sets, strict=False)
+        predictions = self.predictions
+        sets = NOTHING if predictions.sets is None else predictions.sets[begin:]
+        rows = zip(ids, self.each()[begin:], probabilities, predictions.withheld[begin:], sets, strict=False)
         return [
             Answer(id, label, p, listed, margin, None, withheld, set=members)
             for id, (label, p, margin), listed, withheld, members in rows
@@ -84,13 +84,18 @@ class PredictedBlock:
     def each(self) -> list[Said]:
         """The label, its probability and its margin for each example, as those of an `Answer`."""
         if self._each is None:
-            said = self.predictions
-            labels, columns = said.labels.tolist(), {label: column for column, label in enumerate(said.classes)}
+            predictions = self.predictions
+            labels, columns = (
+                predictions.labels.tolist(),
+                {label: column for column, label in enumerate(predictions.classes)},
+            )
             if self._has_several:
-                self._each = self._of_several(labels, [[columns[label] for label in each] for each in labels])
+                self._each = self._of_several(
+                    labels, [[columns[label] for label in several_labels] for several_labels in labels]
+                )
             else:
-                known = set(self.classes) - {None}
-                places = [columns[label] if label in known else -1 for label in labels]
+                known_labels = set(self.classes) - {None}
+                places = [columns[label] if label in known_labels else -1 for label in labels]
                 self._each = self._of_one(labels, places)
         return self._each
 
@@ -107,13 +112,13 @@ class PredictedBlock:
 
     def _of_one(self, labels: list[Label | None], places: list[int]) -> list[Said]:
         """The predictions, given the column of each label; −1 if the model had no answer."""
-        said = self.predictions
-        probabilities = numbers_at(said.probabilities, places) if said.classes else [None] * len(labels)
+        predictions = self.predictions
+        probabilities = numbers_at(predictions.probabilities, places) if predictions.classes else [None] * len(labels)
         margins: list[Any] = [None] * len(labels)
-        if said.scores.ndim == 1:
-            margins = said.scores.tolist()
-        elif self._has_columns and said.classes:
-            margins = leads(said.scores, places)
+        if predictions.scores.ndim == 1:
+            margins = predictions.scores.tolist()
+        elif self._has_columns and predictions.classes:
+            margins = leads(predictions.scores, places)
         return [
             (label, probability, finite(margin)) if at >= 0 else (None, None, None)
             for label, at, probability, margin in zip(labels, places, probabilities, margins, strict=True)
@@ -121,51 +126,53 @@ class PredictedBlock:
 
     def by_label(self) -> list[dict[Label, float]]:
         """The probability of every label that was known when an example was predicted, by label."""
-        said, before = self.predictions, set(self.classes) - {None}
-        known = [(column, label) for column, label in enumerate(said.classes) if label is not None and label in before]
+        predictions, before = self.predictions, set(self.classes) - {None}
+        columns = [
+            (column, label) for column, label in enumerate(predictions.classes) if label is not None and label in before
+        ]
         return [
-            {label: row[column] for column, label in known if is_there[column]}
-            for row, is_there in zip(said.probabilities.tolist(), self._were_known.tolist(), strict=True)
+            {label: row[column] for column, label in columns if is_there[column]}
+            for row, is_there in zip(predictions.probabilities.tolist(), self._were_known.tolist(), strict=True)
         ]
 
     def most_probable(self, limit: int = MOST_PROBABLE, begin: int = 0) -> list[dict[Label, float]]:
         """The most probable known labels of each example from `begin` on and their probabilities, the largest first."""
-        known, probabilities = set(self.classes), self.predictions.probabilities[begin:]
-        classes = [label if label in known else None for label in self.predictions.classes]
+        known_labels, probabilities = set(self.classes), self.predictions.probabilities[begin:]
+        classes = [label if label in known_labels else None for label in self.predictions.classes]
         n = min(limit, len(classes))
         columns: Any = itertools.repeat(range(n))
         if n < len(classes):  # only the columns of the largest
             best = np.sort(np.argpartition(-probabilities, n - 1, axis=1)[:, :n], axis=1)
             columns, probabilities = best.tolist(), np.take_along_axis(probabilities, best, axis=1)
-        found = []
+        result = []
         for places, row in zip(columns, probabilities.tolist(), strict=False):
             named = ((classes[at], p) for at, p in zip(places, row, strict=True) if p > 0.0)
             pairs = [(label, p) for label, p in named if label is not None]
             pairs.sort(key=itemgetter(1), reverse=True)  # equally probable labels keep their order
-            found.append(dict(pairs))
-        return found
+            result.append(dict(pairs))
+        return result
 
     def label_probabilities(self) -> Floats:
         """How probable the label of each example was; `nan` where the model did not know it, or has no probabilities.
         With several labels: the least probability, over all labels, that one holds as is said.
         """
-        said, were_known, known = self.predictions, self._were_known, set(self.classes) - {None}
-        columns = {label: column for column, label in enumerate(said.classes) if label in known}
-        found = np.full(len(self), np.nan)
+        predictions, were_known, known_labels = self.predictions, self._were_known, set(self.classes) - {None}
+        columns = {label: column for column, label in enumerate(predictions.classes) if label in known_labels}
+        result = np.full(len(self), np.nan)
         if not self._has_several:
             places = np.array([columns.get(y, -1) for y in self.y], np.intp)
             rows = np.flatnonzero(places >= 0)
             rows = rows[were_known[rows, places[rows]]]
-            found[rows] = said.probabilities[rows, places[rows]]
-            return found
+            result[rows] = predictions.probabilities[rows, places[rows]]
+            return result
         for row, y in enumerate(self.y):
-            held = [columns.get(label, -1) for label in labels_that_hold(y)]
-            if -1 in held or not were_known[row, held].all():
+            held_columns = [columns.get(label, -1) for label in labels_that_hold(y)]
+            if -1 in held_columns or not were_known[row, held_columns].all():
                 continue
-            as_said = 1.0 - said.probabilities[row]
-            as_said[held] = said.probabilities[row, held]
-            found[row] = as_said[were_known[row]].min(initial=1.0)
-        return found
+            likelihoods = 1.0 - predictions.probabilities[row]
+            likelihoods[held_columns] = predictions.probabilities[row, held_columns]
+            result[row] = likelihoods[were_known[row]].min(initial=1.0)
+        return result
 
     def sureness(self) -> Floats:
         """How probable the likeliest label of each example is; with several labels, the least probability, over all
@@ -190,33 +197,33 @@ class PredictedBlock:
             self._are_counted = all(map(has_weight, self.examples))
         if self._are_counted:
             return self
-        kept = [row for row, example in enumerate(self.examples) if has_weight(example)]
-        y, examples = [self.y[row] for row in kept], [self.examples[row] for row in kept]
-        return PredictedBlock(self.predictions.rows(kept), self.classes, y, examples)
+        rows = [row for row, example in enumerate(self.examples) if has_weight(example)]
+        y, examples = [self.y[row] for row in rows], [self.examples[row] for row in rows]
+        return PredictedBlock(self.predictions.rows(rows), self.classes, y, examples)
 
     def outcomes(self, model: Any) -> AnyOutcomes:
         """The outcomes of the examples that are counted, given the model that has learned the block."""
         block = self.counted()
-        said, y = block.predictions, block.y
+        predictions, y = block.predictions, block.y
         if kind_of(model) == LABELS:
-            of_labels = LabelOutcomes.of(y, said.labels, said.classes, said.probabilities)
-            of_labels.in_sets = in_sets(said, of_labels.truths)
+            of_labels = LabelOutcomes.of(y, predictions.labels, predictions.classes, predictions.probabilities)
+            of_labels.in_sets = in_sets(predictions, of_labels.truths)
             return of_labels
-        known = set(self.classes) - {None}
-        predicted = [label if label in known else None for label in said.labels.tolist()]
-        columns = [label if label in known else None for label in said.classes]
-        outcomes = Outcomes.of(y, predicted, columns, said.probabilities)
-        outcomes.in_sets = in_sets(said, [(truth,) for truth in y])
-        if said.pair and model.pair and set(model.classes).issuperset(y):
-            outcomes.classes, outcomes.margins = said.pair, said.scores
+        known_labels = set(self.classes) - {None}
+        predicted = [label if label in known_labels else None for label in predictions.labels.tolist()]
+        columns = [label if label in known_labels else None for label in predictions.classes]
+        outcomes = Outcomes.of(y, predicted, columns, predictions.probabilities)
+        outcomes.in_sets = in_sets(predictions, [(truth,) for truth in y])
+        if predictions.pair and model.pair and set(model.classes).issuperset(y):
+            outcomes.classes, outcomes.margins = predictions.pair, predictions.scores
         return outcomes.turned(model.pair)
 
 
-def in_sets(said: Predictions, truths: Sequence[Sequence[Any]]) -> Floats:
+def in_sets(predictions: Predictions, truths: Sequence[Sequence[Any]]) -> Floats:
     """Whether each set holds all labels of its example, and how many labels it has; `nan` where there are no sets."""
-    if said.sets is None:
-        return np.full((len(said), 2), math.nan)
-    pairs = zip(truths, said.sets, strict=True)
+    if predictions.sets is None:
+        return np.full((len(predictions), 2), math.nan)
+    pairs = zip(truths, predictions.sets, strict=True)
     return np.array([({*truth} <= {*members}, len(members)) for truth, members in pairs], float).reshape(-1, 2)
 
 
@@ -237,12 +244,12 @@ def leads(margins: Floats, places: list[int]) -> list[float]:
     rows, rivals = np.arange(len(places)), margins.copy()
     rivals[rows, places] = -np.inf
     with np.errstate(invalid="ignore"):
-        found: list[float] = (margins[rows, places] - rivals.max(axis=1, initial=-np.inf)).tolist()
+        result: list[float] = (margins[rows, places] - rivals.max(axis=1, initial=-np.inf)).tolist()
     # Rows from before the third class have one margin, which stands in two columns with opposite signs.
     for row in np.flatnonzero(np.isfinite(margins).sum(axis=1) == 2).tolist():
         negative, positive = margins[row][np.isfinite(margins[row])].tolist()
-        found[row] = positive if negative == -positive else found[row]
-    return found
+        result[row] = positive if negative == -positive else result[row]
+    return result
 
 
 def finite(margin: float | None) -> float | None:

@@ -183,14 +183,17 @@ def iter_prequential(
         raise ValueError("there is no model to evaluate")
     if name is None:
         name = type(stream).__name__ if hasattr(stream, "n_samples") else "stream"  # of a dataset of River's
-    given = (learn, threads, len(models) > 1, on_row, on_refused)
-    followers = [_Follower(each, name, *given, None if i else on_predicted) for i, each in enumerate(models.values())]
-    for each in followers:
-        each.evaluation.marks = marks or {}
-    evaluations = dict(zip(models, [each.evaluation for each in followers], strict=True))
+    parameters = (learn, threads, len(models) > 1, on_row, on_refused)
+    followers = [
+        _Follower(follower, name, *parameters, None if i else on_predicted)
+        for i, follower in enumerate(models.values())
+    ]
+    for follower in followers:
+        follower.evaluation.marks = marks or {}
+    evaluations = dict(zip(models, [follower.evaluation for follower in followers], strict=True))
     result: Any = followers[0].evaluation
     if isinstance(model, Mapping):
-        result = Comparison(evaluations, [each.right for each in followers])
+        result = Comparison(evaluations, [follower.right for follower in followers])
     n, due = 0, math.inf if every is None else every
     examples = map(_as_labelled, stream)
     steps = _late(examples, followers, delay, moment, batch) if is_late else _prompt(examples, followers, batch)
@@ -199,14 +202,14 @@ def iter_prequential(
             n += n_more
             if every is not None and n >= due:
                 due = n + every
-                for each in followers:
-                    each.look()
+                for follower in followers:
+                    follower.look()
                 yield result
     except KeyboardInterrupt:
-        for each in followers:
-            each.evaluation.interrupted = True
-    for each in followers:
-        each.end()
+        for follower in followers:
+            follower.evaluation.interrupted = True
+    for follower in followers:
+        follower.end()
     yield result
 
 
@@ -285,18 +288,18 @@ class _Follower:
             counted = block.counted()
             self.evaluation.label_errors.update(counted)
             rights = _rights(outcomes) if self._is_compared else ()
-            for example, said in zip(counted.examples if self._is_compared else (), rights, strict=True):
+            for example, is_right in zip(counted.examples if self._is_compared else (), rights, strict=True):
                 while chunk[place] is not example:  # refused, or without weight
                     place += 1
-                right[place] = said
+                right[place] = is_right
                 place += 1
         self.right.append(right)
 
     def _row(self) -> Any:
-        made = self.evaluation.score.row(perf_counter() - self._start)
+        row = self.evaluation.score.row(perf_counter() - self._start)
         if self._on_row is not None:
-            self._on_row(made)
-        return made
+            self._on_row(row)
+        return row
 
     def look(self) -> None:
         """Bring the evaluation up to now."""
@@ -319,14 +322,17 @@ def of_river(model: Any) -> Any:
 def _rights(outcomes: AnyOutcomes) -> list[bool]:
     """Whether each prediction was right, all labels of it where there are several."""
     pairs = zip(outcomes.truths, outcomes.predicted, strict=True)
-    return [set(truth) == set(said) if isinstance(said, tuple) else truth == said for truth, said in pairs]
+    return [
+        set(truth) == set(prediction) if isinstance(prediction, tuple) else truth == prediction
+        for truth, prediction in pairs
+    ]
 
 
 def _prompt(examples: Iterable[Labelled], followers: list[_Follower], batch: int) -> Iterator[int]:
     """Give the followers a stream whose labels are there at once; how many examples each step has."""
-    for chunk in encoded_ahead([each.model for each in followers], chunks(examples, batch)):
-        for each in followers:
-            each.take(chunk)
+    for chunk in encoded_ahead([follower.model for follower in followers], chunks(examples, batch)):
+        for follower in followers:
+            follower.take(chunk)
         yield len(chunk)
 
 
@@ -336,7 +342,7 @@ def _late(
     """Give the followers a stream whose labels come later."""
     is_count = moment is None and isinstance(delay, int)
     events = events_after(examples, delay, batch) if is_count else events_at(examples, delay, moment, batch)
-    for some in events:
-        for each in followers:
-            each.take_late(some)
-        yield some.are_answers.count(False)
+    for batch_of_events in events:
+        for follower in followers:
+            follower.take_late(batch_of_events)
+        yield batch_of_events.are_answers.count(False)

@@ -27,10 +27,10 @@ def headline(evaluation: Any, notes: Iterable[str] = ()) -> str:
     score, seconds = evaluation.score, evaluation.seconds
     speed = f" in {seconds:.2f} s, {score.n / seconds:,.0f} docs/s" if score.n and seconds else ""
     ended = ["interrupted"] * evaluation.interrupted
-    said = ", ".join([f"{evaluation.name}: {score.n:,} messages{speed}", *notes, *ended])
+    text = ", ".join([f"{evaluation.name}: {score.n:,} messages{speed}", *notes, *ended])
     if score.n_unanswered > 1:  # of the first message nothing can be known
-        said += f"; {score.n_unanswered:,} came before any label, had no answer and are in no metric"
-    return said
+        text += f"; {score.n_unanswered:,} came before any label, had no answer and are in no metric"
+    return text
 
 
 def tables_of(score: Score, in_full: bool = False) -> list[Table]:
@@ -38,24 +38,26 @@ def tables_of(score: Score, in_full: bool = False) -> list[Table]:
     full all of them, the worst first; the pairs that were confused most often, in full all.
     """
     metrics = [(_name(name, score), f"{value:.4f}") for name, value in score.metrics().items()]
-    several = score.kind == LABELS
+    has_several = score.kind == LABELS
     rows = commonest(score, _shown)
     if in_full:
         rows = [(_shown(row.label), row) for row in sorted(score.of_classes(), key=lambda row: row.f1)]
     n_classes = len(score.tally)
-    title = f"{n_classes:,} {'label' if several else 'class'}{('s' if several else 'es') * (n_classes != 1)}"
+    title = f"{n_classes:,} {'label' if has_several else 'class'}{('s' if has_several else 'es') * (n_classes != 1)}"
     of_classes = [(name, *map(_share, row[1:4]), f"{row[4]:,}") for name, row in rows]
     confused = [(_shown(a), _shown(b), f"{n:,}") for a, b, n in score.confused(None if in_full else MOST_PAIRS)]
     tables: list[Table] = [(("", ""), [*metrics]), ((title, "precision", "recall", "F1", "count"), [*of_classes])]
-    return [*tables, (("missed" if several else "truly", "predicted", "count"), [*confused])] if confused else tables
+    return (
+        [*tables, (("missed" if has_several else "truly", "predicted", "count"), [*confused])] if confused else tables
+    )
 
 
 def commonest(score: Score, shown: Callable[[Any], str]) -> list[tuple[str, Any]]:
     """The commonest classes, each with its name, then the others, summed up."""
     rows: list[tuple[str, Any]] = [(shown(row.label), row) for row in score.of_classes(MOST_CLASSES)]
-    others = score.others(MOST_CLASSES)
-    if others is not None:
-        rows.append((f"{others.n_classes:,} other{'s' * (others.n_classes != 1)}", others))
+    other_classes = score.others(MOST_CLASSES)
+    if other_classes is not None:
+        rows.append((f"{other_classes.n_classes:,} other{'s' * (other_classes.n_classes != 1)}", other_classes))
     return rows
 
 
@@ -80,7 +82,7 @@ def _compared(names: Mapping[str, str], scores: Mapping[str, Score], pairs: Sequ
     if first.kind != LABELS:  # micro F1 is the accuracy where each example has one label
         shared = [name for name in shared if name != "micro_f1"]
     values = [(_name(metric, first, LONGEST_BESIDE), *(f"{of[metric]:.4f}" for of in metrics)) for metric in shared]
-    told = {
+    rows = {
         "difference": [f"{pair.difference:+.4f}" for pair in pairs],
         "standard error": [f"{pair.standard_error:.4f}" for pair in pairs],
         "only the first": [f"{pair.n_first:,}" for pair in pairs],
@@ -90,7 +92,7 @@ def _compared(names: Mapping[str, str], scores: Mapping[str, Score], pairs: Sequ
     differences = [f"{names[pair.first]} - {names[pair.second]}" for pair in pairs]
     return [
         (("model", *names.values()), [*values]),
-        (("right more often", *differences), [(what, *each) for what, each in told.items()]),
+        (("right more often", *differences), [(row_name, *cells) for row_name, cells in rows.items()]),
     ]
 
 
@@ -138,11 +140,11 @@ def as_html(head: str, tables: Sequence[Table]) -> str:
     def row_of(cells: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
-    made = [f"<p>{html.escape(head)}</p>"]
+    parts = [f"<p>{html.escape(head)}</p>"]
     for columns, rows in tables:
         first = row_of(columns, "th") if any(columns) else ""
-        made.append(f"<table>{first}{''.join(row_of(row, 'td') for row in rows)}</table>")
-    return "".join(made)
+        parts.append(f"<table>{first}{''.join(row_of(row, 'td') for row in rows)}</table>")
+    return "".join(parts)
 
 
 def _name(metric: str, score: Score, longest: int = LONGEST_LABEL) -> str:

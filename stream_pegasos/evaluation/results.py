@@ -170,12 +170,18 @@ class Pair(NamedTuple):
         """Given whether each example was predicted right by the two; −1 where one refused it."""
         from scipy.stats import binomtest
 
-        one, other = (of[(rights[0] >= 0) & (rights[1] >= 0)].astype(float) for of in rights)
-        n_first, n_second = int((one > other).sum()), int((one < other).sum())
-        blocks = [part.mean() for part in np.array_split(one - other, max(1, min(MOST_BLOCKS, len(one)))) if len(part)]
+        first_rights, second_rights = (of[(rights[0] >= 0) & (rights[1] >= 0)].astype(float) for of in rights)
+        n_first, n_second = int((first_rights > second_rights).sum()), int((first_rights < second_rights).sum())
+        blocks = [
+            part.mean()
+            for part in np.array_split(first_rights - second_rights, max(1, min(MOST_BLOCKS, len(first_rights))))
+            if len(part)
+        ]
         error = float(np.std(blocks, ddof=1) / math.sqrt(len(blocks))) if len(blocks) > 1 else math.nan
         p_value = binomtest(n_first, n_first + n_second).pvalue if n_first + n_second else 1.0
-        return cls(first, second, (n_first - n_second) / max(len(one), 1), error, n_first, n_second, float(p_value))
+        return cls(
+            first, second, (n_first - n_second) / max(len(first_rights), 1), error, n_first, n_second, float(p_value)
+        )
 
 
 class Comparison(Mapping[str, Evaluation]):
@@ -204,15 +210,17 @@ class Comparison(Mapping[str, Evaluation]):
         n = min(sum(map(len, parts)) for parts in self._rights)  # Ctrl-C may end it between two models
         rights = [np.concatenate([*parts, np.zeros(0, np.int8)])[:n] for parts in self._rights]
         return [
-            Pair.of(first, second, (one, other))
-            for (first, one), (second, other) in itertools.combinations(zip(self, rights, strict=True), 2)
+            Pair.of(first, second, (first_rights, second_rights))
+            for (first, first_rights), (second, second_rights) in itertools.combinations(
+                zip(self, rights, strict=True), 2
+            )
         ]
 
     def __repr__(self) -> str:
         first = next(iter(self.values()))
         name = next(iter(first.score.metrics()))
-        said = ", ".join(f"{each} {getattr(self[each].score, name):.4f}" for each in self)
-        return f"<Comparison on {first.name}: {first.score.n:,} messages, {name} of {said}>"
+        figures = ", ".join(f"{model_name} {getattr(self[model_name].score, name):.4f}" for model_name in self)
+        return f"<Comparison on {first.name}: {first.score.n:,} messages, {name} of {figures}>"
 
     def __str__(self) -> str:
         return self.report()
@@ -227,11 +235,11 @@ class Comparison(Mapping[str, Evaluation]):
         return as_html(headline(self._slowest), self._tables())
 
     def _tables(self, longest: int | None = None) -> Any:
-        return tables_of_comparison({name: each.score for name, each in self.items()}, self.pairs, longest)
+        return tables_of_comparison({name: evaluation.score for name, evaluation in self.items()}, self.pairs, longest)
 
     @property
     def _slowest(self) -> Evaluation:
-        return max(self.values(), key=lambda each: each.seconds)
+        return max(self.values(), key=lambda evaluation: evaluation.seconds)
 
     def plot(self, to: Any = None) -> Any:
         """Draw the first metric of all models over the stream, as `Evaluation.plot` does; needs the extra `plot`."""
@@ -241,7 +249,9 @@ class Comparison(Mapping[str, Evaluation]):
 
     def to_frame(self) -> Any:
         """The rows of all curves as a data frame, with the name of the `model`, as `Evaluation.to_frame` gives them."""
-        return frame_of([{"model": name, **row._asdict()} for name, each in self.items() for row in each.curve])
+        return frame_of(
+            [{"model": name, **row._asdict()} for name, evaluation in self.items() for row in evaluation.curve]
+        )
 
 
 def frame_of(rows: list[dict[str, Any]]) -> Any:

@@ -77,7 +77,7 @@ class RiverModel:
 
     def _takes_weights(self) -> bool:
         parameters = inspect.signature(last_step(self._model).learn_one).parameters
-        has_others = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        has_others = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
         return ("w" in parameters or has_others) and not self._is_active  # which drops the weight
 
     def predictions(self, X: Sequence[Any], threads: int = 1) -> Predictions:
@@ -91,11 +91,11 @@ class RiverModel:
         answers = list[Answer]()
         for x, label, weight in zip(X, y, weights, strict=True):
             with self._partly(answers):
-                answer, known = self._said(x), self._labels
+                answer, known_labels = self._said(x), self._labels
                 if answer.is_asked:
                     self.learn_one(x, label, weight)
             answers.append(answer)
-        return self._settled(answers, known if answers else self._labels)
+        return self._settled(answers, known_labels if answers else self._labels)
 
     def predict_or_learn_many(
         self, examples: Sequence[Any], numbers: Sequence[int], are_answers: Sequence[bool]
@@ -143,19 +143,24 @@ class RiverModel:
             with contextlib.suppress(NotImplementedError):
                 probabilities = self._model.predict_proba_one(x)
             return self._model.predict_one(x), probabilities, True
-        said = self._model.predict_proba_one(x)
-        probabilities, is_asked = said if self._is_active else (said, True)
+        output = self._model.predict_proba_one(x)
+        probabilities, is_asked = output if self._is_active else (output, True)
         return max(probabilities, key=probabilities.__getitem__, default=None), probabilities, bool(is_asked)
 
-    def _settled(self, answers: Sequence[Answer], known: Labels) -> Predictions:
+    def _settled(self, answers: Sequence[Answer], labels_known: Labels) -> Predictions:
         """The answers as predictions, of a model that knew these labels."""
-        found = np.full((len(answers), len(known.classes)), np.nan)
+        probabilities = np.full((len(answers), len(labels_known.classes)), np.nan)
         for row, answer in enumerate(answers):
             if answer.probabilities:
-                found[row] = [answer.probabilities.get(label, 0.0) for label in known.classes]
+                probabilities[row] = [answer.probabilities.get(label, 0.0) for label in labels_known.classes]
         labels = np.empty(len(answers), object)
         labels[:] = [answer.label for answer in answers]
-        return settled(scores_of(known, labels, found), labels, (known.classes, found), pair=known.pair)
+        return settled(
+            scores_of(labels_known, labels, probabilities),
+            labels,
+            (labels_known.classes, probabilities),
+            pair=labels_known.pair,
+        )
 
 
 def last_step(model: Any) -> Any:
@@ -163,15 +168,15 @@ def last_step(model: Any) -> Any:
     return last_step([*model.steps.values()][-1]) if isinstance(model, Pipeline) else model
 
 
-def scores_of(known: Labels, labels: Any, probabilities: Floats) -> Floats:
+def scores_of(known_labels: Labels, labels: Any, probabilities: Floats) -> Floats:
     """The margins of two classes, as log-odds; of more the probabilities."""
-    if not known.pair:
+    if not known_labels.pair:
         return probabilities
-    positive = known.positive
+    positive = known_labels.positive
     if positive >= probabilities.shape[1]:
         return np.zeros(len(labels))
     p = probabilities[:, positive]
     with np.errstate(divide="ignore"):
         log_odds = np.log(p / (1.0 - p))
-    by_label = np.where(labels == known.pair[1], 1.0, -1.0)
+    by_label = np.where(labels == known_labels.pair[1], 1.0, -1.0)
     return np.clip(np.where(np.isnan(p), by_label, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)

@@ -52,7 +52,7 @@ class Outcomes(PredictedExamples):
         if classes == self.classes or len(classes) != len(self.classes):
             return self
         exchanged = any(
-            mine is not None and mine == other for mine, other in zip(self.classes, classes[::-1], strict=True)
+            own is not None and own == other for own, other in zip(self.classes, classes[::-1], strict=True)
         )
         return replace(self, classes=classes, margins=-self.margins if exchanged else self.margins)
 
@@ -66,15 +66,16 @@ class Outcomes(PredictedExamples):
         columns = {label: column for column, label in enumerate(labels) if label is not None}
         # One more column, of zeros, for labels that have none.
         padded = np.concatenate([probabilities, np.zeros((len(truths), 1))], axis=1)
-        rows, none = np.arange(len(truths)), len(labels)
+        rows, no_column = np.arange(len(truths)), len(labels)
         at_truth, at_predicted = (
-            np.array([columns.get(label, none) for label in given], np.intp) for given in (truths, predicted)
+            np.array([columns.get(label, no_column) for label in labels_of_rows], np.intp)
+            for labels_of_rows in (truths, predicted)
         )
         of_truth, of_predicted = padded[rows, at_truth], padded[rows, at_predicted]
-        unknown = np.flatnonzero((of_truth <= 0.0) | (at_predicted == none))
+        unknown = np.flatnonzero((of_truth <= 0.0) | (at_predicted == no_column))
         if len(unknown):
-            there = np.array([*(label is not None for label in labels), False])
-            n_known = ((padded[unknown] > 0.0) & there).sum(axis=1)
+            is_known = np.array([*(label is not None for label in labels), False])
+            n_known = ((padded[unknown] > 0.0) & is_known).sum(axis=1)
             is_silent = np.isnan(padded[unknown]).any(axis=1)  # a model without probabilities
             of_truth[unknown] = np.where(is_silent, np.nan, 1.0 / (np.maximum(n_known, 1) + 1))
         return cls(truths, predicted, of_truth, of_predicted)
@@ -103,23 +104,24 @@ class PrequentialScore(Score):
         self._positive: PositiveScore | None = PositiveScore(window, exact)
 
     def update(self, outcomes: Outcomes) -> None:
-        made = np.array([label is not None for label in outcomes.predicted], bool)
+        is_answered = np.array([label is not None for label in outcomes.predicted], bool)
         self.n += outcomes.n
-        self.n_unanswered += int((~made).sum())
-        self._count_sets(outcomes.in_sets[made[: len(outcomes.in_sets)]])
+        self.n_unanswered += int((~is_answered).sum())
+        self._count_sets(outcomes.in_sets[is_answered[: len(outcomes.in_sets)]])
         truths, predicted = (
-            self.tally.numbers_of(itertools.compress(labels, made)) for labels in (outcomes.truths, outcomes.predicted)
+            self.tally.numbers_of(itertools.compress(labels, is_answered))
+            for labels in (outcomes.truths, outcomes.predicted)
         )
         right = truths == predicted
         self.tally.add(truths, predicted, truths[right])
         self.tally.add_pairs(truths[~right], predicted[~right])
-        of_truth = np.asarray(outcomes.of_truth, float)[made]
+        of_truth = np.asarray(outcomes.of_truth, float)[is_answered]
         self._log_loss = added(self._log_loss, -np.log(np.clip(of_truth, 1e-15, 1.0)))
-        self._reliability.update(np.asarray(outcomes.of_predicted, float)[made], right)
+        self._reliability.update(np.asarray(outcomes.of_predicted, float)[is_answered], right)
         self._newest = newest(self._newest, right[:, np.newaxis], self.window)
         if self._positive is not None and self._positive.takes(outcomes.classes):
             of_positive = truths == self.tally.number_of(self.positive)
-            self._positive.update(of_positive, outcomes.margins[made], of_truth)
+            self._positive.update(of_positive, outcomes.margins[is_answered], of_truth)
         else:
             self._positive = None
         self._follow_order(truths, predicted)

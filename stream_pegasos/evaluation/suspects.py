@@ -95,10 +95,12 @@ class LabelErrors:
         return len(self._heap) >= MOST_SUSPECTS
 
     def _suspect(self, block: PredictedBlock, row: int, number: int, of_label: float) -> Suspect:
-        example, said = block.examples[row], block.predictions
-        label = said.labels[row]
+        example, predictions = block.examples[row], block.predictions
+        label = predictions.labels[row]
         labels = label if isinstance(label, tuple) else (label,)
-        probabilities = tuple(float(said.probabilities[row, said.classes.index(each)]) for each in labels)
+        probabilities = tuple(
+            float(predictions.probabilities[row, predictions.classes.index(single_label)]) for single_label in labels
+        )
         probability = probabilities if isinstance(label, tuple) else probabilities[0]
         text = shortened(self._shown(example[0]), LONGEST_TEXT)
         line, id = getattr(example, "line", 0), getattr(example, "id", None)
@@ -125,8 +127,8 @@ class LabelErrors:
         size = SUREST * float(n[-1])
         if size < FEWEST:
             return None
-        first, both = (np.interp([size, 2.0 * size], n, n_wrong) / size).tolist()
-        second = both - first
+        first, both_quarters = (np.interp([size, 2.0 * size], n, n_wrong) / size).tolist()
+        second = both_quarters - first
         low, high = _wilson(first, size)
         if second > first:
             error = math.sqrt((4.0 * first * (1.0 - first) + second * (1.0 - second)) / size)

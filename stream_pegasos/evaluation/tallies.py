@@ -91,7 +91,7 @@ class PredictedExamples:
 
     def part(self, begin: int, end: int) -> Self:
         """The outcomes of the examples from `begin` to `end`."""
-        columns: Any = (each if isinstance(each, tuple) else each[begin:end] for each in vars(self).values())
+        columns: Any = (column if isinstance(column, tuple) else column[begin:end] for column in vars(self).values())
         return type(self)(*columns)
 
     @classmethod
@@ -130,8 +130,8 @@ class Score(ABC):
 
     def __repr__(self) -> str:
         metrics = {name: value for name, value in self.metrics().items() if not name.startswith("window_")}
-        found = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-        return f"<{type(self).__name__} of {self.n:,} messages: {found}>"
+        figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        return f"<{type(self).__name__} of {self.n:,} messages: {figures}>"
 
     @property
     def n_answered(self) -> int:
@@ -186,8 +186,10 @@ class Score(ABC):
     @property
     def balanced_accuracy(self) -> float:
         """The mean recall of the classes that occurred."""
-        there = self.tally.occurred > 0
-        return ratio(float((self.tally.right[there] / self.tally.occurred[there]).sum()), int(there.sum()))
+        has_examples = self.tally.occurred > 0
+        return ratio(
+            float((self.tally.right[has_examples] / self.tally.occurred[has_examples]).sum()), int(has_examples.sum())
+        )
 
     @property
     def has_sets(self) -> bool:
@@ -215,9 +217,11 @@ class Score(ABC):
 
     def _count_sets(self, in_sets: Floats) -> None:
         """Count whether sets hold what they should, and their sizes."""
-        held, sizes = in_sets[~np.isnan(in_sets[:, 0])].T
-        self._sets = self._sets + np.array([len(held), held.sum(), sizes.sum(), np.count_nonzero(sizes == 1.0)])
-        self._newest_sets = newest(self._newest_sets, held[:, np.newaxis], self.window)
+        is_covered, sizes = in_sets[~np.isnan(in_sets[:, 0])].T
+        self._sets = self._sets + np.array(
+            [len(is_covered), is_covered.sum(), sizes.sum(), np.count_nonzero(sizes == 1.0)]
+        )
+        self._newest_sets = newest(self._newest_sets, is_covered[:, np.newaxis], self.window)
 
     @abstractmethod
     def update(self, outcomes: Any) -> None:
@@ -378,8 +382,8 @@ class Tally:
 
     def others(self, limit: int) -> OtherRow | None:
         """The classes that `of_classes(limit)` leaves out, summed up; `None` if it leaves out none."""
-        rest = self._order()[limit:]
-        return OtherRow(len(rest), *_rates(*self._counts[:, rest].sum(axis=1).tolist())) if len(rest) else None
+        places = self._order()[limit:]
+        return OtherRow(len(places), *_rates(*self._counts[:, places].sum(axis=1).tolist())) if len(places) else None
 
     def _order(self) -> Integers:
         """The numbers of labels, the commonest first; equally common ones as they came."""
@@ -417,8 +421,8 @@ class Reliability:
         self.sums: Floats = np.zeros((TENTHS, 3))  # number, sum of probabilities, number of those that came true
 
     def update(self, probabilities: Floats, came_true: Bools) -> None:
-        there = ~np.isnan(probabilities)  # a model may have none
-        probabilities, came_true = probabilities[there], came_true[there]
+        is_known = ~np.isnan(probabilities)  # a model may have none
+        probabilities, came_true = probabilities[is_known], came_true[is_known]
         tenth = np.minimum((TENTHS * probabilities).astype(np.intp), TENTHS - 1)
         columns: tuple[Any, ...] = (1.0, probabilities, came_true)
         for column, weights in enumerate(columns):

@@ -51,13 +51,13 @@ class Tuning:
     interrupted: bool = False
 
     def __repr__(self) -> str:
-        figures = ", ".join(f"{each.name} {each.figure:.4f}" for each in self.ranking)
+        figures = ", ".join(f"{candidate.name} {candidate.figure:.4f}" for candidate in self.ranking)
         return f"<Tuning on {self.n:,} messages, {self.metric} of {figures}; best: {self.best.name}>"
 
     @property
     def ranking(self) -> list[Candidate]:
         """The candidates: those that stayed longest first, and of these those that gained most."""
-        return sorted(self.candidates, key=lambda each: (-each.n, -each.gain))
+        return sorted(self.candidates, key=lambda candidate: (-candidate.n, -candidate.gain))
 
     @property
     def best(self) -> Candidate:
@@ -70,14 +70,17 @@ class Tuning:
         newer = np.flatnonzero(ends > self.n // 2)
         groups = [group for group in np.array_split(newer, BLOCKS) if len(group)]
         of_first = np.zeros(len(groups) + 1)
-        for each in left:
-            figures = [self._figure(each, newer), *(self._figure(each, np.setdiff1d(newer, some)) for some in groups)]
-            of_first = np.array(figures) if each is left[0] else of_first
+        for candidate in left:
+            figures = [
+                self._figure(candidate, newer),
+                *(self._figure(candidate, np.setdiff1d(newer, some)) for some in groups),
+            ]
+            of_first = np.array(figures) if candidate is left[0] else of_first
             gains = (figures - of_first) * (-1.0 if smaller_is_better(self.metric) else 1.0)
-            each.n, each.figure, each.gain = self.n, figures[0], float(gains[0])
-            each.error = math.sqrt((len(groups) - 1) * np.var(gains[1:])) if len(groups) > 1 else math.inf
-            if not math.isfinite(each.gain + each.error):  # as where all messages have the same label
-                each.gain, each.error = 0.0, math.inf
+            candidate.n, candidate.figure, candidate.gain = self.n, figures[0], float(gains[0])
+            candidate.error = math.sqrt((len(groups) - 1) * np.var(gains[1:])) if len(groups) > 1 else math.inf
+            if not math.isfinite(candidate.gain + candidate.error):  # as where all messages have the same label
+                candidate.gain, candidate.error = 0.0, math.inf
 
     def _figure(self, candidate: Candidate, blocks: Iterable[int]) -> float:
         score = new_score(candidate.model)
@@ -146,16 +149,16 @@ def tune(
     stream, rung = iter(examples), FIRST_RUNG
     try:
         while block := [*islice(stream, min(rung // BLOCKS, 512, rung - tuning.n))]:
-            said = [[*predict_learn(left[0].model, block, on_refused)]]
-            learned = [example for each in said[0] for example in each.examples]
-            said += [[*predict_learn(each.model, learned)] for each in left[1:]]
-            for each, blocks in zip(left, said, strict=True):
-                each.blocks.append([predicted.outcomes(each.model) for predicted in blocks])
+            predictions = [[*predict_learn(left[0].model, block, on_refused)]]
+            learned = [example for candidate in predictions[0] for example in candidate.examples]
+            predictions += [[*predict_learn(candidate.model, learned)] for candidate in left[1:]]
+            for candidate, blocks in zip(left, predictions, strict=True):
+                candidate.blocks.append([predicted.outcomes(candidate.model) for predicted in blocks])
             tuning.n += len(learned)
             if tuning.n == rung:
                 tuning.judge(left)
-                others = sorted(left[1:], key=lambda each: -each.gain)
-                left, rung = [left[0], *others[: len(left) // 2]], 2 * rung
+                other_candidates = sorted(left[1:], key=lambda candidate: -candidate.gain)
+                left, rung = [left[0], *other_candidates[: len(left) // 2]], 2 * rung
             if on_block is not None:
                 on_block(tuning.n, f"{len(left)} of {len(models)} models left")
     except KeyboardInterrupt:

@@ -131,9 +131,9 @@ class Features(base.MiniBatchTransformer):
         """The texts of a message that are read as words, by the names of their fields; `""` where it is a text."""
         read = (self.read(x),) if self.is_one else self.read(x)
         of_texts = [
-            each for each in zip(self.each, read, strict=False) if each[0].takes_text and isinstance(each[1], str)
+            pair for pair in zip(self.each, read, strict=False) if pair[0].takes_text and isinstance(pair[1], str)
         ]
-        of_words = [each for each in of_texts if each[0].specification.analyzer == "word"]
+        of_words = [pair for pair in of_texts if pair[0].specification.analyzer == "word"]
         return {self._name(part, "").removesuffix(": "): text for part, text in reversed(of_words)}
 
     def message_of(self, text: str) -> Any:
@@ -220,44 +220,44 @@ class Features(base.MiniBatchTransformer):
         norm.
         """
         are_several, binary = not self.is_one, self.specification.binary
-        found = []
+        contents = []
         for field, (part, text) in enumerate(zip(self.each, prepared if are_several else [prepared], strict=True)):
             specification = part.specification
             for weight, ngrams in specification.weighted_ngrams(text):
                 for token, count in Counter(ngrams).items():
                     column, sign = self.scanner.index(token, field)
                     name = self._name(part, token)
-                    found.append((name, column, weight if binary else weight * sign * count))
-        return found
+                    contents.append((name, column, weight if binary else weight * sign * count))
+        return contents
 
     def names(self, prepared: Any, columns: Collection[int]) -> dict[int, str]:
         """The first n-gram in each of these columns of a prepared message; faster than `contents` where columns are
         few.
         """
         are_several = not self.is_one
-        wanted, names = {*columns}, dict[int, str]()
+        column_set, names = {*columns}, dict[int, str]()
         values = prepared if are_several else (prepared,)
-        parts = [(field, *each) for field, value in enumerate(values) for each in self._windows(field, value)]
+        parts = [(field, *window) for field, value in enumerate(values) for window in self._windows(field, value)]
         nothing = [value[:0] for value in values]
         rows = [(*nothing[:field], value, *nothing[field + 1 :]) for field, value, _, _ in parts]
         for field, (part, value) in enumerate(zip(self.each, values, strict=True)):  # of the whole text
             for token in part.specification.lengths(value) if part.takes_text else ():
                 column, _ = self.scanner.index(token, field)
-                if column in wanted:
+                if column in column_set:
                     names.setdefault(column, self._name(part, token))
         indptr, indices, _ = self.scanner.transform_many(rows if are_several else [value for _, value, _, _ in parts])
-        found = np.concatenate([[0], np.cumsum(np.isin(indices, [*columns]))])[indptr]
-        for row in np.flatnonzero(np.diff(found)).tolist():
+        ends = np.concatenate([[0], np.cumsum(np.isin(indices, [*columns]))])[indptr]
+        for row in np.flatnonzero(np.diff(ends)).tolist():
             field, value, is_first, is_last = parts[row]
             part = self.each[field]
             for token in dict.fromkeys(part.specification.ngrams(value)):
                 column, _ = self.scanner.index(token, field)
                 cut = (not is_first and token.startswith(f"{BEGIN} ")) or (not is_last and token.endswith(f" {END}"))
-                if column in wanted and not cut:
+                if column in column_set and not cut:
                     names.setdefault(column, self._name(part, token))
-        if len(names) < len(wanted):  # as of a long n-gram
+        if len(names) < len(column_set):  # as of a long n-gram
             for name, column, _ in self.contents(prepared):
-                if column in wanted:
+                if column in column_set:
                     names.setdefault(column, name)
         return names
 
@@ -295,8 +295,8 @@ class Features(base.MiniBatchTransformer):
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Features) and self.fields and other.fields:
-            some = (each.parts if isinstance(each, FeatureUnion) else [each] for each in (self, other))
-            return FeatureUnion([*itertools.chain.from_iterable(some)])
+            groups = (operand.parts if isinstance(operand, FeatureUnion) else [operand] for operand in (self, other))
+            return FeatureUnion([*itertools.chain.from_iterable(groups)])
         return super().__add__(other)
 
     def _more_tags(self) -> set[str]:
@@ -403,24 +403,24 @@ class SentenceVector(Features, is_kind=False):
         self.scanner = Scanner(*of_texts, vectors=encoder)
 
 
-def with_one_vector(each: Sequence[Features]) -> list[Features]:
-    if len({part.vector_source.digest for part in each if part.vector_source is not None}) > 1:
+def with_one_vector(parts: Sequence[Features]) -> list[Features]:
+    if len({part.vector_source.digest for part in parts if part.vector_source is not None}) > 1:
         raise ValueError("two parts have different word vectors or encoders; a message has one vector")
-    sentences = [part for part in each if isinstance(part, SentenceVector)]
-    return [*(part for part in each if not isinstance(part, SentenceVector)), *sentences[:1]]
+    sentences = [part for part in parts if isinstance(part, SentenceVector)]
+    return [*(part for part in parts if not isinstance(part, SentenceVector)), *sentences[:1]]
 
 
-def scanner_of(each: Sequence[Features]) -> Scanner:
-    of_texts = [part for part in each if part.takes_text] or each
+def scanner_of(parts: Sequence[Features]) -> Scanner:
+    of_texts = [part for part in parts if part.takes_text] or parts
     of_columns = "n_features", "alternate_sign", "binary", "norm"
     columns = {name: getattr(of_texts[0].specification, name) for name in of_columns}
     for part in of_texts:
-        for name, ours in columns.items():
-            its = getattr(part.specification, name)
-            if its != ours:
-                raise ValueError(f"{name} is {ours!r} of {of_texts[0].on!r}, but {its!r} of {part.on!r}")
-    first, *others = [dataclasses.replace(part.specification, **columns) for part in each]
+        for name, value in columns.items():
+            part_value = getattr(part.specification, name)
+            if part_value != value:
+                raise ValueError(f"{name} is {value!r} of {of_texts[0].on!r}, but {part_value!r} of {part.on!r}")
+    first, *other_specifications = [dataclasses.replace(part.specification, **columns) for part in parts]
     # That of the first field has no name.
-    names = ["" if part.space == each[0].space else part.space or "\0" for part in each[1:]]
-    fields = tuple((name, scanner.arguments) for name, scanner in zip(names, others, strict=True))
+    names = ["" if part.space == parts[0].space else part.space or "\0" for part in parts[1:]]
+    fields = tuple((name, scanner.arguments) for name, scanner in zip(names, other_specifications, strict=True))
     return Scanner(*dataclasses.replace(first, fields=fields).arguments)

@@ -93,14 +93,14 @@ class TextEncoder:
 
     def vectors(self, texts: Sequence[str], threads: int = 1) -> Vectors:
         """The vectors of texts, a row each; an EncoderError or an EncoderAwayError if there are none."""
-        found = np.zeros((len(texts), self.n_dimensions), np.float32)
+        result = np.zeros((len(texts), self.n_dimensions), np.float32)
         keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         with self._lock:
-            known = [self._newest.get(key) for key in keys]
+            cached = [self._newest.get(key) for key in keys]
         missing: dict[bytes, str] = {}
-        for row, (key, vector, text) in enumerate(zip(keys, known, texts, strict=True)):
+        for row, (key, vector, text) in enumerate(zip(keys, cached, texts, strict=True)):
             if vector is not None:
-                found[row] = vector
+                result[row] = vector
             elif text:
                 missing[key] = text
         # Texts of about one length go together, as encoders fill up shorter ones.
@@ -108,17 +108,17 @@ class TextEncoder:
         threads = threads if self._in_threads else 1
         size = CALL if self.is_remote else max(1, min(BLOCK, math.ceil(len(order) / threads)))
         blocks = [order[begin : begin + size] for begin in range(0, len(order), size)]
-        each = [[missing[key] for key in block] for block in blocks]
-        threads = min(AT_ONCE if self.is_remote else threads, len(each))
-        encoded = map(self._encoded, each) if threads < 2 else self._encoded_in_threads(each, threads)
+        block_texts = [[missing[key] for key in block] for block in blocks]
+        threads = min(AT_ONCE if self.is_remote else threads, len(block_texts))
+        encoded = map(self._encoded, block_texts) if threads < 2 else self._encoded_in_threads(block_texts, threads)
         new: dict[bytes, Vectors] = {}
         for block, vectors in zip(blocks, encoded, strict=True):
             self._keep(of_block := dict(zip(block, vectors, strict=True)))
             new |= of_block
         for row, key in enumerate(keys):
             if key in new:
-                found[row] = new[key]
-        return found
+                result[row] = new[key]
+        return result
 
     def _encoded_in_threads(self, blocks: list[list[str]], threads: int) -> list[Vectors]:
         from concurrent.futures import ThreadPoolExecutor
@@ -136,14 +136,14 @@ class TextEncoder:
         # Surrogates that stand alone are no text for a tokenizer.
         plain = [text[:LONGEST].encode("utf-8", "replace").decode() for text in texts]
         try:
-            given = self._encode(plain)
-            vectors = np.array(given, np.float32)
+            output = self._encode(plain)
+            vectors = np.array(output, np.float32)
         except (EncoderAwayError, MemoryError):
             raise
         except Exception as error:  # of any kind, as it is somebody else's
             raise EncoderError(f"{self._what} failed: {type(error).__name__}: {error}") from error
-        wanted = (len(texts), self.n_dimensions or vectors.shape[-1] if vectors.ndim else 0)
-        if vectors.shape != wanted:
+        shape = (len(texts), self.n_dimensions or vectors.shape[-1] if vectors.ndim else 0)
+        if vectors.shape != shape:
             raise EncoderError(f"{self._what} gave an array of the shape {vectors.shape} for {len(texts)} texts")
         if not np.isfinite(vectors).all():
             (row, *_) = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()

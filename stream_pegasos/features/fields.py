@@ -99,7 +99,7 @@ class Category(FieldFeatures):
             raise ValueError(f"field {self.on!r}: {error}") from None
         is_set = isinstance(value, (set, frozenset))
         values = value if is_set or isinstance(value, (list, tuple)) else [value]
-        texts = [SPACE.join(self._text(each).split()) for each in values if not is_nothing(each)]
+        texts = [SPACE.join(self._text(item).split()) for item in values if not is_nothing(item)]
         return " ".join(sorted(texts) if is_set else texts)  # the order of a set is another in each process
 
     def _text(self, value: Any) -> str:
@@ -161,14 +161,14 @@ class Number(FieldFeatures):
         )
 
     def name_of(self, token: str) -> str:
-        sign, rest = token[0], token[1:]
-        if sign == "=" or not rest:
-            return f"{self.on} = {rest}" if rest else f"{self.on} {'>' if sign == '+' else '<'} 0"
-        if "*" in rest:
-            n, times = map(int, rest.split("*"))
+        sign, digits = token[0], token[1:]
+        if sign == "=" or not digits:
+            return f"{self.on} = {digits}" if digits else f"{self.on} {'>' if sign == '+' else '<'} 0"
+        if "*" in digits:
+            n, times = map(int, digits.split("*"))
             low, high = f"2^{n * times - 1}", f"2^{n * times + n - 1}"
         else:
-            e, n, bits = map(int, rest.split(":"))
+            e, n, bits = map(int, digits.split(":"))
             low, high = (f"{_times_power(first, e - n - 1):.12g}" for first in (bits, bits + 1))
         return f"{self.on}: {low} to {high}" if sign == "+" else f"{self.on}: -{high} to -{low}"
 

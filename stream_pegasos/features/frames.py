@@ -28,16 +28,16 @@ def is_series(X: Any) -> bool:
     return hasattr(X, "to_frame") and not hasattr(X, "columns")
 
 
-def listed(given: Any) -> Any:
+def listed(values: Any) -> Any:
     """The values of an array of PyArrow as a list; anything else as it is."""
-    return given.to_pylist() if hasattr(given, "to_pylist") and not hasattr(given, "columns") else given
+    return values.to_pylist() if hasattr(values, "to_pylist") and not hasattr(values, "columns") else values
 
 
-def check_column(name: str, given: Any, of: str) -> None:
+def check_column(name: str, value: Any, of: str) -> None:
     """Raise a TypeError for what is no sequence: a data frame, too, which goes through the names of its columns."""
-    if is_frame(given):
+    if is_frame(value):
         raise TypeError(f"{name} is a data frame; pass the column that holds the {of}")
-    check_sequence(name, given, of)
+    check_sequence(name, value, of)
 
 
 def list_of_examples(X: Any) -> list[Any]:

@@ -64,9 +64,9 @@ def check_depth(value: Any, left: int = DEEPEST) -> None:
         return
     if not left:
         raise ValueError(f"values within values may be {DEEPEST} deep")
-    for each in value.values() if isinstance(value, dict) else value:
-        if type(each) not in PLAIN:
-            check_depth(each, left - 1)
+    for child in value.values() if isinstance(value, dict) else value:
+        if type(child) not in PLAIN:
+            check_depth(child, left - 1)
 
 
 def size_of(message: Any) -> int:
@@ -136,9 +136,9 @@ def value_of(message: Mapping[Any, Any], field: Any) -> Any:
     """The value of a field, or `ABSENT`. If no field is called a.b, this is the field b of the object a."""
     if field in message:
         return message[field]
-    name, dot, rest = field.partition(".") if isinstance(field, str) else (field, "", "")
+    name, dot, subfield = field.partition(".") if isinstance(field, str) else (field, "", "")
     inner = message.get(name) if dot else None
-    return value_of(inner, rest) if isinstance(inner, Mapping) else ABSENT
+    return value_of(inner, subfield) if isinstance(inner, Mapping) else ABSENT
 
 
 def outer_name(field: Any, names: Collection[Any]) -> Any:
@@ -152,14 +152,14 @@ def outer_name(field: Any, names: Collection[Any]) -> Any:
 def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
     """The message, if it has fields, of which one at least is read."""
     if not isinstance(x, (dict, Mapping)):
-        wanted = ", ".join(map(str, names))
-        raise TypeError(f"a message must be a dict with the fields {wanted}, not {type(x).__name__}")
+        field_names = ", ".join(map(str, names))
+        raise TypeError(f"a message must be a dict with the fields {field_names}, not {type(x).__name__}")
     for name in names:
         if name in x or value_of(x, name) is not ABSENT:
             return x
     if x:
-        wanted, has = (", ".join(map(str, some)) for some in (names, [*x][:20]))
-        raise ValueError(f"the message has none of the fields {wanted}; it has {has}")
+        field_names, message_names = (", ".join(map(str, group)) for group in (names, [*x][:20]))
+        raise ValueError(f"the message has none of the fields {field_names}; it has {message_names}")
     return x
 
 
@@ -182,11 +182,11 @@ class FieldsMet:
     def tell(self, fewest: int = FEWEST_WITHOUT) -> None:
         """Warn of the fields that no message had, if there were at least so many messages."""
         if self.lacking and self._n >= fewest:
-            told, self.lacking = without(self.lacking), []
-            warnings.warn(f"none of {self._n:,} messages {told}", stacklevel=3)
+            text, self.lacking = without(self.lacking), []
+            warnings.warn(f"none of {self._n:,} messages {text}", stacklevel=3)
 
 
 def without(fields: Sequence[Any]) -> str:
     """What is said of messages none of which has these fields, behind their name."""
-    some = f"field{'s' * (len(fields) > 1)} {', '.join(map(str, fields[:MOST_NAMED]))}"
-    return f"has the {some}, which the model reads"
+    phrase = f"field{'s' * (len(fields) > 1)} {', '.join(map(str, fields[:MOST_NAMED]))}"
+    return f"has the {phrase}, which the model reads"

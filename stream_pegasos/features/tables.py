@@ -67,7 +67,7 @@ class _Words(Table):
     def row(self, word: str) -> int:
         """That of a word, −1 for one that it lacks."""
         written = (word, word.capitalize(), word.upper()) if word.islower() else (word,)
-        return next((self._rows[each] for each in written if each in self._rows), -1)
+        return next((self._rows[form] for form in written if form in self._rows), -1)
 
 
 class Kept(_Words):
@@ -123,8 +123,8 @@ class _Tokens(Table):
         encoding = self._tokenizer.encode(texts, is_pretokenized=True, add_special_tokens=False)
         tokens, places = np.array(encoding.ids, np.intp), np.array(encoding.word_ids, np.intp)
         if self._unknown is not None:
-            known = tokens != self._unknown
-            tokens, places = tokens[known], places[known]
+            is_known = tokens != self._unknown
+            tokens, places = tokens[is_known], places[is_known]
         sums = np.zeros((len(words), self.n_dimensions), np.int32)
         starts = np.flatnonzero(np.diff(places, prepend=-1))
         sums[places[starts]] = np.add.reduceat(self._tokens[tokens], starts, axis=0, dtype=np.int32)
@@ -209,19 +209,19 @@ def read_once(name: str) -> Table:
     stamp = [(file.stat().st_mtime_ns, file.stat().st_size) for file in files]
     key = os.path.realpath(files[0])
     with _reading:
-        known = _tables.get(key)
-        if known is None or known[0] != stamp:
-            known = _tables[key] = stamp, read(name, *files)
-    return known[1]
+        entry = _tables.get(key)
+        if entry is None or entry[0] != stamp:
+            entry = _tables[key] = stamp, read(name, *files)
+    return entry[1]
 
 
 def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
     if name == WORDLLAMA:
         # The package itself is not imported: its loader would look for its tokenizer on a network.
-        found = importlib.util.find_spec("wordllama")
-        if found is None or not found.submodule_search_locations:
+        specification = importlib.util.find_spec("wordllama")
+        if specification is None or not specification.submodule_search_locations:
             raise missing(f"vectors={name!r}", EXTRA, ModuleNotFoundError(name=WORDLLAMA))
-        folder = Path(found.submodule_search_locations[0])
+        folder = Path(specification.submodule_search_locations[0])
         files = folder / "weights/l2_supercat_256.safetensors", folder / "tokenizers/l2_supercat_tokenizer_config.json"
         return files, _read_tokens
     path = Path(name)
@@ -279,8 +279,8 @@ def _read_text(name: str, file: Path) -> Table:
             except ValueError:
                 row = []
             if len(row) != n or not n:
-                wanted = f"no word with {n or 'its'} numbers"
-                raise ValueError(f"line {count} of {name!r} is {wanted}; if the file is binary, {AS_TEXT}")
+                expected = f"no word with {n or 'its'} numbers"
+                raise ValueError(f"line {count} of {name!r} is {expected}; if the file is binary, {AS_TEXT}")
             if word not in words:  # they stand in the order of how frequent they are
                 words[word] = None
                 numbers.extend(row)

@@ -120,41 +120,43 @@ def packed(vectors: VectorSource) -> dict[str, Any]:
     return {key: getattr(vectors, key) for key in NAMED}
 
 
-def unpacked(found: Mapping[str, Any], given: Any = None, kept: tuple[NDArray[Any], ...] = ()) -> VectorSource:
+def unpacked(
+    declared: Mapping[str, Any], own_vectors: Any = None, arrays: tuple[NDArray[Any], ...] = ()
+) -> VectorSource:
     """What `packed` named: the one given, if it is the same, the words kept of it, or one that is installed.
 
     A file names, it never acts: another file, a folder or a server is opened only if whoever loads it names that, too.
     """
-    if not isinstance(found, Mapping) or any(type(found.get(key)) is not kind for key, kind in NAMED.items()):
+    if not isinstance(declared, Mapping) or any(type(declared.get(key)) is not kind for key, kind in NAMED.items()):
         raise ValueError("it does not say which word vectors it needs")
-    name, size, n_dimensions, digest = (found[key] for key in NAMED)
-    if given is None and kept:
-        return WordVectors(name, Kept(size, n_dimensions, digest, *kept))
-    wanted = f"it needs the {'word vectors' if size else 'encoder'} {name!r} ({_shape(found)})"
-    if given is None and name in GIVEN:
-        raise VectorsError(f"{wanted}: give the {GIVEN[name]} that it was made with")
-    if given is None and name not in PACKAGES:
+    name, size, n_dimensions, digest = (declared[key] for key in NAMED)
+    if own_vectors is None and arrays:
+        return WordVectors(name, Kept(size, n_dimensions, digest, *arrays))
+    needs = f"it needs the {'word vectors' if size else 'encoder'} {name!r} ({_shape(declared)})"
+    if own_vectors is None and name in GIVEN:
+        raise VectorsError(f"{needs}: give the {GIVEN[name]} that it was made with")
+    if own_vectors is None and name not in PACKAGES:
         raise VectorsError(
-            f"{wanted}, which a file may name, but not open; name it to allow it: load(path, vectors={name!r}), or "
+            f"{needs}, which a file may name, but not open; name it to allow it: load(path, vectors={name!r}), or "
             f"--vectors {shlex.quote(one_line(name))}"
         )
     try:
-        vectors = vector_source(name if given is None else given)
+        vectors = vector_source(name if own_vectors is None else own_vectors)
     except (ImportError, OSError, ValueError) as error:
-        if given is not None:
+        if own_vectors is not None:
             raise
-        raise VectorsError(f"{wanted} of the package {PACKAGES[name]}: {error}") from error
+        raise VectorsError(f"{needs} of the package {PACKAGES[name]}: {error}") from error
     if (vectors.size, vectors.n_dimensions, vectors.digest) != (size, n_dimensions, digest):
         kind = "table" if vectors.size else "encoder"
         raise VectorsError(
-            f"{wanted} as it was, but {vectors.name!r} is another {kind} ({_shape(packed(vectors))}); if it is "
+            f"{needs} as it was, but {vectors.name!r} is another {kind} ({_shape(packed(vectors))}); if it is "
             "elsewhere, name that place by vectors= or --vectors"
         )
     return vectors
 
 
-def _shape(found: Mapping[str, Any]) -> str:
-    _, size, n_dimensions, digest = (found[key] for key in NAMED)
+def _shape(packed: Mapping[str, Any]) -> str:
+    _, size, n_dimensions, digest = (packed[key] for key in NAMED)
     return f"{f'{size} × {n_dimensions}' if size else f'{n_dimensions} numbers'}, digest {digest}"
 
 

@@ -143,7 +143,7 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, 
             names = unpack_names(arrays)
             progress = orjson.loads(arrays.pop(PROGRESS).tobytes()) if PROGRESS in arrays else None
             kept = tuple(arrays.pop(name) for name in VECTORS) if VECTORS[0] in arrays else ()
-            find_vectors = functools.partial(unpacked, given=given, kept=kept)
+            find_vectors = functools.partial(unpacked, own_vectors=given, arrays=kept)
             model = kind.from_state(arrays, names, {**state, "find_vectors": find_vectors})
             progress = unpack(progress)
             field_names = header.get("field_names", {})

@@ -136,12 +136,12 @@ class MailboxFilter:
         end = max(uidnext, first, uids[-1] + 1 if uids else 1)
         if not is_known:
             # The keys of mails that are there already are needed only if they may show a move.
-            known = uids[-max(1, memory.window // 2) :] if role == JUNK or before is not None else []
+            known_uids = uids[-max(1, memory.window // 2) :] if role == JUNK or before is not None else []
             if role == INBOX and before is None:
                 self._note_old(box)
             elif role == INBOX:
                 self._park()
-            self._meet(box, folder, role, known, None, before is not None)
+            self._meet(box, folder, role, known_uids, None, before is not None)
             self.ledger.record([["looked", folder, uidvalidity, end]])
             if role == INBOX:
                 self._settle(box)
@@ -187,18 +187,18 @@ class MailboxFilter:
         for keys in box.keys(uids):
             steps: dict[int, str] = {}
             events: list[Event] = []
-            again = {key: uid for uid, key in memory.pending.items()} if role == INBOX else {}
+            pending_uids = {key: uid for uid, key in memory.pending.items()} if role == INBOX else {}
             for uid, key in keys.items():
                 step = memory.asks(role, key, stood_there or key in old)
-                if key in again:  # it has a new number since the inbox was made anew
-                    events += [["settle", again[key]], ["intend", uid, key]] if uid != again[key] else []
+                if key in pending_uids:  # it has a new number since the inbox was made anew
+                    events += [["settle", pending_uids[key]], ["intend", uid, key]] if uid != pending_uids[key] else []
                 elif step != NOTHING:
                     steps[uid] = step
                 elif role == JUNK:
                     events.append(["know", key, True, "", uid])
                 elif role == HAM_FOLDER or key in memory.mails:
-                    known = memory.mails.get(key, Known(False))
-                    events.append(["know", key, known.is_junk, "", known.uid])
+                    mail_known = memory.mails.get(key, Known(False))
+                    events.append(["know", key, mail_known.is_junk, "", mail_known.uid])
             self._drop_copies(box, folder, keys, steps)
             if role == INBOX:
                 too_old = self._drop_old(box, keys, steps)
@@ -241,8 +241,12 @@ class MailboxFilter:
         """Report once which of these mails were not delivered, and note them, but for those that may have stood there
         all along.
         """
-        before, asked = self.ledger.memory.training.get(UNDELIVERED, []), {*uids}
-        now = [each for each in before if each[0] != folder or (each[1] == uidvalidity and each[2] not in asked)]
+        before, uids_looked_at = self.ledger.memory.training.get(UNDELIVERED, []), {*uids}
+        now = [
+            entry
+            for entry in before
+            if entry[0] != folder or (entry[1] == uidvalidity and entry[2] not in uids_looked_at)
+        ]
         for uid in [uid for uid in uids if (folder, uid) in box.undelivered]:
             if [folder, uidvalidity, uid] not in before:
                 warn_of_undelivered(box, folder, uid)
@@ -256,7 +260,7 @@ class MailboxFilter:
         noted = memory.training.get(UNDELIVERED, ())
         for folder in dict.fromkeys(folder for folder, _, _ in noted if folder in roles):
             uidvalidity = self._uidvalidity(box, folder)
-            uids = [uid for *where, uid in noted if where == [folder, uidvalidity]]
+            uids = [uid for *place, uid in noted if place == [folder, uidvalidity]]
             for uid in uids:
                 box.undelivered.pop((folder, uid), None)
             if uidvalidity is not None and memory.folders.get(folder, (0,))[0] == uidvalidity:
@@ -278,13 +282,13 @@ class MailboxFilter:
         if not dropped:
             return
         new = ([folder, uidvalidity, uid, key] for uid, key in dropped.items())
-        kept = [*self.ledger.memory.training.get(COPIES, ()), *new]
-        self.ledger.record([["trained", COPIES, kept[-MOST_NOTED:]]])
+        all_copies = [*self.ledger.memory.training.get(COPIES, ()), *new]
+        self.ledger.record([["trained", COPIES, all_copies[-MOST_NOTED:]]])
 
     def _look_at_copies(self, box: Connection) -> None:
         """Learn copies of mails that have since gone from Junk."""
         memory = self.ledger.memory
-        copies = [each for each in memory.training.get(COPIES, ()) if memory.mails.get(each[3], Known(False)).is_junk]
+        copies = [copy for copy in memory.training.get(COPIES, ()) if memory.mails.get(copy[3], Known(False)).is_junk]
         if not copies:
             return
         try:
@@ -294,14 +298,18 @@ class MailboxFilter:
         roles = dict(self._folders())
         for folder in {folder: None for folder, _, _, key in copies if key not in still and folder in roles}:
             uidvalidity = self._uidvalidity(box, folder)
-            gone = {uid: key for *where, uid, key in copies if where == [folder, uidvalidity] and key not in still}
-            for keys in box.keys([*gone]):
-                back = [uid for uid in box.there(keys) if keys[uid] == gone[uid]]
+            missing_keys = {
+                uid: key for *place, uid, key in copies if place == [folder, uidvalidity] and key not in still
+            }
+            for keys in box.keys([*missing_keys]):
+                back = [uid for uid in box.there(keys) if keys[uid] == missing_keys[uid]]
                 for mails in box.mails(back):
-                    self._take(roles[folder], {uid: (LEARN_HAM, gone[uid], mail) for uid, mail in mails.items()})
-        kept = [each for each in copies if each[3] in still]
-        if kept != memory.training[COPIES]:
-            self.ledger.record([["trained", COPIES, kept]])
+                    self._take(
+                        roles[folder], {uid: (LEARN_HAM, missing_keys[uid], mail) for uid, mail in mails.items()}
+                    )
+        remaining_copies = [copy for copy in copies if copy[3] in still]
+        if remaining_copies != memory.training[COPIES]:
+            self.ledger.record([["trained", COPIES, remaining_copies]])
 
     def _in_junk(self, box: Connection, keys: Iterable[str]) -> set[str]:
         """Which of these mails are still where they were seen in Junk, which is then the open folder."""
@@ -333,14 +341,14 @@ class MailboxFilter:
             del steps[uid]
         return [["know", keys[uid], False, "", 0] for uid in old]
 
-    def _take(self, role: str, found: dict[int, tuple[str, str, bytes]]) -> None:
+    def _take(self, role: str, mails: dict[int, tuple[str, str, bytes]]) -> None:
         """Judge and learn mails that were fetched."""
         labelled, events = list[LabelledMail](), list[Event]()
-        for uid, (step, key, mail) in found.items():
+        for uid, (step, key, mail) in mails.items():
             if step != JUDGE:
                 label = HAM if step == LEARN_HAM else SPAM
                 labelled.append(LabelledMail(mail, key, label, uid if role == JUNK else 0, role == INBOX))
-        judged = {uid: (key, mail) for uid, (step, key, mail) in found.items() if step == JUDGE}
+        judged = {uid: (key, mail) for uid, (step, key, mail) in mails.items() if step == JUDGE}
         for (uid, (key, mail)), verdict in zip(judged.items(), self._judge([*judged.values()]), strict=True):
             events.append(["know", key, verdict.is_spam and self.plan.moves, "", 0])
             if verdict.is_spam:
@@ -348,10 +356,10 @@ class MailboxFilter:
                 self._shown[uid] = f"{verdict.outcome} {verdict.probability:.3f} {shown_subject(mail)}"
         answers = self.ledger.record(events, labelled)
         self.counts["judged"] += len(judged)
-        for each, answer in zip(labelled, answers, strict=True):
+        for labelled_mail, answer in zip(labelled, answers, strict=True):
             if answer.learned:
-                what = f"{'' if self.plan.acts else 'would be '}{'corrected' if answer.correction else 'learned'}"
-                log.info(f"{what}: {each.outcome} {shown_subject(each.content)}")
+                outcome = f"{'' if self.plan.acts else 'would be '}{'corrected' if answer.correction else 'learned'}"
+                log.info(f"{outcome}: {labelled_mail.outcome} {shown_subject(labelled_mail.content)}")
 
     def _judge(self, mails: Sequence[tuple[str, bytes]]) -> list[Verdict]:
         if not mails:
@@ -365,30 +373,30 @@ class MailboxFilter:
         memory, plan = self.ledger.memory, self.plan
         if not memory.pending:
             return
-        done = "moved" if plan.moves else "flagged"
+        verb = "moved" if plan.moves else "flagged"
         if not plan.acts:
             for uid in [*memory.pending]:
-                log.info(f"would be {done}: {self._shown.pop(uid, 'spam')}")
-                self.counts[done] += 1
+                log.info(f"would be {verb}: {self._shown.pop(uid, 'spam')}")
+                self.counts[verb] += 1
                 self.ledger.record([["settle", uid]])
             return
         self.ledger.learning.journal.sync()
         pending = [*memory.pending.items()]
         numbers = [uid for uid in memory.pending if uid > 0]  # others were not found again
-        keys = {uid: key for found in box.keys(numbers) for uid, key in found.items()}
-        there = box.there(numbers)  # not those that somebody has deleted since
+        keys = {uid: key for keys_of_part in box.keys(numbers) for uid, key in keys_of_part.items()}
+        present = box.there(numbers)  # not those that somebody has deleted since
         for uid, key in pending:
             shown, events = self._shown.pop(uid, "spam"), list[Event]([["settle", uid]])
             has_copy = bool(memory.junk_uids([key]))  # it was copied there before a kill
-            if keys.get(uid) == key and (uid in there or has_copy):
+            if keys.get(uid) == key and (uid in present or has_copy):
                 try:
                     self._act(box, uid, has_copy)
                     events += self._own_flag(uid)
-                    self.counts[done] += 1
-                    log.info(f"{done}: {shown}")
+                    self.counts[verb] += 1
+                    log.info(f"{verb}: {shown}")
                 except RefusedError as error:
                     self.counts["refused"] += 1
-                    self._warn_once(f"a mail cannot be {done}, and stays: {error}")
+                    self._warn_once(f"a mail cannot be {verb}, and stays: {error}")
                     # A copy that is then in Junk is our own.
                     is_there = has_copy or isinstance(error, CopiedError)
                     events.append(["know", key, is_there, "", 0])

@@ -124,7 +124,7 @@ class Connection:
                 self._call(self._client.starttls, account.tls)
             self._login(account)
             self._client.normalise_times = False
-            capabilities = {bytes(each).upper() for each in self._call(self._client.capabilities)}
+            capabilities = {bytes(capability).upper() for capability in self._call(self._client.capabilities)}
         except RefusedError as error:
             self.close()
             raise ConnectionFailedError(str(error)) from None
@@ -167,7 +167,7 @@ class Connection:
             raise ConnectionFailedError(self._reason(reason)) from None
 
     def _reason(self, error: object) -> str:
-        text = AS_BYTES.sub(lambda found: found[2], str(error))
+        text = AS_BYTES.sub(lambda match: match[2], str(error))
         if self._secret:
             text = text.replace(self._secret, "…")
         text = " ".join(one_line(text[: 4 * LONGEST_REASON], " ").split())
@@ -208,22 +208,22 @@ class Connection:
         criteria: list[Any] = ["UNDELETED", "UID", f"{first}:*"]
         if since is not None:
             criteria += ["SINCE", since.date()]
-        found = self._call(self._client.search, criteria)
+        uids = self._call(self._client.search, criteria)
         # A range that ends in * always includes the last mail.
-        return sorted({int(uid) for uid in found if int(uid) >= first})
+        return sorted({int(uid) for uid in uids if int(uid) >= first})
 
-    def with_keyword(self, one: str, other: str) -> set[int]:
+    def with_keyword(self, keyword: str, other_keyword: str) -> set[int]:
         """The mails of the open folder that have one of two keywords."""
-        found = self._call(self._client.search, ["UNDELETED", "OR", "KEYWORD", one, "KEYWORD", other])
-        return {int(uid) for uid in found}
+        uids = self._call(self._client.search, ["UNDELETED", "OR", "KEYWORD", keyword, "KEYWORD", other_keyword])
+        return {int(uid) for uid in uids}
 
     def there(self, uids: Iterable[int]) -> set[int]:
         """Which of these mails are in the open folder."""
-        found: set[int] = set()
+        present_uids: set[int] = set()
         for batch in in_batches([*uids], KEYS_AT_ONCE):
             numbers = ",".join(map(str, batch))
-            found |= {int(uid) for uid in self._call(self._client.search, ["UNDELETED", "UID", numbers])}
-        return found
+            present_uids |= {int(uid) for uid in self._call(self._client.search, ["UNDELETED", "UID", numbers])}
+        return present_uids
 
     def keys(self, uids: Sequence[int]) -> Iterator[dict[int, str]]:
         """Yield the keys by which mails of the open folder are found in others, some at a time; none for vanished ones.
@@ -236,34 +236,34 @@ class Connection:
             headers |= self._headers(bare, f"BODY.PEEK[HEADER]<0.{LARGEST_HEADER}>")
             yield {uid: _key_of(headers[uid]) for uid in batch if uid in headers}
 
-    def _headers(self, uids: Sequence[int], what: str) -> dict[int, bytes]:
-        return self._fetched(uids, what, b"BODY[HEADER") if uids else {}
+    def _headers(self, uids: Sequence[int], subject: str) -> dict[int, bytes]:
+        return self._fetched(uids, subject, b"BODY[HEADER") if uids else {}
 
     def mails(self, uids: Sequence[int]) -> Iterator[dict[int, bytes]]:
         """Yield mails of the open folder, some at a time and each up to `LARGEST_MAIL`, without vanished ones."""
         for batch in in_batches(uids, MAILS_AT_ONCE):
             yield self._fetched(batch, f"BODY.PEEK[]<0.{LARGEST_MAIL}>", b"BODY[]")
 
-    def _fetched(self, uids: Sequence[int], what: str, begin: bytes) -> dict[int, bytes]:
+    def _fetched(self, uids: Sequence[int], subject: str, begin: bytes) -> dict[int, bytes]:
         """One part of each mail, whose name in the answer starts with `begin`; servers differ in the rest of it."""
-        found = {}
-        for uid, parts in self._answers(uids, what).items():
+        contents = {}
+        for uid, parts in self._answers(uids, subject).items():
             for name, value in parts.items():
                 if name.startswith(begin) and isinstance(value, bytes):
-                    found[uid] = value
-        return found
+                    contents[uid] = value
+        return contents
 
-    def _answers(self, uids: Sequence[int], what: str) -> dict[int, dict[bytes, Any]]:
+    def _answers(self, uids: Sequence[int], subject: str) -> dict[int, dict[bytes, Any]]:
         """What the server tells of mails of the open folder."""
-        answers = self._delivered(uids, what)
+        answers = self._delivered(uids, subject)
         refused = [reason for uid in uids if (reason := self.undelivered.get((self._folder, uid)))]
         if len(refused) == len(uids) >= MANY:
             raise RefusedError(refused[0])
         return answers
 
-    def _delivered(self, uids: Sequence[int], what: str, is_again: bool = False) -> dict[int, dict[bytes, Any]]:
+    def _delivered(self, uids: Sequence[int], subject: str, is_again: bool = False) -> dict[int, dict[bytes, Any]]:
         try:
-            answers: dict[int, dict[bytes, Any]] = self._call(self._client.fetch, uids, [what])
+            answers: dict[int, dict[bytes, Any]] = self._call(self._client.fetch, uids, [subject])
             return answers
         except (BrokenOffError, RefusedError) as error:
             is_broken_off = isinstance(error, BrokenOffError)
@@ -271,9 +271,9 @@ class Connection:
                 self._connect_anew()
             if len(uids) > 1:
                 middle = len(uids) // 2
-                return {**self._delivered(uids[:middle], what), **self._delivered(uids[middle:], what)}
+                return {**self._delivered(uids[:middle], subject), **self._delivered(uids[middle:], subject)}
             if is_broken_off and not is_again:
-                return self._delivered(uids, what, True)
+                return self._delivered(uids, subject, True)
             self.undelivered[self._folder, uids[0]] = str(error)
             return {}
 
@@ -288,15 +288,15 @@ class Connection:
         """When mails of the open folder arrived, in seconds since 1970; `None` where nothing tells it. Their headers
         tell first: the server may have them from a download.
         """
-        found: dict[int, float | None] = {}
+        arrivals: dict[int, float | None] = {}
         for batch in in_batches(uids, KEYS_AT_ONCE):
             headers = self._headers(batch, "BODY.PEEK[HEADER.FIELDS (RECEIVED DATE)]")
             for uid, parts in self._answers(batch, "INTERNALDATE").items():
                 date, time = parts.get(b"INTERNALDATE"), arrival_of(headers.get(uid, b""))
                 if time is None and isinstance(date, datetime):
                     time = plausible(date.timestamp())
-                found[uid] = time
-        return found
+                arrivals[uid] = time
+        return arrivals
 
     def move(self, uid: int, folder: str) -> None:
         """Move a mail of the open folder; raise a CopiedError if it was copied, but not removed."""

@@ -95,7 +95,7 @@ class Ledger:
         cannot be written, and those before a fault are if the model fails.
         """
         model = self.model
-        mails: list[Entry] = [(message_of(each.content, model), each.outcome, 1.0, each.event) for each in labelled]
+        mails: list[Entry] = [(message_of(mail.content, model), mail.outcome, 1.0, mail.event) for mail in labelled]
         try:
             answers = [*chain.from_iterable(self.learning.taking([*mails, *map(noted, events)]))]
         except EncoderAwayError:

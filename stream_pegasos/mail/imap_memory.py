@@ -67,22 +67,22 @@ class Memory:
         """What is to be done for a mail that appears in a folder with that role. It may have `stood_there` all along,
         as in a folder that is looked at for the first time.
         """
-        known = self.mails.get(key)
-        if known is None:
+        mail = self.mails.get(key)
+        if mail is None:
             if stood_there or role == HAM_FOLDER:
                 return NOTHING
             return JUDGE if role == INBOX else LEARN_SPAM
         if role == JUNK:
-            return NOTHING if known.is_junk else LEARN_SPAM
-        return LEARN_HAM if known.is_junk else NOTHING
+            return NOTHING if mail.is_junk else LEARN_SPAM
+        return LEARN_HAM if mail.is_junk else NOTHING
 
-    def id_of(self, event: Event, known: LearnedIds) -> str:
+    def id_of(self, event: Event, learned_ids: LearnedIds) -> str:
         """The id of the mail that is learned with an event. Old journals, and old files of which ids are known, have
         its key instead.
         """
         _, key, _, _, _, *more = event
         id = more[0] if more else key
-        is_new, is_new_by_key = known.are_new([id, key])
+        is_new, is_new_by_key = learned_ids.are_new([id, key])
         return str(key if is_new and not is_new_by_key else id)
 
     def apply(self, event: Event) -> None:
@@ -91,7 +91,7 @@ class Memory:
             case "owned", owner:  # of another account the folders are forgotten
                 if owner != self.owner:
                     self.owner, self.folders, self.pending, self.training = owner, {}, {}, {}
-                    self.mails.update((key, known._replace(uid=0)) for key, known in [*self.mails.items()])
+                    self.mails.update((key, mail._replace(uid=0)) for key, mail in [*self.mails.items()])
             case "know", key, is_junk, _, uid, *_:  # with a label, and the `mail_id`, if it is learned
                 self.mails[key] = Known(is_junk, uid)
                 self.mails.move_to_end(key)
@@ -108,7 +108,7 @@ class Memory:
 
     def get_state(self) -> str:
         """The state, as JSON."""
-        mails = [[key, *known] for key, known in self.mails.items()]
+        mails = [[key, *mail] for key, mail in self.mails.items()]
         return json.dumps([self.owner, mails, self.folders, [*self.pending.items()], self.training])
 
     def set_state(self, state: Any) -> None:
@@ -116,8 +116,8 @@ class Memory:
         try:
             owner, mails, folders, pending, training, *_ = json.loads(state)
             self.owner = None if owner is None else str(owner)
-            known = ((str(key), Known(bool(junk), int(uid))) for key, junk, *_, uid in mails)
-            self.mails = Recent(self.window, known)
+            known_mails = ((str(key), Known(bool(junk), int(uid))) for key, junk, *_, uid in mails)
+            self.mails = Recent(self.window, known_mails)
             self.folders = {str(name): (int(validity), int(uid)) for name, (validity, uid) in folders.items()}
             self.pending = {int(uid): str(key) for uid, key in pending}
             self.training = dict(training)
@@ -138,8 +138,8 @@ def with_ids(progress: dict[str, Any], window: int) -> dict[str, Any]:
     try:
         _, mails, _, _, _, *more = json.loads(progress["imap"])
         (labels,) = more or [[(key, label) for key, _, label, _ in mails if label]]
-        known = LearnedIds(window)
-        known.add([str(id) for id, _ in labels], [str(label) for _, label in labels])
+        learned_ids = LearnedIds(window)
+        learned_ids.add([str(id) for id, _ in labels], [str(label) for _, label in labels])
     except (TypeError, ValueError, RecursionError):
         raise ValueError(UNREADABLE) from None
-    return {**progress, "ids": json.dumps(known.ids()), "labels_of_ids": json.dumps(known.digests())}
+    return {**progress, "ids": json.dumps(learned_ids.ids()), "labels_of_ids": json.dumps(learned_ids.digests())}

@@ -47,25 +47,25 @@ def learn_folders(
         _learn_again(box, ledger, name, folders[name], junk)
     mails = _in_order(box, states, folders)
     for begin in range(0, len(mails), AT_ONCE):
-        batch, found, names = mails[begin : begin + AT_ONCE], dict[tuple[str, int], LabelledMail](), [*states]
+        batch, mails_by_place, names = mails[begin : begin + AT_ONCE], dict[tuple[str, int], LabelledMail](), [*states]
         uids: dict[str, list[int]] = {}
         for arrived, number, uid in batch:
             name = names[number]
             uids.setdefault(name, []).append(uid)
             states[name] = [*states[name][:2], arrived, uid, False, ORDER]
         events: list[Event] = []
-        for name, some in uids.items():
+        for name, uids_of_folder in uids.items():
             box.open(name)
-            mails_of_folder = _fetched(box, sorted(some), folders[name], name == junk)
-            found |= {(name, uid): mail for uid, mail in mails_of_folder.items()}
-            missing = [uid for uid in some if (name, uid) in box.undelivered]
+            mails_of_folder = _fetched(box, sorted(uids_of_folder), folders[name], name == junk)
+            mails_by_place |= {(name, uid): mail for uid, mail in mails_of_folder.items()}
+            missing = [uid for uid in uids_of_folder if (name, uid) in box.undelivered]
             for uid in missing:
                 warn_of_undelivered(box, name, uid)
             if missing:
                 events.append(["trained", _missing(name), [*training.get(_missing(name), ()), *missing]])
         order = [(names[number], uid) for _, number, uid in batch]
         events += [["trained", _key(name), states[name]] for name in uids]
-        ledger.record(events, [found[each] for each in order if each in found])
+        ledger.record(events, [mails_by_place[key] for key in order if key in mails_by_place])
         on_progress(begin + len(batch), len(mails))
     ledger.record([["trained", _key(name), [*state[:4], True, ORDER]] for name, state in states.items()])
     return ledger.learning.n_learned - before

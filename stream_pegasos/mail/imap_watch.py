@@ -27,7 +27,7 @@ def watch(
     begin: Callable[[Connection], None],
     look: Callable[[Connection], int],
     *,
-    once: bool = False,
+    only_once: bool = False,
     poll: float = 60.0,
     wait: Callable[..., Any] = lambda function, *args: function(*args),
 ) -> None:
@@ -52,15 +52,15 @@ def watch(
                 if logged:
                     log.warning("%s: the mailbox is watched again", account.host)
                 pause, has_worked, logged = FIRST_PAUSE, True, set()
-                if once:
+                if only_once:
                     return
                 _wait_for_news(box, poll, wait)
         except (ConnectionFailedError, RefusedError, OSError) as error:
-            if once or (isinstance(error, LoginRefusedError) and not has_worked):
+            if only_once or (isinstance(error, LoginRefusedError) and not has_worked):
                 raise
             if type(error) not in logged:
-                where = "" if isinstance(error, OSError) else f"{account.host}: "
-                log.warning("%s%s; trying again", where, error)
+                place = "" if isinstance(error, OSError) else f"{account.host}: "
+                log.warning("%s%s; trying again", place, error)
             logged.add(type(error))
         finally:
             if box is not None:

@@ -25,10 +25,10 @@ def listen(address: str) -> socket.socket:
     """
     if "/" in address:
         return _at_path(address)
-    found = re.fullmatch(r"(?:(\[[0-9a-fA-F:.]+\]|[^\[\]:\s]+):)?(\d{1,5})", address)
-    if found is None or int(found[2]) > 65535:
+    match = re.fullmatch(r"(?:(\[[0-9a-fA-F:.]+\]|[^\[\]:\s]+):)?(\d{1,5})", address)
+    if match is None or int(match[2]) > 65535:
         raise ValueError(f"{address!r} is no address, as 127.0.0.1:783, 783 or the path of a socket with a /")
-    host, port = (found[1] or LOOPBACK).strip("[]"), int(found[2])
+    host, port = (match[1] or LOOPBACK).strip("[]"), int(match[2])
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=WAITING)
 

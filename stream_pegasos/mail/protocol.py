@@ -82,12 +82,12 @@ class Asked:
 async def read_head(reader: asyncio.StreamReader) -> Asked:
     """Read a request, up to its body; a RefusalError if it breaks the protocol."""
     line = await _line(reader)
-    found = COMMAND.fullmatch(line)
-    if found is None:
+    match = COMMAND.fullmatch(line)
+    if match is None:
         raise bad_header(line[:100].decode("latin-1").strip() if line else "(closed before headers)")
-    asked = Asked(found[1].decode(), float(found[2]))
-    if not asked.has_mail or asked.version <= 1.0:
-        return asked
+    request = Asked(match[1].decode(), float(match[2]))
+    if not request.has_mail or request.version <= 1.0:
+        return request
     size = len(line)
     for _ in range(MOST_HEADERS):
         line = await _line(reader)
@@ -98,11 +98,11 @@ async def read_head(reader: asyncio.StreamReader) -> Asked:
         if not text:
             if not line:
                 raise bad_header("(EOF during headers)")
-            return asked
+            return request
         name, colon, value = text.partition(":")
         if not colon:
             raise bad_header("(header not in 'Name: value' format)")
-        _take(asked, name.strip().lower(), value.strip(" \t"))
+        _take(request, name.strip().lower(), value.strip(" \t"))
     raise bad_header("(too many headers)")
 
 
@@ -115,28 +115,28 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         raise bad_header("(a header is too long)") from None
 
 
-def _take(asked: Asked, name: str, value: str) -> None:
+def _take(request: Asked, name: str, value: str) -> None:
     """Take over a header; unknown ones are ignored."""
     if name == "content-length":
         if not (value.isascii() and value.isdecimal()):
             raise bad_header("(Content-Length contains non-numeric bytes)")
-        asked.length = int(value[:18])  # Python refuses very many digits; these already exceed any limit
+        request.length = int(value[:18])  # Python refuses very many digits; these already exceed any limit
     elif name == "user":
         if CONTROL.search(value) or len(value) > LONGEST_USER:
             raise bad_header("(User header contains control chars, or is too long)")
-        asked.user = value
+        request.user = value
     elif name == "message-class":
-        asked.label = value.lower()
-        if asked.label not in ("spam", "ham"):
+        request.label = value.lower()
+        if request.label not in ("spam", "ham"):
             raise bad_header("(Message-class header contains invalid class)")
     elif name == "set":
-        asked.sets = "local" in value.lower()
+        request.sets = "local" in value.lower()
     elif name == "remove":
-        asked.removes = "local" in value.lower()
+        request.removes = "local" in value.lower()
     elif name == "compress":
         if "zlib" not in value.lower():
             raise bad_header("(compression type not supported)")
-        asked.is_compressed = True
+        request.is_compressed = True
 
 
 def inflated(body: bytes | bytearray, largest: int) -> bytes:
@@ -157,9 +157,9 @@ def too_large(largest: int) -> RefusalError:
     return RefusalError(EX_DATAERR, f"the mail is too large; it may have {largest:,} bytes")
 
 
-def bad_header(what: str) -> RefusalError:
+def bad_header(reason: str) -> RefusalError:
     """The refusal of a request that breaks the protocol; like spamd, it calls any such fault a bad header."""
-    return RefusalError(EX_PROTOCOL, what)
+    return RefusalError(EX_PROTOCOL, reason)
 
 
 def failure(refusal: RefusalError) -> bytes:
@@ -177,13 +177,13 @@ def tell_answer(did_set: bool, did_remove: bool) -> bytes:
     return f"SPAMD/1.1 0 EX_OK\r\n{did}Content-length: 0\r\n\r\n".encode()
 
 
-def answer(asked: Asked, mail: bytes, verdict: Verdict) -> bytes:
+def answer(request: Asked, mail: bytes, verdict: Verdict) -> bytes:
     """The answer to a request for a verdict, in the request's version of the protocol."""
-    command, version = asked.command, asked.version
+    command, version = request.command, request.version
     spam = f"Spam: {verdict.is_spam} ; {verdict.score:.1f} / {REQUIRED:.1f}\r\n".encode()
     if command == "CHECK":
         return b"SPAMD/1.1 0 EX_OK\r\n" + spam + b"\r\n"
-    body = _body(asked, mail, verdict)
+    body = _body(request, mail, verdict)
     length = b"Content-length: %d\r\n" % len(body)
     if command in ("PROCESS", "HEADERS"):
         if version < 1.2:
@@ -194,8 +194,8 @@ def answer(asked: Asked, mail: bytes, verdict: Verdict) -> bytes:
     return b"SPAMD/1.1 0 EX_OK\r\n" + length + spam + b"\r\n" + body
 
 
-def _body(asked: Asked, mail: bytes, verdict: Verdict) -> bytes:
-    command = asked.command
+def _body(request: Asked, mail: bytes, verdict: Verdict) -> bytes:
+    command = request.command
     if command in ("PROCESS", "HEADERS"):
         if command == "HEADERS":
             end = END_OF_HEADERS.search(mail)
@@ -203,7 +203,7 @@ def _body(asked: Asked, mail: bytes, verdict: Verdict) -> bytes:
         return with_headers(mail, verdict)
     if command == "SYMBOLS":
         names = ",".join(symbols(verdict)).encode("utf-8", "replace")
-        return names + b"\r\n" if asked.version < 1.3 else names
+        return names + b"\r\n" if request.version < 1.3 else names
     if command == "REPORT_IFSPAM" and not verdict.is_spam:
         return b""
     return report(verdict).encode("utf-8", "replace")

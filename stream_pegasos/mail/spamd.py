@@ -119,27 +119,27 @@ class Spamd:
         try:
             with self._waiting_for(client):
                 async with client.timer:
-                    asked = await read_head(client.reader)
-            if not asked.has_mail:
-                return PONG if asked.command == "PING" else b""
+                    request = await read_head(client.reader)
+            if not request.has_mail:
+                return PONG if request.command == "PING" else b""
             with self._waiting_for(client):
                 async with client.timer:
-                    mail = await self._mail(client, asked)
+                    mail = await self._mail(client, request)
         except TimeoutError:
             raise RefusalError(EX_TIMEOUT, "the request did not come in time") from None
-        if asked.command == "TELL":
-            return await self._tell(asked, mail)
-        async with self._users.serving(asked.user) as learner:
-            verdict = await verdict_of(learner, self._verdicts, mail, explains=asked.command != "CHECK")
+        if request.command == "TELL":
+            return await self._tell(request, mail)
+        async with self._users.serving(request.user) as learner:
+            verdict = await verdict_of(learner, self._verdicts, mail, explains=request.command != "CHECK")
         self._users.common.n_verdicts[verdict.outcome] += 1  # of all users
-        return answer(asked, mail, verdict)
+        return answer(request, mail, verdict)
 
-    async def _mail(self, client: _Client, asked: Asked) -> bytes:
+    async def _mail(self, client: _Client, request: Asked) -> bytes:
         """The mail that is the body of a request."""
-        largest, length = self._limits.body, asked.length
+        largest, length = self._limits.body, request.length
         if length is not None and length > largest:
             raise too_large(largest)
-        if asked.is_compressed and length is None:
+        if request.is_compressed and length is None:
             raise RefusalError(EX_UNAVAILABLE, "Compress requires Content-length header")
         mail = bytearray()
         while length is None or len(mail) < length:
@@ -156,29 +156,29 @@ class Spamd:
                 got = len(mail) if len(mail) < length else "more"
                 raise bad_header(f"(Content-Length mismatch: Expected {length} bytes, got {got} bytes)")
             del mail[length:]
-        if not asked.is_compressed:
+        if not request.is_compressed:
             return bytes(mail)
         return inflated(mail, largest)
 
-    async def _tell(self, asked: Asked, mail: bytes) -> bytes:
+    async def _tell(self, request: Asked, mail: bytes) -> bytes:
         if not self._may_teach:
             raise RefusalError(EX_UNAVAILABLE, "TELL commands have not been enabled.")
-        if asked.sets and asked.removes:
+        if request.sets and request.removes:
             raise bad_header("Unable to set local and remove local in the same operation.")
-        if asked.sets and not asked.label:
+        if request.sets and not request.label:
             raise bad_header("(Message-class header is missing)")
-        if not asked.sets and not asked.removes:
+        if not request.sets and not request.removes:
             return tell_answer(False, False)
         if not mail.strip():
             raise RefusalError(EX_DATAERR, "there is no mail")
-        if not self._users.may_teach(asked.user):
+        if not self._users.may_teach(request.user):
             return tell_answer(False, False)
-        async with self._users.serving(asked.user, teaches=True) as learner:
+        async with self._users.serving(request.user, teaches=True) as learner:
             x, id = await _parsed(mail, learner.model), mail_id(mail)
-            if asked.removes:
+            if request.removes:
                 (outcome,) = await learner.unlearn([x], [id])
                 return tell_answer(False, outcome != "unknown")
-            label = SPAM if asked.label == "spam" else HAM
+            label = SPAM if request.label == "spam" else HAM
             (answered,) = await learner.learn([(x, label)], [id])
             return tell_answer(bool(answered.learned), False)
 

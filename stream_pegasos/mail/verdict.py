@@ -69,10 +69,10 @@ class Verdicts:
             raise MailModelError("the model does not read mails; one that does is made by train --spam … --ham …")
         if "several labels" in model.capabilities:
             raise MailModelError("the model may give a mail several labels; spam and ham exclude each other")
-        known = list(model.classes)
-        missing = [label for label in (SPAM, HAM) if label not in known]
-        if len(known) > 1 and missing:
-            raise MailModelError(f"the model knows no label {missing[0]!r}; it knows {', '.join(map(repr, known))}")
+        classes = list(model.classes)
+        missing = [label for label in (SPAM, HAM) if label not in classes]
+        if len(classes) > 1 and missing:
+            raise MailModelError(f"the model knows no label {missing[0]!r}; it knows {', '.join(map(repr, classes))}")
 
     def on(self, model: Any, mail: bytes) -> Verdict:
         """The verdict on a mail, with the words that decided."""

@@ -66,10 +66,10 @@ def color_of_attribute(value: str) -> Color | None:
 
 def color_of(value: Any) -> Color | None:
     try:
-        found = tinycss2().color4.parse_color(value)
-        if found is None or isinstance(found, str):
+        color = tinycss2().color4.parse_color(value)
+        if color is None or isinstance(color, str):
             return None
-        red, green, blue, alpha = found.to("srgb")
+        red, green, blue, alpha = color.to("srgb")
     except (ArithmeticError, NotImplementedError, TypeError, ValueError):  # of a space that tinycss2 does not convert
         return None
     return red or 0.0, green or 0.0, blue or 0.0, 1.0 if alpha is None else alpha

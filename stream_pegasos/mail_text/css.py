@@ -45,8 +45,8 @@ def plain(css: str) -> str:
     return NO_SIGNS.sub(_without_signs, css) if MAYBE_NO_SIGNS.search(css) else css
 
 
-def _without_signs(found: re.Match[str]) -> str:
-    text = found[0]
+def _without_signs(match: re.Match[str]) -> str:
+    text = match[0]
     if text[0] in "\"'":
         return '""' if len(text) > MAX_STRING or SIGN.search(text) or text[-1:] != text[0] else text
     return "url(" if text[0] in "uU" else " "
@@ -56,20 +56,20 @@ def blocks_in(css: str) -> Iterator[tuple[str, str]]:
     """What stands before each block of a plain sheet, and what is in it; the last one may not be closed."""
     begin, brace, is_at_rule = 0, -1, AT_SIGN.match(css) is not None
     closers: list[str] = []
-    for found in SIGN.finditer(css):
-        sign = found[0]
+    for match in SIGN.finditer(css):
+        sign = match[0]
         if sign in CLOSERS:
             if sign == "{" and not closers:
-                brace = found.start()
+                brace = match.start()
             closers.append(CLOSERS[sign])
         elif closers:
             if sign == closers[-1]:
                 closers.pop()
                 if sign == "}" and not closers:
-                    yield css[begin:brace].strip(), css[brace + 1 : found.start()]
-                    begin, brace, is_at_rule = found.end(), -1, AT_SIGN.match(css, found.end()) is not None
+                    yield css[begin:brace].strip(), css[brace + 1 : match.start()]
+                    begin, brace, is_at_rule = match.end(), -1, AT_SIGN.match(css, match.end()) is not None
         elif sign == ";" and is_at_rule:
-            begin, is_at_rule = found.end(), AT_SIGN.match(css, found.end()) is not None
+            begin, is_at_rule = match.end(), AT_SIGN.match(css, match.end()) is not None
     if brace >= 0:
         yield css[begin:brace].strip(), css[brace + 1 :]
 
@@ -89,18 +89,18 @@ def declarations_in(block: str) -> list[str]:
         return block.split(";")
     pieces, begin = [], 0
     closers: list[str] = []
-    for found in SIGN.finditer(block):
-        sign = found[0]
+    for match in SIGN.finditer(block):
+        sign = match[0]
         if sign in CLOSERS:
             closers.append(CLOSERS[sign])
         elif closers:
             if sign == closers[-1]:
                 closers.pop()
                 if sign == "}" and not closers:
-                    begin = found.end()
+                    begin = match.end()
         elif sign == ";":
-            pieces.append(block[begin : found.start()])
-            begin = found.end()
+            pieces.append(block[begin : match.start()])
+            begin = match.end()
     return [*pieces, block[begin:]]
 
 
@@ -110,12 +110,12 @@ def selectors_in(prelude: str) -> list[str]:
 
 def applies(condition: str) -> bool:
     """Whether what is in a block after an at-rule, in small letters, counts."""
-    found = AT_RULE.match(condition)
-    if found is None:
+    match = AT_RULE.match(condition)
+    if match is None:
         return False
-    if found[1] == "media":
-        return is_shown(found[2])
-    return found[1] == "layer" or (found[1] == "supports" and is_supported(found[2]))
+    if match[1] == "media":
+        return is_shown(match[2])
+    return match[1] == "layer" or (match[1] == "supports" and is_supported(match[2]))
 
 
 def is_shown(media: str) -> bool:
@@ -140,5 +140,5 @@ def is_supported(condition: str) -> bool:
 
 
 def has_browser(condition: str) -> bool:
-    found = SUPPORTED.fullmatch(condition)
-    return found is not None and (found[2] in OF_BROWSERS) is not bool(found[1])
+    match = SUPPORTED.fullmatch(condition)
+    return match is not None and (match[2] in OF_BROWSERS) is not bool(match[1])

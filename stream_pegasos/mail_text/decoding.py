@@ -79,9 +79,9 @@ def codec_of(charset: str) -> str:
     except ImportError as error:
         raise missing("mail that names a charset", "mail", error) from error
     label = charset.strip(" \t\"'").lower()
-    found = webencodings.lookup(label)
-    if found is not None and found.name not in ("replacement", "x-user-defined"):
-        codec: str = found.codec_info.name
+    encoding = webencodings.lookup(label)
+    if encoding is not None and encoding.name not in ("replacement", "x-user-defined"):
+        codec: str = encoding.codec_info.name
         return WIDER.get(codec, codec)
     for name in (label, label.replace("windows-", "cp"), label.replace("cp-", "cp"), label.removeprefix("x-")):
         if name.replace("-", "_").startswith(NO_CHARSETS):
@@ -119,7 +119,7 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
     if codec == "utf-7":
         return IN_UTF7.sub(of_utf7, data, MAX_SHIFTS).decode("utf-8", "replace")
     if codec == "gb18030" and b"\x80" in data:
-        data = IN_GBK.sub(lambda found: EURO if found[0] == b"\x80" else found[0], data)
+        data = IN_GBK.sub(lambda match: EURO if match[0] == b"\x80" else match[0], data)
     text = data.decode(codec, "replace")
     if codec.startswith(OF_JIS) and 0 < text.count("\ufffd") <= MAX_LETTERS:
         text = data.decode(codec, "stream_pegasos.jis")
@@ -143,18 +143,18 @@ def letter_of_windows(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("stream_pegasos.jis", letter_of_windows)
 
 
-def of_utf7(found: re.Match[bytes]) -> bytes:
+def of_utf7(match: re.Match[bytes]) -> bytes:
     """Letters of UTF-7 in UTF-8; a plus that begins none, as in +49, stays as it is."""
-    if not found[1]:
+    if not match[1]:
         return b"+"
-    letters = decode_base64(found[1]).decode("utf-16-be", "ignore")
-    return letters.encode("utf-8", "replace") or found[0]
+    letters = decode_base64(match[1]).decode("utf-16-be", "ignore")
+    return letters.encode("utf-8", "replace") or match[0]
 
 
 def charset_in_page(page: bytes) -> str:
     """The charset that an HTML page names itself; `""` if it names none."""
-    found = IN_PAGE.search(page[:MAX_HEAD])
-    return found_in_ascii(found[1].decode("ascii", "replace")) if found else ""
+    match = IN_PAGE.search(page[:MAX_HEAD])
+    return found_in_ascii(match[1].decode("ascii", "replace")) if match else ""
 
 
 def found_in_ascii(charset: str) -> str:
@@ -171,9 +171,9 @@ def decode_base64(data: bytes) -> bytes:
             return binascii.a2b_base64(data)
         except ValueError:
             return decode_piece(data)
-    first, *others = PADDED.findall(data)
+    first, *other_blocks = PADDED.findall(data)
     decoded = [decode_piece(first)]
-    for piece in others:
+    for piece in other_blocks:
         if not IS_BASE64.fullmatch(piece):
             break
         decoded.append(decode_piece(piece))
@@ -194,8 +194,8 @@ def decode_transfer(data: bytes, encoding: str) -> bytes:
     if encoding == "base64":
         return decode_base64(data)
     if encoding in UU_ENCODINGS:
-        found = UU.search(data)
-        return decode_uu(found[3] if found else data)
+        match = UU.search(data)
+        return decode_uu(match[3] if match else data)
     return data
 
 
@@ -214,15 +214,15 @@ def files_in(text: bytes) -> list[tuple[str, bytes, tuple[int, int]]]:
     """Files that stand within a text, by uuencode or yEnc: the name, the content and the place of each."""
     files = []
     if b"begin" in text:
-        for found in islice(UU.finditer(text), MAX_FILES):
-            content = decode_base64(found[3]) if found[1] else decode_uu(found[3])
+        for match in islice(UU.finditer(text), MAX_FILES):
+            content = decode_base64(match[3]) if match[1] else decode_uu(match[3])
             if content:
-                files.append((decode_bytes(found[2]).strip(), content, found.span()))
+                files.append((decode_bytes(match[2]).strip(), content, match.span()))
     if b"=ybegin " in text:
-        for found in islice(YENC.finditer(text), MAX_FILES):
-            escaped = found[2][:MAX_FILE].replace(b"\r", b"").replace(b"\n", b"")
+        for match in islice(YENC.finditer(text), MAX_FILES):
+            escaped = match[2][:MAX_FILE].replace(b"\r", b"").replace(b"\n", b"")
             plain = YENC_ESCAPE.sub(lambda pair: bytes([(pair[1][0] - 64) % 256]), escaped).translate(YENC_SHIFT)
-            files.append((decode_bytes(found[1]).strip(), plain, found.span()))
+            files.append((decode_bytes(match[1]).strip(), plain, match.span()))
     return files
 
 
@@ -232,15 +232,15 @@ def decode_field(value: str, charset: str = "") -> str:
     """
     pieces: list[tuple[bytes, str]] = []
     end = 0
-    for found in ENCODED_WORD.finditer(value) if "=?" in value else ():
-        named, how, encoded = found.groups()
+    for match in ENCODED_WORD.finditer(value) if "=?" in value else ():
+        named, how, encoded = match.groups()
         data = encoded.encode("latin-1", "replace")
         data = binascii.a2b_qp(data, header=True) if how in "qQ" else decode_base64(data)
         if encoded and not data:  # it is broken, and stays as it is
             continue
-        pieces.append((value[end : found.start()].encode("latin-1", "replace"), ""))
+        pieces.append((value[end : match.start()].encode("latin-1", "replace"), ""))
         pieces.append((data, named.lower()))
-        end = found.end()
+        end = match.end()
     pieces.append((value[end:].encode("latin-1", "replace"), ""))
     joined: list[tuple[bytes, str]] = []
     for data, named in pieces:

@@ -52,13 +52,13 @@ def compatible(text: str) -> tuple[str, int]:
     """
     if text.isascii():
         return text, 0
-    seen = INVISIBLE.sub("", text)
-    if VARIANT.search(seen):
-        seen = WITHIN_WORD.sub("", seen)
-    n_invisible = len(text) - len(seen)
+    plain = INVISIBLE.sub("", text)
+    if VARIANT.search(plain):
+        plain = WITHIN_WORD.sub("", plain)
+    n_invisible = len(text) - len(plain)
     for accent, sign in SPACING_ACCENTS.items():
-        seen = seen.replace(accent, sign)
-    return normalized("NFKC", seen), n_invisible
+        plain = plain.replace(accent, sign)
+    return normalized("NFKC", plain), n_invisible
 
 
 def respelled(text: str) -> str:
@@ -74,12 +74,12 @@ def respelled(text: str) -> str:
     return text
 
 
-def _in_latin(found: re.Match[str]) -> str:
-    word = found[0].translate(LOOK_ALIKES)
-    return word if word.isascii() else found[0]
+def _in_latin(match: re.Match[str]) -> str:
+    word = match[0].translate(LOOK_ALIKES)
+    return word if word.isascii() else match[0]
 
 
-def _in_letters(found: re.Match[str]) -> str:
-    word = found[0]
+def _in_letters(match: re.Match[str]) -> str:
+    word = match[0]
     least = 2 if word.islower() else 3  # W3C and H1N1 are names
     return word.translate(AS_LETTERS) if sum(map(str.isalpha, word)) >= max(least, len(word) / 2) else word

@@ -121,8 +121,8 @@ def shape_of(text: str, longest: int = 24) -> str:
 
 def address_in(value: str) -> tuple[str, str]:
     """The name and the address in a field with a single address, roughly: there is no end to how these are written."""
-    if found := IN_BRACKETS.search(value):
-        return value[: found.start()].strip(" \t\r\n\"'"), found[1]
+    if match := IN_BRACKETS.search(value):
+        return value[: match.start()].strip(" \t\r\n\"'"), match[1]
     words = value.split()
     return "", next((word for word in words if "@" in word), words[0] if words else "").strip("<>\"',;")
 
@@ -148,7 +148,7 @@ class Headers(NamedTuple):
     tokens: list[str]  # features of everything else
 
 
-def read_headers(found: Sequence[tuple[str, str]], subject: str, charset: str) -> Headers:
+def read_headers(raw_fields: Sequence[tuple[str, str]], subject: str, charset: str) -> Headers:
     """Read the names and values of fields, as they stand. The subject is decoded; `charset` is what the mail calls that
     of its text, in which raw bytes of headers mostly are.
     """
@@ -158,8 +158,8 @@ def read_headers(found: Sequence[tuple[str, str]], subject: str, charset: str) -
     lines: list[str] = []
     of_program: list[str] = []
     tokens: list[str] = []
-    is_delivered = any(name.lower() == "received" for name, _ in found)
-    for name, value in found[:MAX_FIELDS]:
+    is_delivered = any(name.lower() == "received" for name, _ in raw_fields)
+    for name, value in raw_fields[:MAX_FIELDS]:
         lower = name.lower()
         if lower == "received":
             hops.append(value)
@@ -189,7 +189,7 @@ def read_headers(found: Sequence[tuple[str, str]], subject: str, charset: str) -
     start = 0  # hops from the receiver to itself say nothing of the mail
     while start < len(route) and SELF.search(route[start]):
         start += 1
-    unnamed = HOP_NAMES.sub(lambda found: found[0][0] + (found[1] or "host"), "\n".join(route[start:]))
+    unnamed = HOP_NAMES.sub(lambda raw_fields: raw_fields[0][0] + (raw_fields[1] or "host"), "\n".join(route[start:]))
     text = masked("\n".join(lines)[:MAX_HEADER_TEXT].lower())
     newest = NUMBER.sub("", "\n".join([hop.partition(";")[0] for hop in hops[:MAX_HOPS]])[: 2 * MAX_SOURCE])
     source = f"{newest[:MAX_SOURCE]}\n" + "\n".join(of_program)[:MAX_SOURCE]
@@ -228,20 +228,20 @@ def read_route(hops: list[str]) -> list[str]:
 
 def route_tokens(hops: list[str]) -> Iterator[str]:
     """Tokens for the sender's machine, as the first server saw it."""
-    if not hops or not (found := CAME_FROM.match(hops[-1][:600].lower())):
+    if not hops or not (match := CAME_FROM.match(hops[-1][:600].lower())):
         return
-    said, inside = found[1], found[2] or ""
-    known = inside.partition("[")[0].strip().rpartition("@")[2]
-    if IP.search(said):
+    name, inside = match[1], match[2] or ""
+    sender = inside.partition("[")[0].strip().rpartition("@")[2]
+    if IP.search(name):
         yield "first:says-ip"
-    elif "." not in said:
-        yield f"first:says-{'local' if said.startswith('local') else 'no-host'}"
-    if "." not in known:
+    elif "." not in name:
+        yield f"first:says-{'local' if name.startswith('local') else 'no-host'}"
+    if "." not in sender:
         yield "first:unnamed"
     else:
-        alike = "as-said" if known == said else "site-as-said" if site_of(known) == site_of(said) else "other"
+        alike = "as-said" if sender == name else "site-as-said" if site_of(sender) == site_of(name) else "other"
         yield f"first:{alike}"
-    if OF_HOMES.search(known or said):
+    if OF_HOMES.search(sender or name):
         yield "first:of-homes"
     if "may be forged" in inside:
         yield "first:may-be-forged"
@@ -263,9 +263,9 @@ def address_tokens(fields: dict[str, str], decode: Callable[[str], str]) -> Iter
     if "@" in name:
         yield f"from:name-has-address:{site_of(host_of(name)) == site}"
     if "reply-to" in fields:
-        theirs = host_of(address_in(fields["reply-to"])[1])
-        alike = "host" if theirs == host else "site" if site_of(theirs) == site else "other"
-        yield f"reply:{alike if theirs else 'none'}"
+        reply_host = host_of(address_in(fields["reply-to"])[1])
+        alike = "host" if reply_host == host else "site" if site_of(reply_host) == site else "other"
+        yield f"reply:{alike if reply_host else 'none'}"
     recipients = f"{fields.get('to', '')},{fields.get('cc', '')}"
     n = recipients.count("@")
     yield f"to:n:{min(n, 3) if n < 8 else 8}"

@@ -215,15 +215,15 @@ class Page:
         entry = self._computed.get(key)
         if entry is not None and entry[0] is parent:  # and no other that came to its place
             return entry[1], node, entry[2]
-        found = [declaration for rule in rules for declaration in rule.declarations]
+        declarations = [declaration for rule in rules for declaration in rule.declarations]
         if text := attributes.get("style"):
-            found += self._declarations(text)
-        self._work.take(len(found))
+            declarations += self._declarations(text)
+        self._work.take(len(declarations))
         display = ""
-        for _, name, value in found:
+        for _, name, value in declarations:
             if name == "display":
                 display = "inline" if value.startswith("inline") or value == "contents" else "block"
-        style = styled(parent, tag, attributes, found, self._is_in_quirks_mode)
+        style = styled(parent, tag, attributes, declarations, self._is_in_quirks_mode)
         self._computed[key] = parent, style, display
         return style, node, display
 
@@ -279,13 +279,13 @@ def read_html(markup: str, work: Work) -> Page:
     sheets: list[tuple[str, str]] = []
     n_comments = 0
 
-    def take_out(found: re.Match[str]) -> str:
+    def take_out(match: re.Match[str]) -> str:
         nonlocal n_comments
-        if tag := found[1]:
+        if tag := match[1]:
             if tag.lower() == "style":
-                sheets.append((found[2], found[3]))
+                sheets.append((match[2], match[3]))
             return f"<{tag}></{tag}>"
-        if not found[0].startswith("<!--"):
+        if not match[0].startswith("<!--"):
             return ""
         n_comments += 1
         return "<!--x-->" if n_comments <= MAX_COMMENTS else ""
@@ -296,7 +296,7 @@ def read_html(markup: str, work: Work) -> Page:
         markup = fit_old_parser(markup)
     markup = STYLED_LETTERS.sub(rf"\g<0><{KEEPER}>", markup)
     page = Page(Sheet(sheets, markup, work), work)
-    markup, rest = split_at_tag(markup, work.left // OF_TAG)
+    markup, tail = split_at_tag(markup, work.left // OF_TAG)
     parser = etree().HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     try:
         parser.feed(markup.encode("utf-8", "replace"))
@@ -305,10 +305,10 @@ def read_html(markup: str, work: Work) -> Page:
         page.close()
     if n_comments:
         page.tags["#comment"] = n_comments
-    if rest:
-        page.n_tags_left_out += rest.count("<")
+    if tail:
+        page.n_tags_left_out += tail.count("<")
         page.traits.add("styles-left-out")
-        page.seen.append(html.unescape(TAG.sub("", LINE_TAG.sub("\n", rest))))
+        page.seen.append(html.unescape(TAG.sub("", LINE_TAG.sub("\n", tail))))
     return page
 
 
@@ -317,7 +317,7 @@ def fit_old_parser(markup: str) -> str:
     loses text behind an end tag without a body; its time for the attributes of a tag is square.
     """
     if "&" in markup:
-        markup = ENTITY.sub(lambda found: character_of(found[0]), markup)
+        markup = ENTITY.sub(lambda match: character_of(match[0]), markup)
     return ("" if BODY.search(markup) else "<body>") + LONG_TAG.sub(cut_attributes, markup)
 
 
@@ -327,8 +327,8 @@ def character_of(entity: str) -> str:
 
 
 def cut_attributes(tag: re.Match[str]) -> str:
-    found = next(islice(ONE_ATTRIBUTE.finditer(tag[0]), MAX_ATTRIBUTES, None), None)
-    return tag[0][: found.start()] if found else tag[0]
+    match = next(islice(ONE_ATTRIBUTE.finditer(tag[0]), MAX_ATTRIBUTES, None), None)
+    return tag[0][: match.start()] if match else tag[0]
 
 
 def split_at_tag(markup: str, n: int) -> tuple[str, str]:

@@ -52,6 +52,6 @@ def in_utf8(mail: bytes) -> bytes:
         with suppress(UnicodeDecodeError):
             codecs.getincrementaldecoder("utf-8")().decode(mail)  # whose last letter may be cut
             return mail
-    found = CHARSET.search(mail)
-    charset = found_in_ascii(found[1].decode("ascii")) if found else ""
+    match = CHARSET.search(mail)
+    charset = found_in_ascii(match[1].decode("ascii")) if match else ""
     return decode_bytes(mail, charset).encode("utf-8", "replace")

@@ -53,21 +53,23 @@ def without_markup(mail: bytes) -> bytes:
     head = mail[start:end]
     if MARKED.search(head) is None:
         return mail
-    fields = [(found[1].lower(), found) for found in FIELD.finditer(head)]
+    fields = [(content[1].lower(), content) for content in FIELD.finditer(head)]
     if is_marked_here(fields) and (original := wrapped_original(fields, mail[end:])) is not None:
         return mail[:start] + original
-    previous = {name[len(OF_PREVIOUS) :]: found[3] for name, found in fields if name.startswith(OF_PREVIOUS)}
-    kept = [restored(found, previous.get(name)) for name, found in fields if not name.startswith(b"x-spam-")]
-    return mail[:start] + b"".join(kept) + mail[end:]
+    previous = {name[len(OF_PREVIOUS) :]: content[3] for name, content in fields if name.startswith(OF_PREVIOUS)}
+    restored_fields = [
+        restored(content, previous.get(name)) for name, content in fields if not name.startswith(b"x-spam-")
+    ]
+    return mail[:start] + b"".join(restored_fields) + mail[end:]
 
 
 def is_marked_here(fields: list[tuple[bytes, re.Match[bytes]]]) -> bool:
     """Whether none but servers of the receiver handed a mail on after SpamAssassin wrote its line."""
-    for name, found in fields:
+    for name, content in fields:
         if name == b"received":
-            if BY_SPAMASSASSIN.match(found[3]):
+            if BY_SPAMASSASSIN.match(content[3]):
                 return True
-            if not all(map(is_of_receiver, ADDRESS.findall(found[3]))):
+            if not all(map(is_of_receiver, ADDRESS.findall(content[3]))):
                 return False
     return False
 
@@ -81,7 +83,7 @@ def is_of_receiver(address: bytes) -> bool:
 
 def wrapped_original(fields: list[tuple[bytes, re.Match[bytes]]], body: bytes) -> bytes | None:
     """The mail that stands in the report around it; `None` if this is no report."""
-    content = b" ".join(next((found[3] for name, found in fields if name == b"content-type"), b"").split())
+    content = b" ".join(next((match[3] for name, match in fields if name == b"content-type"), b"").split())
     boundary = BOUNDARY.match(content)
     if boundary is None:
         return None
@@ -98,15 +100,15 @@ def wrapped_original(fields: list[tuple[bytes, re.Match[bytes]]], body: bytes) -
     return None
 
 
-def restored(found: re.Match[bytes], previous: bytes | None) -> bytes:
+def restored(match: re.Match[bytes], previous: bytes | None) -> bytes:
     """A field as it was before a tag was written into it, of which SpamAssassin keeps the first line."""
-    value = found[3].rstrip(b"\r")
-    if previous is None or not (kept := previous.strip(b"\r\n")):
-        return found[0]
-    if kept == b"(nonexistent)" and is_tag(value.replace(kept, b"")):
+    value = match[3].rstrip(b"\r")
+    if previous is None or not (original := previous.strip(b"\r\n")):
+        return match[0]
+    if original == b"(nonexistent)" and is_tag(value.replace(original, b"")):
         return b""
-    before, is_there, after = value.partition(kept)
+    before, is_there, after = value.partition(original)
     if not is_there or not is_tag(before):
-        return found[0]
-    written = kept if is_tag(after) else kept + after
-    return found[1] + found[2] + written + found[0][len(found[0].rstrip(b"\r\n")) :]
+        return match[0]
+    written = original if is_tag(after) else original + after
+    return match[1] + match[2] + written + match[0][len(match[0].rstrip(b"\r\n")) :]

@@ -76,14 +76,14 @@ def looks_like_mail(text: str) -> bool:
     lines = text[:MAX_HEADERS].lstrip("\ufeff").split("\n", 40)
     if lines[0].startswith(("From ", ">From ")):
         del lines[0]
-    known = 0
+    n_known = 0
     for line in lines:
         if not line.strip():
             break
-        known += KNOWN_FIELD.match(line.encode("utf-8", "replace")) is not None
+        n_known += KNOWN_FIELD.match(line.encode("utf-8", "replace")) is not None
         if not line.startswith((" ", "\t")) and not NAME.match(line):
             return False
-    return known > 1
+    return n_known > 1
 
 
 class Part:
@@ -96,10 +96,10 @@ class Part:
 
     @cached_property
     def _first(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        first_values: dict[str, str] = {}
         for name, value in self.fields:
-            found.setdefault(name.lower(), value)
-        return found
+            first_values.setdefault(name.lower(), value)
+        return first_values
 
     def get(self, name: str) -> str:
         """The first field of that name, which is given in small letters; `""` if there is none."""
@@ -108,8 +108,8 @@ class Part:
     @property
     def encoding(self) -> str:
         """How the body is encoded for the transfer, in small letters."""
-        found = WORD.match(self.get("content-transfer-encoding"))
-        return found[1].lower() if found else ""
+        match = WORD.match(self.get("content-transfer-encoding"))
+        return match[1].lower() if match else ""
 
     @cached_property
     def content(self) -> bytes:
@@ -123,10 +123,10 @@ class Part:
         message = Message()
         message[field] = self.get(field)
         try:
-            given = message.get_param(name, header=field)
+            value = message.get_param(name, header=field)
         except BAD_PARAMETER:
             return ""
-        return given if isinstance(given, str) else given[2] if given else ""
+        return value if isinstance(value, str) else value[2] if value else ""
 
     @property
     def file_name(self) -> str:
@@ -156,8 +156,8 @@ def begin_of(data: bytes) -> int:
 
 def first_field(mail: bytes) -> int:
     """Where the header fields of a mail begin, behind what programs write before it."""
-    found = BEFORE.match(mail, begin_of(mail))
-    start = found.end() if found else len(codecs.BOM_UTF8) * mail.startswith(codecs.BOM_UTF8)
+    match = BEFORE.match(mail, begin_of(mail))
+    start = match.end() if match else len(codecs.BOM_UTF8) * mail.startswith(codecs.BOM_UTF8)
     if (blank := BLANK.match(mail, start)) and KNOWN_FIELD.match(mail, blank.end()):
         start = blank.end()
     return start
@@ -190,7 +190,7 @@ class MailSplitter:
             self.left_out["bytes"] += len(body) - MAX_BODY
             body = body[:MAX_BODY]
         contents = [value for name, value in fields if name.lower() == "content-type"]
-        kinds = [found[1].lower() if (found := KIND.match(content)) else default for content in contents] or [default]
+        kinds = [match[1].lower() if (match := KIND.match(content)) else default for content in contents] or [default]
         multiparts = [kind for kind in kinds if kind.startswith("multipart/")]
         single = next((kind for kind in kinds if kind not in multiparts), "")
         part = Part(fields, body, single or kinds[0])
@@ -249,18 +249,18 @@ class MailSplitter:
             head = head[:MAX_HEADERS]
         head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = head.replace(b"\n ", b" ").replace(b"\n\t", b"\t").decode("latin-1").split("\n")
-        found: list[tuple[str, list[str]]] = []
+        fields: list[tuple[str, list[str]]] = []
         for i, line in enumerate(lines):
             if name := NAME.match(line):
-                found.append((name[1], [line[name.end() :]]))
+                fields.append((name[1], [line[name.end() :]]))
             elif not line or line.startswith((">From ", "From ")):
                 continue
-            elif found and (is_before_field(lines, i) or found[-1][1][-1].rstrip().endswith((";", ","))):
-                found[-1][1].append(line)  # it lost its indentation
+            elif fields and (is_before_field(lines, i) or fields[-1][1][-1].rstrip().endswith((";", ","))):
+                fields[-1][1].append(line)  # it lost its indentation
             elif not is_before_field(lines, i):
                 body = b"\n\n".join(["\n".join(lines[i:]).encode("latin-1"), *([body] if is_ended else [])])
                 break
-        return [(name[:MAX_VALUE], self._value(name, " ".join(values))) for name, values in found], body
+        return [(name[:MAX_VALUE], self._value(name, " ".join(values))) for name, values in fields], body
 
     def _value(self, name: str, value: str) -> str:
         if len(value) > MAX_VALUE:
@@ -271,15 +271,15 @@ class MailSplitter:
 
     def _pieces(self, part: Part, contents: list[str]) -> list[bytes]:
         """What a multipart is split into; nothing if it cannot be split."""
-        named = [found[1] or found[2] for content in contents for found in BOUNDARY.finditer(content)]
+        named = [match[1] or match[2] for content in contents for match in BOUNDARY.finditer(content)]
         named.append(part.parameter("content-type", "boundary"))
         boundaries = dict.fromkeys([name.strip().encode("latin-1", "replace") for name in named if name.strip()])
         for body in dict.fromkeys((part.body, part.content)):
             for boundary in islice(boundaries, MAX_TRIED):
                 if pieces := self._split(body, boundary):
                     return pieces
-            openings = (found[1].rstrip() for found in BEFORE_PART.finditer(body))
-            closings = (found[1].rstrip() for found in AFTER_PARTS.finditer(body))
+            openings = (match[1].rstrip() for match in BEFORE_PART.finditer(body))
+            closings = (match[1].rstrip() for match in AFTER_PARTS.finditer(body))
             for likely in (openings, (line[:-2] for line in closings if line[:-2] and line.endswith(b"--"))):
                 for boundary in islice(likely, MAX_TRIED):
                     if pieces := self._split(body, boundary):
@@ -297,12 +297,12 @@ class MailSplitter:
             stop = body.find(b"\n", end, end + MAX_SPACE)
             if stop < 0 and len(body) - end < MAX_SPACE:
                 stop = len(body)
-            rest = body[end:stop].strip() if stop >= 0 else b"no delimiter"
-            if rest in (b"", b"--") and (at == 0 or body[at - 1] == LINE_FEED):
+            tail = body[end:stop].strip() if stop >= 0 else b"no delimiter"
+            if tail in (b"", b"--") and (at == 0 or body[at - 1] == LINE_FEED):
                 if begin >= 0:
                     pieces.append(body[begin : max(begin, at - 1)].removesuffix(b"\r"))
                 begin = stop + 1
-                if rest:
+                if tail:
                     begin = -1
                     break
                 if len(pieces) == self.n_left:

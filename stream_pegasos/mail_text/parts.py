@@ -90,8 +90,8 @@ def charset_of(part: Part) -> str:
     content = part.get("content-type")
     if "charset" not in content.lower():
         return ""
-    found = CHARSET.match(content)
-    return found[1] if found else part.parameter("content-type", "charset")
+    match = CHARSET.match(content)
+    return match[1] if match else part.parameter("content-type", "charset")
 
 
 def texts_in(part: Part) -> Iterator[Part]:
@@ -107,9 +107,9 @@ def find_subject(mail: Part) -> str:
     return mail.get("subject") or next((part.get("subject") for part in mail.parts if part.kind == WINMAIL), "")
 
 
-def new_texts(texts: list[str], others: list[str]) -> list[str]:
+def new_texts(texts: list[str], known_texts: list[str]) -> list[str]:
     """The texts some of whose words do not stand in others, as Outlook often sends a text twice."""
-    words = set(" ".join(others).split()) if texts else set()
+    words = set(" ".join(known_texts).split()) if texts else set()
     return [text for text in texts if not words.issuperset(text.split())]
 
 
@@ -144,10 +144,10 @@ class MailReader:
             self._add(["text:respelled"])
         self._add(text_tokens(usual))
         self.left_out = +self.left_out
-        self._add(f"left-out:{what}" for what in self.left_out)
-        found = list(self.tokens)
-        if len(found) > MAX_TOKENS:
-            self.left_out["tokens"] += len(found) - MAX_TOKENS
+        self._add(f"left-out:{reason}" for reason in self.left_out)
+        tokens = list(self.tokens)
+        if len(tokens) > MAX_TOKENS:
+            self.left_out["tokens"] += len(tokens) - MAX_TOKENS
         raw = mail.body[: 8 * MAX_BEGIN]
         named = "" if raw.isascii() else "utf-8" if self.is_decoded else charset
         begin = decode_bytes(raw, named, charset)[:MAX_BEGIN]
@@ -158,7 +158,7 @@ class MailReader:
             headers=headers.text,
             route=headers.route,
             source=f"{headers.source}\n{begin_text}",
-            tokens=found[:MAX_TOKENS],
+            tokens=tokens[:MAX_TOKENS],
             left_out=dict(self.left_out),
         )
 
@@ -182,15 +182,15 @@ class MailReader:
         return shown
 
     def _read_parts(self, part: Part, kind: str) -> Shown:
-        inner = [self._read_part(each) for each in part.parts]
-        shown = Shown(f"{kind}({','.join([each.tree for each in inner[:10]])})", True)
+        inner = [self._read_part(subpart) for subpart in part.parts]
+        shown = Shown(f"{kind}({','.join([subpart.tree for subpart in inner[:10]])})", True)
         if kind == "multipart/alternative" and len(inner) > 1:
             inner = [self._alternative(inner)]
         winmail_texts: list[str] = []
-        for each, read in zip(part.parts, inner, strict=False):
+        for subpart, read in zip(part.parts, inner, strict=False):
             if part.kind.startswith("message/"):
-                shown.texts.append(decode_field(find_subject(each), charset_of(each)))
-            (winmail_texts if each.kind == WINMAIL else shown.texts).extend(read.texts)
+                shown.texts.append(decode_field(find_subject(subpart), charset_of(subpart)))
+            (winmail_texts if subpart.kind == WINMAIL else shown.texts).extend(read.texts)
             shown.has_image |= read.has_image
             shown.is_rich |= read.is_rich
         shown.texts += new_texts(winmail_texts, shown.texts)
@@ -206,12 +206,12 @@ class MailReader:
         if not able:
             return forms[-1]
         chosen = able[-1]
-        own, *others = ["\n".join(form.texts) for form in [chosen, *(form for form in full if form is not chosen)]]
-        if others:
-            first, last = set(others[0][:5_000].split()), set(own[:5_000].split())
+        own, *other_texts = ["\n".join(form.texts) for form in [chosen, *(form for form in full if form is not chosen)]]
+        if other_texts:
+            first, last = set(other_texts[0][:5_000].split()), set(own[:5_000].split())
             overlap = len(first & last) / max(1, min(len(first), len(last)))
             self._add([f"alternatives:alike:{int(4 * overlap)}"])
-            self._add(other_tokens(own, others))
+            self._add(other_tokens(own, other_texts))
         elif len(full) < len(forms):
             self._add(["alternatives:one-is-empty"])
         return chosen

@@ -144,7 +144,7 @@ def read_rules(css: str) -> Rules:
     work = Work(MAX_STEPS)
     by_key: dict[str, list[Rule]] = {}
     attributes: set[str] = set()
-    others: list[str] = []
+    other_selectors: list[str] = []
     n_rules = 0
     for prelude, content in rules_in(plain(css)):
         if not work.left:
@@ -163,8 +163,8 @@ def read_rules(css: str) -> Rules:
                 attributes |= names_in(compounds)
                 n_rules += 1
             elif any(name.startswith("background") for _, name, _ in declarations):
-                others.append(selector)
-    return Rules(by_key, frozenset(attributes), tuple(others), work.left > 0, MAX_STEPS - work.left)
+                other_selectors.append(selector)
+    return Rules(by_key, frozenset(attributes), tuple(other_selectors), work.left > 0, MAX_STEPS - work.left)
 
 
 def is_broken(selectors: str) -> bool:
@@ -265,55 +265,60 @@ def compounds_of(selector: str) -> tuple[Compound, ...]:
     compounds: list[Compound] = []
     at = 0
     while at < len(selector):
-        found = COMPOUND.match(selector, at)
-        compound = found and compound_of(found[2], found[1] or " ")
-        if found is None or compound is None or len(compounds) == MAX_COMPOUNDS:
+        match = COMPOUND.match(selector, at)
+        compound = match and compound_of(match[2], match[1] or " ")
+        if match is None or compound is None or len(compounds) == MAX_COMPOUNDS:
             return ()
         compounds.append(compound)
-        at = found.end()
+        at = match.end()
     return tuple(reversed(compounds))
 
 
 def compound_of(text: str, combinator: str = " ") -> Compound | None:
     tag, ids, classes = "", [], []
     attributes: list[Attribute] = []
-    none: list[Compound] = []
+    excluded: list[Compound] = []
     groups: list[tuple[Compound, ...]] = []
     at = 0
     while at < len(text):
-        found = SIMPLE.match(text, at)
-        if found is None:
+        match = SIMPLE.match(text, at)
+        if match is None:
             return None
-        at = found.end()
-        if found["tag"]:
-            tag = "" if found["tag"] == "*" else found["tag"].lower()
-        elif found["id"]:
-            ids.append(found["id"].replace("\\", ""))
-        elif found["class"]:
-            classes.append(found["class"].replace("\\", ""))
-        elif found["name"]:
-            value = found["double"] or found["single"] or found["bare"] or ""
-            ignores_case = (found["case"] or "").lower() == "i"
+        at = match.end()
+        if match["tag"]:
+            tag = "" if match["tag"] == "*" else match["tag"].lower()
+        elif match["id"]:
+            ids.append(match["id"].replace("\\", ""))
+        elif match["class"]:
+            classes.append(match["class"].replace("\\", ""))
+        elif match["name"]:
+            value = match["double"] or match["single"] or match["bare"] or ""
+            ignores_case = (match["case"] or "").lower() == "i"
             value = value.lower() if ignores_case else value
-            attributes.append(Attribute(found["name"].lower(), found["how"] or "", value, ignores_case))
-        elif found["state"]:
-            if found["state"] == "root":
+            attributes.append(Attribute(match["name"].lower(), match["how"] or "", value, ignores_case))
+        elif match["state"]:
+            if match["state"] == "root":
                 tag = tag or "html"
             else:
-                name = FIRST_CHILD if found["state"] == "first-child" else "href"
+                name = FIRST_CHILD if match["state"] == "first-child" else "href"
                 attributes.append(Attribute(name, "", "", False))
         else:
-            inside = [compound_of(each.strip()) for each in selectors_in(found["none"] or found["any"] or "")]
+            inside = [
+                compound_of(selector_inside.strip())
+                for selector_inside in selectors_in(match["none"] or match["any"] or "")
+            ]
             group = tuple(compound for compound in inside if compound is not None)
             if not group or len(group) < len(inside):
                 return None
-            if found["none"]:
-                none += group
+            if match["none"]:
+                excluded += group
             else:
                 groups.append(group)
     if len(ids) > 1 or not text:
         return None
-    return Compound(tag, "".join(ids), frozenset(classes), tuple(attributes), tuple(none), tuple(groups), combinator)
+    return Compound(
+        tag, "".join(ids), frozenset(classes), tuple(attributes), tuple(excluded), tuple(groups), combinator
+    )
 
 
 def names_in(compounds: Sequence[Compound]) -> set[str]:

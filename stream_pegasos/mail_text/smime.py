@@ -22,10 +22,10 @@ def signed_content(data: bytes) -> bytes | None:
         if kind[0] != OBJECT or reader.bytes_of(kind) != SIGNED_DATA or content[0] != EXPLICIT:
             return None
         signed = reader.children(reader.only(content[1], content[2], SEQUENCE))
-        kind, *held = reader.children(next(element for element in signed if element[0] == SEQUENCE))
-        if reader.bytes_of(kind) != DATA or not held or held[0][0] != EXPLICIT:
+        kind, *elements = reader.children(next(element for element in signed if element[0] == SEQUENCE))
+        if reader.bytes_of(kind) != DATA or not elements or elements[0][0] != EXPLICIT:
             return None  # the content stands elsewhere
-        return b"".join(reader.pieces(next(reader.elements(held[0][1], held[0][2]))))
+        return b"".join(reader.pieces(next(reader.elements(elements[0][1], elements[0][2]))))
     except (IndexError, ValueError, StopIteration):
         return None
 

@@ -111,11 +111,13 @@ def keyword(parts: Sequence[Any]) -> str | None:
 
 def one_of(*values: str) -> Callable[[Sequence[Any]], str | None]:
     """What reads the first of one or two words, as of `display: inline flow`, if browsers have it."""
-    known = {*values, *GLOBAL}
+    keywords = {*values, *GLOBAL}
 
     def read(parts: Sequence[Any]) -> str | None:
         words = [keyword([part]) for part in parts]
-        return words[0] if known.issuperset(words) and (len(words) == 1 or not {"none", *GLOBAL} & {*words}) else None
+        return (
+            words[0] if keywords.issuperset(words) and (len(words) == 1 or not {"none", *GLOBAL} & {*words}) else None
+        )
 
     return read
 
@@ -123,7 +125,7 @@ def one_of(*values: str) -> Callable[[Sequence[Any]], str | None]:
 def length(parts: Sequence[Any]) -> Length | None:
     part = parts[0]
     if part.type == "function" and part.lower_name in ("calc", "clamp", "max", "min"):
-        return (0.0, "px") if (found := numbers_in(part)) and not any(found) else None
+        return (0.0, "px") if (numbers := numbers_in(part)) and not any(numbers) else None
     if len(parts) > 1 or part.type not in ("dimension", "percentage", "number"):
         return None
     if part.type == "percentage":
@@ -168,21 +170,21 @@ def cuts_all(parts: Sequence[Any]) -> bool:
     """Whether a `clip` or a `clip-path` leaves nothing."""
     if parts[0].type != "function":
         return False
-    name, found = parts[0].lower_name, numbers_in(parts[0])
-    if name == "rect" and len(found) == 4:
-        return found[2] - found[0] <= 1 or found[1] - found[3] <= 1
+    name, numbers = parts[0].lower_name, numbers_in(parts[0])
+    if name == "rect" and len(numbers) == 4:
+        return numbers[2] - numbers[0] <= 1 or numbers[1] - numbers[3] <= 1
     if name == "inset":
-        return any(edge >= 50 for edge in found)
-    return name in ("circle", "ellipse", "polygon") and bool(found) and not any(found)
+        return any(edge >= 50 for edge in numbers)
+    return name in ("circle", "ellipse", "polygon") and bool(numbers) and not any(numbers)
 
 
 def leaves_nothing(parts: Sequence[Any]) -> bool:
     """Whether a `filter` or a `transform` makes all that is in an element invisible, or moves it away."""
     for part in parts:
-        if part.type == "function" and (found := numbers_in(part)):
-            if part.lower_name in ("opacity", "scale", "scalex", "scaley") and min(found) < 0.05:
+        if part.type == "function" and (numbers := numbers_in(part)):
+            if part.lower_name in ("opacity", "scale", "scalex", "scaley") and min(numbers) < 0.05:
                 return True
-            if part.lower_name.startswith("translate") and min(found) <= FAR:
+            if part.lower_name.startswith("translate") and min(numbers) <= FAR:
                 return True
     return False
 
@@ -199,8 +201,8 @@ def font(parts: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 
 def background(parts: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """The colour in `background: #fff url(x.png)`, and whether there is a picture."""
-    found = [color([part]) for part in parts if part.type in ("ident", "hash", "function")]
-    yield "background-color", next(filter(None, found), CLEAR)
+    colors = [color([part]) for part in parts if part.type in ("ident", "hash", "function")]
+    yield "background-color", next(filter(None, colors), CLEAR)
     yield "background-image", has_picture(parts)
 
 
@@ -288,10 +290,10 @@ def of_attributes(tag: str, attributes: Mapping[str, str], parent: Style, quirks
         return
     if "hidden" in attributes:
         yield "display", "hidden"
-    if found := attributes.get("text" if tag == "body" else "color"):
-        yield "color", color_of_attribute(found)
-    if found := attributes.get("bgcolor"):
-        yield "background-color", color_of_attribute(found)
+    if value := attributes.get("text" if tag == "body" else "color"):
+        yield "color", color_of_attribute(value)
+    if value := attributes.get("bgcolor"):
+        yield "background-color", color_of_attribute(value)
     if attributes.get("background"):
         yield "background-image", True
 
@@ -313,7 +315,7 @@ def styled(
     number, unit = values.get("font-size", (1.0, "em"))
     size = number if unit in ("px", "") else number * parent.size
     indent = values.get("text-indent")
-    known = {"visible": True, "initial": True, "hidden": False, "collapse": False}
+    visibilities = {"visible": True, "initial": True, "hidden": False, "collapse": False}
     closed, doubt = ("", "") if parent.closed else closes(tag, values, size)
     colored, is_known = behind(parent, values)
     letters = values.get("-webkit-text-fill-color") or values.get("color")
@@ -326,7 +328,7 @@ def styled(
         cuts_lines=parent.cuts_lines or (tag not in INLINE and cuts(values)),
         lines=lines_in(tag, values, size) or parent.lines,
         indent=parent.indent if indent is None else in_pixels(indent, size),
-        visible=known.get(values.get("visibility", ""), parent.visible),
+        visible=visibilities.get(values.get("visibility", ""), parent.visible),
         color=letters or parent.color,
         background=colored,
         is_known=is_known,
@@ -355,7 +357,10 @@ def behind(parent: Style, values: Mapping[str, Any]) -> tuple[Color, bool]:
     """The colour behind the text of an element, and whether it is known."""
     *over, alpha = values.get("background-color") or CLEAR
     if alpha:
-        mixed = [alpha * one + (1 - alpha) * other for one, other in zip(over, parent.background, strict=False)]
+        mixed = [
+            alpha * channel + (1 - alpha) * other_channel
+            for channel, other_channel in zip(over, parent.background, strict=False)
+        ]
         colored = (mixed[0], mixed[1], mixed[2], 1.0)
     else:
         colored = parent.background
@@ -413,17 +418,17 @@ def closes(tag: str, values: Mapping[str, Any], size: float) -> tuple[str, str]:
     doubt = "mso-hide" if values.get("mso-hide") == "all" else ""
     if not is_box(tag, values):
         return "", doubt
-    needed = size if size >= TINY else USUAL  # by letters, which may have their size from within
+    needed_size = size if size >= TINY else USUAL  # by letters, which may have their size from within
     for name in ("max-height", "height", "max-width", "width"):
         if name not in values or (name == "height" and values[name][1] == "%" and values[name][0]):
             continue
         least = values.get(f"min-{name.removeprefix('max-')}", (0.0, "px"))
         length = max(in_pixels(values[name], size), in_pixels(least, size))
-        if length <= 1 or length < needed / 2:
+        if length <= 1 or length < needed_size / 2:
             if cuts(values):
                 return name, ""
             if length <= 1 and name.endswith("height"):
                 doubt = name
-        elif length < needed and cuts(values):
+        elif length < needed_size and cuts(values):
             doubt = name
     return "", doubt

@@ -55,8 +55,8 @@ class TellingFields:
         telling = []
         for name, labels in self._labels.items():
             (label, n), total = labels.most_common(1)[0], labels.total()
-            others = self._n_of.total() - self._n_of[label]
-            if n >= max(PURITY * total, COVERAGE * self._n_of[label], FEWEST) and others >= FEWEST:
+            n_others = self._n_of.total() - self._n_of[label]
+            if n >= max(PURITY * total, COVERAGE * self._n_of[label], FEWEST) and n_others >= FEWEST:
                 telling.append((name, label, n, total))
         return sorted(telling, key=lambda of: -of[2])
 
@@ -76,7 +76,7 @@ def deciding_fields(
     names = [name for name in names if name not in USUAL]
     bare = leave_out_fields(parts, set(names).__contains__)
     single = [leave_out_fields(parts, (set(names) - {name}).__contains__) for name in names]
-    (label, probability), without, *alone = predict([parts, bare, *single])
+    (label, probability), without, *single_probabilities = predict([parts, bare, *single])
     if probability < PURITY or without[0] == label:
         return [], without
-    return [name for name, (other, _) in zip(names, alone, strict=True) if other == label], without
+    return [name for name, (other, _) in zip(names, single_probabilities, strict=True) if other == label], without

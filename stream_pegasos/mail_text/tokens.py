@@ -35,10 +35,10 @@ def bin_of(n: int) -> int:
 
 def tokens_of_link(address: str, kind: str) -> Iterator[str]:
     address = address.strip()
-    found = HOST.match(address)
-    if found is None:
+    match = HOST.match(address)
+    if match is None:
         return
-    scheme, user, host, port, path = found.groups()
+    scheme, user, host, port, path = match.groups()
     scheme = (scheme or "").lower()
     if scheme in ("mailto", "cid", "javascript", "tel", "data") or address.startswith("#"):
         yield f"{kind}:{scheme or '#'}"
@@ -74,11 +74,11 @@ def tokens_of_link(address: str, kind: str) -> Iterator[str]:
 def link_tokens(text: str) -> Iterator[str]:
     """The tokens of links in a plain text."""
     n = 0
-    for found in LINK.finditer(text):
+    for match in LINK.finditer(text):
         n += 1
         if n > MAX_LINKS:
             break
-        yield from tokens_of_link(found[0], "link")
+        yield from tokens_of_link(match[0], "link")
     yield f"links:{bin_of(n)}"
 
 
@@ -98,8 +98,8 @@ def page_tokens(page: Page, length: int) -> Iterator[str]:
     for address, label in page.links[:MAX_LINKS]:
         yield from tokens_of_link(address, "href")
         if named := NAMED_HOST.search(label):
-            found = HOST.match(address.strip())
-            host = (found[3] or "").lower() if found else ""
+            match = HOST.match(address.strip())
+            host = (match[3] or "").lower() if match else ""
             yield f"href:{'as-named' if site_of(named[0].lower()) == site_of(host) else 'names-other-host'}"
         elif not label:
             yield "href:no-text"
@@ -115,11 +115,11 @@ def page_tokens(page: Page, length: int) -> Iterator[str]:
         yield "html:images-only"
 
 
-def other_tokens(shown: str, others: Sequence[str]) -> Iterator[str]:
+def other_tokens(shown: str, texts: Sequence[str]) -> Iterator[str]:
     """The words of other forms of a text that the form that is shown has not."""
-    known = set(WORD.findall(shown.lower()))
-    words = dict.fromkeys(WORD.findall("\n".join(others)[:MAX_OTHER].lower()))
-    for word in islice((word for word in words if word not in known), MAX_HIDDEN):
+    known_words = set(WORD.findall(shown.lower()))
+    words = dict.fromkeys(WORD.findall("\n".join(texts)[:MAX_OTHER].lower()))
+    for word in islice((word for word in words if word not in known_words), MAX_HIDDEN):
         yield f"other:{word}"
 
 

@@ -183,8 +183,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         examples, labels, weights = new._checked(X, y, sample_weight, is_new)
         if is_new:
             new.model_, new._are_fixed = new._new_model(), classes is not None
-        met = new._with_described(np.unique(labels))
-        new.classes_ = new._known(met, None if classes is None else np.unique(column_or_1d(classes)))
+        classes_in_batch = new._with_described(np.unique(labels))
+        new.classes_ = new._known(classes_in_batch, None if classes is None else np.unique(column_or_1d(classes)))
         new._check_classes()
         try:
             learn(new.model_, examples, labels, weights, np.flatnonzero(weights))
@@ -231,8 +231,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         new = set(labels.tolist()) - set(before.tolist())
         if new and self._are_fixed:
             raise ValueError(f"label {new.pop()!r} is none of the classes {before.tolist()}")
-        known: Labels = unique_labels(before, labels) if new else before
-        return known
+        known_classes: Labels = unique_labels(before, labels) if new else before
+        return known_classes
 
     def _check_classes(self) -> None:
         if len(self.classes_) > 2 and not takes_several_classes(self.model_):
@@ -245,8 +245,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
 
     def _predictions(self, X: Any) -> Predictions:
         check_is_fitted(self, "model_")
-        said: Predictions = self.model_.predictions(self._examples(X, is_new=False))
-        return said
+        predictions: Predictions = self.model_.predictions(self._examples(X, is_new=False))
+        return predictions
 
     def _columns(self) -> dict[Any, int]:
         """The column of each class."""
@@ -260,19 +260,19 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         X
             The examples.
         """
-        said, columns = self._predictions(X), self._columns()
+        predictions, columns = self._predictions(X), self._columns()
         # The opposite of a single truth value is one that is to come; `None` is predicted where no class is allowed.
-        opposite = (self._to_come(said) or [0])[0]
-        found = [-1 if label is None else columns.get(label, opposite) for label in said.labels.tolist()]
-        numbers = np.array(found, np.int64)
+        opposite = (self._to_come(predictions) or [0])[0]
+        indices = [-1 if label is None else columns.get(label, opposite) for label in predictions.labels.tolist()]
+        numbers = np.array(indices, np.int64)
         if (numbers < 0).any():
-            numbers = np.where(numbers < 0, self._probabilities(said).argmax(axis=1), numbers)
+            numbers = np.where(numbers < 0, self._probabilities(predictions).argmax(axis=1), numbers)
         labels: Labels = self.classes_[numbers]
         return labels
 
-    def _to_come(self, said: Predictions) -> list[int]:
+    def _to_come(self, predictions: Predictions) -> list[int]:
         """The columns of classes without any example."""
-        return [column for label, column in self._columns().items() if label not in said.classes]
+        return [column for label, column in self._columns().items() if label not in predictions.classes]
 
     def predict_proba(self, X: Any) -> Floats:
         """The probabilities of each example, with a column for each of `classes_`.
@@ -287,14 +287,14 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         """
         return self._probabilities(self._predictions(X))
 
-    def _probabilities(self, said: Predictions) -> Floats:
+    def _probabilities(self, predictions: Predictions) -> Floats:
         columns = self._columns()
-        probabilities = np.zeros((len(said), len(columns)))
-        for label, column in zip(said.classes, said.probabilities.T, strict=True):
+        probabilities = np.zeros((len(predictions), len(columns)))
+        for label, column in zip(predictions.classes, predictions.probabilities.T, strict=True):
             if label in columns:
                 probabilities[:, columns[label]] = column
-        if not said.classes or not columns.keys() >= set(said.classes):
-            to_come = self._to_come(said) or [0]
+        if not predictions.classes or not columns.keys() >= set(predictions.classes):
+            to_come = self._to_come(predictions) or [0]
             probabilities[:, to_come] += (1.0 - probabilities.sum(axis=1, keepdims=True)) / len(to_come)
         return probabilities
 
@@ -303,15 +303,19 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         """The margins of each example. With two classes: how far it is on the side of `classes_[1]`. With more: a
         column for each of `classes_`, −inf for a class without any example yet.
         """
-        said, columns, classes = self._predictions(X), self._columns(), self.model_.classes
-        margins = np.full((len(said), len(columns)), -np.inf)
-        if said.pair:
-            negative, positive = said.pair
+        predictions, columns, classes = self._predictions(X), self._columns(), self.model_.classes
+        margins = np.full((len(predictions), len(columns)), -np.inf)
+        if predictions.pair:
+            negative, positive = predictions.pair
             if len(columns) <= 2:
-                return said.scores if columns.get(positive) == 1 or columns.get(negative) == 0 else -said.scores
-            classes, of_classes = said.pair, np.array([-said.scores, said.scores])
+                return (
+                    predictions.scores
+                    if columns.get(positive) == 1 or columns.get(negative) == 0
+                    else -predictions.scores
+                )
+            classes, of_classes = predictions.pair, np.array([-predictions.scores, predictions.scores])
         else:
-            of_classes = said.scores.T
+            of_classes = predictions.scores.T
         for label, column in zip(classes, of_classes, strict=True):
             if label in columns:
                 margins[:, columns[label]] = column
@@ -338,9 +342,9 @@ def options_of(part: Any) -> dict[str, Any]:
 
 def with_options(part: Any, options: Mapping[str, Any]) -> Any:
     """A copy of a part that has learned nothing, with new options; a ValueError if it has no such option."""
-    known = options_of(part)
-    for name in options.keys() - known.keys():
-        raise ValueError(f"Invalid parameter {name!r} for {type(part).__name__}. It has: {', '.join(known)}")
+    known_options = options_of(part)
+    for name in options.keys() - known_options.keys():
+        raise ValueError(f"Invalid parameter {name!r} for {type(part).__name__}. It has: {', '.join(known_options)}")
     return part.clone(dict(options))
 
 
@@ -356,19 +360,19 @@ def n_examples(examples: Any) -> int:
     return len(examples) if isinstance(examples, list) else int(examples.shape[0])
 
 
-def column_of(name: str, given: Any) -> Any:
+def column_of(name: str, values: Any) -> Any:
     """Labels or weights, of a data frame its only column."""
-    if np.ma.is_masked(given):
+    if np.ma.is_masked(values):
         raise ValueError(f"{name} must have no masked values; leave out such examples")
-    if not is_frame(given):
-        return listed(given)
-    if given.shape[1] != 1:
-        raise ValueError(f"{name} must be one column, got a data frame of {given.shape[1]}; choose one of them")
-    return given[given.columns[0]]
+    if not is_frame(values):
+        return listed(values)
+    if values.shape[1] != 1:
+        raise ValueError(f"{name} must be one column, got a data frame of {values.shape[1]}; choose one of them")
+    return values[values.columns[0]]
 
 
 def check_none_missing(labels: Any) -> None:
     """Raise a ValueError if a label is NaN or pandas' NA, which NumPy would turn into the text "nan" beside texts."""
-    given = labels.tolist() if hasattr(labels, "isna") else labels
-    if isinstance(given, (list, tuple)) and any(each is not None and is_nothing(each) for each in given):
+    values = labels.tolist() if hasattr(labels, "isna") else labels
+    if isinstance(values, (list, tuple)) and any(label is not None and is_nothing(label) for label in values):
         raise ValueError("a label is missing (NaN); leave out such examples, or give them a label")

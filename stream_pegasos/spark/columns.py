@@ -50,18 +50,20 @@ KINDS = {
 }
 
 
-def check_column(frame: DataFrame, what: str, name: str, types: tuple[Any, ...], several: bool = False) -> t.DataType:
+def check_column(
+    frame: DataFrame, purpose: str, name: str, types: tuple[Any, ...], has_several: bool = False
+) -> t.DataType:
     """The type of the column, or of the elements of its arrays if there are `several`. A missing column is a
     ValueError, another type a TypeError.
     """
-    check_there(frame, what, name)
+    check_there(frame, purpose, name)
     found = frame.schema[name].dataType
     kind: Any = found
-    if several:
+    if has_several:
         kind = kind.elementType if isinstance(kind, t.ArrayType) else None
     if not isinstance(kind, types):
-        wanted = f"arrays of {KINDS[types]}" if several else KINDS[types]
-        raise TypeError(f"column {name!r} is of type {found.simpleString()}; the {what} must be {wanted}")
+        expected = f"arrays of {KINDS[types]}" if has_several else KINDS[types]
+        raise TypeError(f"column {name!r} is of type {found.simpleString()}; the {purpose} must be {expected}")
     return kind  # type: ignore[no-any-return]
 
 
@@ -77,15 +79,15 @@ def check_apart(**columns: str | None) -> None:
     names = [name for name in columns.values() if name is not None]
     for name in names:
         if names.count(name) > 1:
-            both = " and ".join(what for what, other in columns.items() if other == name)
-            raise ValueError(f"column {name!r} cannot be {both} at once")
+            purposes = " and ".join(purpose for purpose, other in columns.items() if other == name)
+            raise ValueError(f"column {name!r} cannot be {purposes} at once")
 
 
-def check_there(frame: DataFrame, what: str, name: str) -> None:
+def check_there(frame: DataFrame, purpose: str, name: str) -> None:
     """Raise a ValueError if a frame has no such column."""
     if name not in frame.columns:
         raise ValueError(
-            f"the frame has no column {name!r} for the {what}; it has {', '.join(map(repr, frame.columns))}"
+            f"the frame has no column {name!r} for the {purpose}; it has {', '.join(map(repr, frame.columns))}"
         )
 
 
@@ -133,11 +135,11 @@ def check_labels(frame: DataFrame, name: str, model: Any) -> None:
     kind = check_column(frame, "labels", name, LABELS, "several labels" in model.capabilities)
     if isinstance(kind, t.StringType):
         return
-    known = model.classes
-    if known and all(truth_of(label) is None and isinstance(label_of(str(label)), str) for label in known):
+    classes = model.classes
+    if classes and all(truth_of(label) is None and isinstance(label_of(str(label)), str) for label in classes):
         raise TypeError(
             f"column {name!r} is of type {kind.simpleString()}, and the model has labels of type "
-            f"{label_type(known).simpleString()}"
+            f"{label_type(classes).simpleString()}"
         )
     if "ordered" in model.capabilities and isinstance(kind, t.BooleanType):
         raise TypeError(f"column {name!r} is of type {kind.simpleString()}; ordered classes must be integers")
@@ -180,7 +182,7 @@ def column(name: str) -> Column:
 
 
 def arrow_of_answers(
-    labels: Sequence[Any], classes: Sequence[Any], probabilities: Floats, of_label: t.DataType, several: bool
+    labels: Sequence[Any], classes: Sequence[Any], probabilities: Floats, of_label: t.DataType, has_several: bool
 ) -> tuple[pa.Array, pa.Array]:
     """Labels, or arrays of labels if there may be `several`, and maps from each class to its probability."""
     kind = to_arrow_type(of_label)
@@ -188,16 +190,16 @@ def arrow_of_answers(
         is_plain = all(isinstance(label, str) for label in classes)
         if not is_plain:  # the model may have labels of several types
             text = {label: None if label is None else str(label) for label in (None, *classes)}
-            labels = [[text[one] for one in each] if several else text[each] for each in labels]
+            labels = [[text[single] for single in each] if has_several else text[each] for each in labels]
             classes = [text[label] for label in classes]
-    known = [column for column, label in enumerate(classes) if label is not None]
-    n, width = len(labels), len(known)
-    names = pa.array([classes[column] for column in known], kind)
+    known_columns = [column for column, label in enumerate(classes) if label is not None]
+    n, width = len(labels), len(known_columns)
+    names = pa.array([classes[column] for column in known_columns], kind)
     keys = names.take(pa.array(np.tile(np.arange(width), n)))
     offsets = pa.array(np.arange(n + 1, dtype=np.int32) * width)
-    values = pa.array(np.ascontiguousarray(probabilities[:, known], float).ravel())
-    made = pa.array(labels, pa.list_(kind) if several else kind)
-    return made, pa.MapArray.from_arrays(offsets, keys, values)
+    values = pa.array(np.ascontiguousarray(probabilities[:, known_columns], float).ravel())
+    arrow_labels = pa.array(labels, pa.list_(kind) if has_several else kind)
+    return arrow_labels, pa.MapArray.from_arrays(offsets, keys, values)
 
 
 def check_messages(frame: DataFrame, name: str, model: Any) -> None:

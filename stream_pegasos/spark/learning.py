@@ -174,12 +174,12 @@ def learn(
     rows, sizes = dealt(frame, columns, [plain[name] for name in order], parts)
     rounds = Rounds(parts, max(sizes, default=0), passes, round_size)
     history = History(model=copy.deepcopy(model), score=new_score(model, exact=False))
-    meant = LabelsMeant(model.classes)
+    label_reader = LabelsMeant(model.classes)
     try:
         with RoundFile(checkpoint, rows, rounds, history) as file:
             while not rounds.are_done:
                 start = perf_counter()
-                learned = learned_round(rounds.rows(rows), history.model, meant, parts)
+                learned = learned_round(rounds.rows(rows), history.model, label_reader, parts)
                 history.take(learned, is_whole=parts == 1)
                 rounds.advance(sum(part.model.n_features for part in learned))
                 history.seconds += perf_counter() - start

@@ -195,14 +195,14 @@ class SparkTextClassifierModel(Model, Columns):
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         labels = [label for label in self.model.classes if label is not None]
-        said, probability = self.getPredictionCol(), self.getProbabilityCol()
+        prediction, probability = self.getPredictionCol(), self.getProbabilityCol()
         answered = score(
-            dataset, self.model, text=self.getInputCol(), prediction=said, probabilities=probability, error=None
+            dataset, self.model, text=self.getInputCol(), prediction=prediction, probabilities=probability, error=None
         )
         if "several labels" in self.model.capabilities or not are_places(labels):
             return answered
         vectors = vector(column(probability), labels)
-        return answered.withColumns({said: column(said).cast("double"), probability: vectors})
+        return answered.withColumns({prediction: column(prediction).cast("double"), probability: vectors})
 
     def saved_model(self) -> TextClassifier | None:
         return self.model

@@ -49,9 +49,9 @@ class Learned:
         self.n_learned += other.n_learned
         counts = Counter(self.refused) + Counter(other.refused)
         n_other = counts.pop(OTHERS, 0)
-        rest = counts.most_common()
-        self.refused = dict(rest[:MOST_REASONS])
-        n_other += sum(count for _, count in rest[MOST_REASONS:])
+        pairs = counts.most_common()
+        self.refused = dict(pairs[:MOST_REASONS])
+        n_other += sum(count for _, count in pairs[MOST_REASONS:])
         if n_other:
             self.refused[OTHERS] = n_other
         if self.score is None:
@@ -78,7 +78,7 @@ class Part(Learned):
 
 
 def learned_part(
-    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], meant: LabelsMeant, whole: bool
+    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], label_reader: LabelsMeant, whole: bool
 ) -> Iterator[pa.RecordBatch]:
     """Learn a part of the messages, and yield the report on it, with the `whole` model or with its changes; nothing if
     there are no messages.
@@ -90,7 +90,7 @@ def learned_part(
         for batch in batches:
             part.number = batch[PART][0].as_py()
             (texts, of_texts), (labels, of_labels) = values_of(batch[TEXT]), values_of(batch[LABEL])
-            labels, faults = meant_labels(meant, labels)
+            labels, faults = meant_labels(label_reader, labels)
             columns = [texts, labels, batch[WEIGHT].to_pylist()]
             reasons = reasons_against(model, *columns)
             for row, fault in faults.items():
@@ -127,13 +127,13 @@ def merged_pair(table: pa.Table, base: Broadcast[bytes]) -> pa.Table:
     return pa.Table.from_batches([*report.pieces()])
 
 
-def meant_labels(meant: LabelsMeant, values: Iterable[Any]) -> tuple[list[Any], dict[int, str]]:
+def meant_labels(label_reader: LabelsMeant, values: Iterable[Any]) -> tuple[list[Any], dict[int, str]]:
     """The label of each row, or labels, that its value stands for, `None` without any; and what is wrong with some."""
     labels, faults = list[Any](), dict[int, str]()
     for row, value in enumerate(values):
         try:
-            label = tuple(map(meant, value)) if isinstance(value, list) else meant(value)
-            fault = label_fault(meant, label)
+            label = tuple(map(label_reader, value)) if isinstance(value, list) else label_reader(value)
+            fault = label_fault(label_reader, label)
         except ValueError as error:  # of a float
             fault = str(error)
         if fault is not None:
@@ -142,11 +142,11 @@ def meant_labels(meant: LabelsMeant, values: Iterable[Any]) -> tuple[list[Any], 
     return labels, faults
 
 
-def label_fault(meant: LabelsMeant, label: Any) -> str | None:
+def label_fault(label_reader: LabelsMeant, label: Any) -> str | None:
     """Why the label of a message, or one of several, is too long or empty; `None` if none is."""
     if isinstance(label, tuple) and None in label:
         return "one of the labels is null or empty"
-    faults = map(meant.too_long, label if isinstance(label, tuple) else (label,))
+    faults = map(label_reader.too_long, label if isinstance(label, tuple) else (label,))
     return next((fault for fault in faults if fault is not None), None)
 
 
@@ -169,7 +169,7 @@ def reasons_against(
 def values_of(array: pa.Array) -> tuple[list[Any], set[int]]:
     """The values of a column, and which cannot be read, as Spark's strings may be any bytes; these are `None`."""
     values, unread = list[Any](), set[int]()
-    for _, found in together_or_alone(array, lambda some: some.to_pylist(), UnicodeDecodeError):
+    for _, found in together_or_alone(array, lambda batch: batch.to_pylist(), UnicodeDecodeError):
         if isinstance(found, UnicodeDecodeError):
             unread.add(len(values))
         values += [None] if isinstance(found, UnicodeDecodeError) else found
@@ -193,12 +193,12 @@ def refused_labels(model: Any, labels: Iterable[tuple[Any, bool]]) -> dict[tuple
         accepted.extend(labels)
 
     reasons = {}
-    there = [each for each in dict.fromkeys(labels) if each[0] is not None]
-    for some, error in together_or_alone(there, check, REFUSALS):
+    distinct = [pair for pair in dict.fromkeys(labels) if pair[0] is not None]
+    for batch, error in together_or_alone(distinct, check, REFUSALS):
         if isinstance(error, PositiveLabelError):
             raise error
         if error is not None:
-            reasons[some[0]] = str(error)
+            reasons[batch[0]] = str(error)
     return reasons
 
 

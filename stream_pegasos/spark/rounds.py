@@ -79,8 +79,8 @@ class Rounds:
     @property
     def end(self) -> int:
         """Of each part, the number of the message after the next round."""
-        rest = self.longest - self.begin
-        return self.longest if rest <= LAST * self.share else self.begin + self.share
+        length = self.longest - self.begin
+        return self.longest if length <= LAST * self.share else self.begin + self.share
 
     def rows(self, rows: DataFrame) -> DataFrame:
         """Those of the next round."""
@@ -96,11 +96,11 @@ class Rounds:
             self.share = min(max(self.share, int(merging / SHARE_OF_MERGING)), 2 * self.share)
 
 
-def learned_round(rows: DataFrame, base: TextClassifier, meant: LabelsMeant, n_parts: int) -> list[Part]:
+def learned_round(rows: DataFrame, base: TextClassifier, label_reader: LabelsMeant, n_parts: int) -> list[Part]:
     """What at most two parts have learned of these rows, into which all were merged, from the same model."""
     sent = context_of(rows).broadcast(pickle.dumps(base, pickle.HIGHEST_PROTOCOL))
     try:
-        pieces = rows.mapInArrow(lambda batches: learned_part(batches, sent, meant, n_parts == 1), PIECES)
+        pieces = rows.mapInArrow(lambda batches: learned_part(batches, sent, label_reader, n_parts == 1), PIECES)
         while n_parts > 2:
             pairs = pieces.groupBy(f.shiftright(PART, 1))
             pieces, n_parts = pairs.applyInArrow(lambda table: merged_pair(table, sent), PIECES), -(-n_parts // 2)
@@ -155,10 +155,10 @@ class RoundFile:
 
     def _resume(self, checkpoints: Checkpoints) -> None:
         rounds, history = self._rounds, self._history
-        found = checkpoints.resume(history.model.vector_source)
-        if found is None:
+        resumed = checkpoints.resume(history.model.vector_source)
+        if resumed is None:
             return
-        model, progress = found
+        model, progress = resumed
         progress = progress.get("spark") if isinstance(progress, dict) else None
         if progress is None or [*progress["identity"]] != self._identity:
             raise ValueError(

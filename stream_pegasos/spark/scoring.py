@@ -97,8 +97,8 @@ def score(
     texts_of = [str(label) for label in loaded.classes]
     if len(set(texts_of)) < len(texts_of):
         raise ValueError("the model has labels that differ only in type, such as 1 and '1'; a column cannot hold both")
-    of_label, several = label_type(loaded.classes), "several labels" in loaded.capabilities
-    fields = {prediction: t.ArrayType(of_label, False) if several else of_label}
+    of_label, has_several = label_type(loaded.classes), "several labels" in loaded.capabilities
+    fields = {prediction: t.ArrayType(of_label, False) if has_several else of_label}
     if probabilities is not None:
         fields[probabilities] = t.MapType(of_label, t.DoubleType(), False)
     if error is not None:
@@ -115,19 +115,19 @@ def score(
         messages, unread = values_of(texts)
         faults = [NO_TEXT if message is None else None for message in messages]
         try:
-            found = model.predictions([x for x in messages if x is not None] if any(faults) else messages)
+            predictions = model.predictions([x for x in messages if x is not None] if any(faults) else messages)
         except REFUSALS:
             faults = unread_messages(model, messages)
-            found = model.predictions([x for x, fault in zip(messages, faults, strict=True) if fault is None])
+            predictions = model.predictions([x for x, fault in zip(messages, faults, strict=True) if fault is None])
         for row in unread:
             faults[row] = TEXT_NOT_UTF8
-        whole = found.probabilities if probabilities is not None else found.probabilities[:, :0]
-        classes = found.classes[: whole.shape[1]]
-        answers = arrow_of_answers(found.labels.tolist(), classes, whole, of_label, several)
+        whole = predictions.probabilities if probabilities is not None else predictions.probabilities[:, :0]
+        classes = predictions.classes[: whole.shape[1]]
+        answers = arrow_of_answers(predictions.labels.tolist(), classes, whole, of_label, has_several)
         columns, errors = [*answers[: 1 if probabilities is None else 2]], pa.array(faults, pa.string())
         if errors.null_count < len(errors):
             place = pc.subtract(pc.cumulative_sum(pc.cast(errors.is_null(), pa.int64())), 1)
-            columns = [each.take(pc.if_else(errors.is_null(), place, None)) for each in columns]
+            columns = [column.take(pc.if_else(errors.is_null(), place, None)) for column in columns]
         return pa.StructArray.from_arrays([*columns, *([errors] if error is not None else [])], [*fields])
 
     kind = t.StructType([t.StructField(name, of) for name, of in fields.items()])

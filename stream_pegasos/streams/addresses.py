@@ -19,13 +19,13 @@ class Address(NamedTuple):
     path: str
     options: dict[str, str]
 
-    def settings(self, pattern: str, *known: str) -> dict[str, str]:
+    def settings(self, pattern: str, *names: str) -> dict[str, str]:
         """The options that are not `known`, whose names must match the pattern."""
-        others = {name: value for name, value in self.options.items() if name not in known}
-        for name in others:
+        unknown = {name: value for name, value in self.options.items() if name not in names}
+        for name in unknown:
             if not re.fullmatch(pattern, name):
-                raise StreamError(f"unknown option {name!r} in the address; known are {', '.join(known) or 'none'}")
-        return others
+                raise StreamError(f"unknown option {name!r} in the address; known are {', '.join(names) or 'none'}")
+        return unknown
 
     def integer(self, name: str, default: int, least: int = 0) -> int:
         value = self.options.get(name, str(default))
@@ -35,11 +35,11 @@ class Address(NamedTuple):
 
     def servers(self) -> list[tuple[str, str]]:
         """The host and the port of each server, without user and password."""
-        found = []
+        addresses = []
         for server in self.server.rpartition("@")[2].lower().split(","):
             host, _, port = server.rpartition(":") if re.search(r":\d*$", server) else (server, "", "")
-            found.append((host, port or PORTS[self.scheme]))
-        return found
+            addresses.append((host, port or PORTS[self.scheme]))
+        return addresses
 
 
 def parse_address(address: str) -> Address:

@@ -82,23 +82,23 @@ class Answer(NamedTuple):
         """Its columns by their names, for files and sinks. The keys of probabilities are different texts in JSON: a
         label that is a text and reads like one of another type, as `"true"` beside `True`, is in quotes.
         """
-        found = dict(zip(COLUMNS, self, strict=False))
+        record = dict(zip(COLUMNS, self, strict=False))
         if self.probabilities is not None:
-            found["probabilities"] = _by_name(self.probabilities)
-        return found if self.set is None else {**found, SET: [*self.set]}
+            record["probabilities"] = _by_name(self.probabilities)
+        return record if self.set is None else {**record, SET: [*self.set]}
 
     def as_json(self) -> dict[str, Any]:
         """The answer as an object for JSON, which has nothing of what is not known; probabilities are pairs."""
-        found: dict[str, Any] = {"label": self.label, "probability": self.probability, "margin": self.margin}
+        record: dict[str, Any] = {"label": self.label, "probability": self.probability, "margin": self.margin}
         if self.probabilities is not None:
-            found["probabilities"] = [*self.probabilities.items()]
+            record["probabilities"] = [*self.probabilities.items()]
         if self.withheld:
-            found["withheld"] = self.withheld
+            record["withheld"] = self.withheld
         of_message = ("correction", self.correction), ("learned", self.learned), ("id", self.id)
         for name, value in ((SET, self.set), *of_message):
             if value is not None:
-                found[name] = value
-        return found
+                record[name] = value
+        return record
 
 
 def _by_name(probabilities: Mapping[Any, float]) -> Mapping[Any, float]:

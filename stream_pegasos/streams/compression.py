@@ -55,9 +55,13 @@ def decompressed(chunks: Chunks, name: str) -> tuple[bool, Chunks]:
 
 def _decompressor(kind: str) -> Callable[[], Any]:
     """What makes the decompressor of a member; its interface is that of `bz2.BZ2Decompressor`."""
-    known: dict[str, Callable[[], Any]] = {"gzip": _Gunzip, "bzip2": bz2.BZ2Decompressor, "xz": lzma.LZMADecompressor}
-    if kind in known:
-        return known[kind]
+    factories: dict[str, Callable[[], Any]] = {
+        "gzip": _Gunzip,
+        "bzip2": bz2.BZ2Decompressor,
+        "xz": lzma.LZMADecompressor,
+    }
+    if kind in factories:
+        return factories[kind]
     try:
         if sys.version_info >= (3, 14):
             from compression import zstd
@@ -87,7 +91,7 @@ class _Gunzip:
         return self._member.unused_data
 
 
-def _members(new: Callable[[], Any], chunks: Chunks, what: str) -> Iterator[bytes]:
+def _members(new: Callable[[], Any], chunks: Chunks, subject: str) -> Iterator[bytes]:
     """Decompress the members one after another; zeros behind a member are padding."""
     member: Any = None
     for chunk in chunks:
@@ -100,11 +104,11 @@ def _members(new: Callable[[], Any], chunks: Chunks, what: str) -> Iterator[byte
             try:
                 out = member.decompress(chunk, _SIZE)
             except Exception as error:  # each library has its own
-                raise StreamError(f"{what} is damaged ({error})") from None
+                raise StreamError(f"{subject} is damaged ({error})") from None
             chunk = b""
             if member.eof:
                 chunk, member = member.unused_data, None
             if out:
                 yield out
     if member is not None:
-        raise Truncated(f"{what} is truncated")
+        raise Truncated(f"{subject} is truncated")

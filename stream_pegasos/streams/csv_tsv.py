@@ -120,14 +120,18 @@ class CSVReader:
             return self._resume(ValueError(f"the record is {TOO_LONG}"))
         if was_open and self._stays_open(line.text) and not self._follows_escape():
             return ()
-        text = line.text if not was_open else "".join(each.text for each in self._open)
+        text = line.text if not was_open else "".join(open_line.text for open_line in self._open)
         try:
             record = self._record(text)
         except csv.Error as error:
             reason = one_line(str(error))
             return () if reason == "unexpected end of data" else self._resume(ValueError(self._fault(reason)))
         number, size = self._open[0].number, self._size
-        fault = next((each.fault for each in self._open if each.fault is not None), None) if was_open else line.fault
+        fault = (
+            next((open_line.fault for open_line in self._open if open_line.fault is not None), None)
+            if was_open
+            else line.fault
+        )
         self._open, self._size = [], 0
         if fault is not None:
             return ((self._example(number, ValueError(fault)), size, line.number),)
@@ -145,12 +149,12 @@ class CSVReader:
 
     def _resume(self, error: ValueError) -> Iterator[Taken]:
         """Report the first line of a record that cannot be read, and go on at the next one."""
-        first, *rest = self._open
+        first, *other_lines = self._open
         self._open, self._size = [], 0
         if self.columns is None and (way_out := self._way_out(first.text, self._options.message_fields)):
             raise StreamError(f"the header cannot be read; {way_out}")
         yield self._example(first.number, error), first.size, first.number
-        waiting = deque(rest)
+        waiting = deque(other_lines)
         while waiting:
             yield from self._add(waiting.popleft())
 
@@ -212,13 +216,13 @@ class CSVReader:
             fault += f"; {way_out}"
         raise RecordError(fault, record.get(options.id_field))
 
-    def _way_out(self, text: str, wanted: Sequence[str] | int) -> str | None:
+    def _way_out(self, text: str, expected: Sequence[str] | int) -> str | None:
         """The delimiter between which a line has one of the fields that are wanted, or so many fields."""
         for other in ";\t|,".replace(self._delimiter, ""):
             with suppress(csv.Error, StopIteration):
                 names = [name.strip() for name in next(csv.reader((text,), delimiter=other, strict=True))]
                 is_header = len(names) > 1 and self._delimiter not in text and all(map(_may_be_name, names))
-                if len(names) == wanted if isinstance(wanted, int) else is_header or {*names} & {*wanted}:
+                if len(names) == expected if isinstance(expected, int) else is_header or {*names} & {*expected}:
                     written = "\\t" if other == "\t" else other
                     return f"it looks separated by {written!r}: --read 'delimiter={written}'".replace("\\\\", "\\")
         return None
@@ -228,8 +232,8 @@ class CSVReader:
         if header.count(field) == 1:
             return header.index(field)
         of = "header" if self._options.columns is None else "list of columns"
-        there = f"the {of} {'has twice the' if field in header else 'has no'} field {field!r}"
+        place = f"the {of} {'has twice the' if field in header else 'has no'} field {field!r}"
         if way_out := self._way_out(self._delimiter.join(header), [field]):
-            raise StreamError(f"{there}; its fields: {', '.join(map(one_line, header))}; {way_out}")
+            raise StreamError(f"{place}; its fields: {', '.join(map(one_line, header))}; {way_out}")
         see = "--text-field, --label-field, --read delimiter=…; --read columns=… where there is no header"
-        raise StreamError(f"{there}; its fields: {', '.join(map(one_line, header))} (see {see})")
+        raise StreamError(f"{place}; its fields: {', '.join(map(one_line, header))} (see {see})")

@@ -78,11 +78,11 @@ class LabelFormat(NamedTuple):
     several: bool = False  # whether a single label is a tuple, too; a separator implies it
     meant: LabelsMeant = ALONE
 
-    def of_one(self, given: Any) -> Label | None:
+    def of_one(self, value: Any) -> Label | None:
         """The label that one value spells, `None` where it is blank. A text that is too long for a label is refused,
         unless the model has that label.
         """
-        label = self.meant(given)
+        label = self.meant(value)
         fault = self.meant.too_long(label)
         if fault is not None:
             raise ValueError(fault)
@@ -98,8 +98,8 @@ class LabelFormat(NamedTuple):
     def of_label(self, label: Any) -> Truth | None:
         """The label or labels of an example that has a single value as its label."""
         label = self.of_one(label)
-        several = self.several or self.separator is not None
-        return (label,) if several and label is not None else label
+        has_several = self.several or self.separator is not None
+        return (label,) if has_several and label is not None else label
 
 
 def together(labels: Iterable[Label]) -> tuple[Label, ...]:
@@ -107,14 +107,14 @@ def together(labels: Iterable[Label]) -> tuple[Label, ...]:
     return tuple(dict.fromkeys(labels))
 
 
-def id_meant(given: Any) -> int | str | None:
+def id_meant(value: Any) -> int | str | None:
     """The id that is a string or an integer, also one written as 17.0, as pandas does where some are missing; else
     `None`. A checkpoint may change other values, and an integer beyond 64 bits may have become a float, the same one as
     its neighbours.
     """
-    if type(given) is float and given.is_integer() and abs(given) <= MOST_EXACT:
-        return int(given)
-    return given if type(given) is str or type(given) is int else None
+    if type(value) is float and value.is_integer() and abs(value) <= MOST_EXACT:
+        return int(value)
+    return value if type(value) is str or type(value) is int else None
 
 
 def is_no_id(id: Any) -> bool:

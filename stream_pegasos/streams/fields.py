@@ -65,8 +65,8 @@ def _decoded(value: Any, decoder: Encoding) -> Any:
     if isinstance(value, bytes):
         return decoder.text(value)
     if isinstance(value, dict):
-        return {name: _decoded(each, decoder) for name, each in value.items()}
-    return [_decoded(each, decoder) for each in value] if isinstance(value, list) else value
+        return {name: _decoded(item, decoder) for name, item in value.items()}
+    return [_decoded(item, decoder) for item in value] if isinstance(value, list) else value
 
 
 def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
@@ -83,14 +83,14 @@ def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
 
 def columns_to_read(options: ReadOptions, has: Callable[[str], bool]) -> tuple[list[str], list[str]]:
     """The fields that every record needs, and all that are read, where records are rows of columns."""
-    needed = [name for name in options.fields if has(name)] or [options.message_fields[0]]
+    message_columns = [name for name in options.fields if has(name)] or [options.message_fields[0]]
     label = options.label_field
     if label is not None and not options.unlabelled:
-        needed.append(label)
-    others = [name for name in (label, options.id_field) if name is not None and has(name)]
+        message_columns.append(label)
+    other_columns = [name for name in (label, options.id_field) if name is not None and has(name)]
     if options.id_field != "id":
-        others.append(options.id_field)
-    return needed, [*dict.fromkeys([*needed, *others])]
+        other_columns.append(options.id_field)
+    return message_columns, [*dict.fromkeys([*message_columns, *other_columns])]
 
 
 def _no_field(record: dict[str, Any], *fields: str) -> str:
@@ -103,19 +103,19 @@ def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
     field, labels = options.label_field, options.labels
     if field is None:
         return None
-    given = record[field] if field in record else value_of(record, field)  # most are, and a call takes time
-    if given is ABSENT:
+    value = record[field] if field in record else value_of(record, field)  # most are, and a call takes time
+    if value is ABSENT:
         if options.are_labels:
             raise ValueError(f"no field {field!r}")
         if not options.unlabelled:
             raise ValueError(_no_field(record, field))
         return None
-    if type(given) is list:
-        several = [labels.of_one(_one_label(each, field)) for each in given]
-        if None in several:
+    if type(value) is list:
+        parsed_labels = [labels.of_one(_one_label(single_label, field)) for single_label in value]
+        if None in parsed_labels:
             raise ValueError(f"field {field!r} is a list with an empty label")
-        return together(each for each in several if each is not None)
-    label = labels.of_text(given) if type(given) is str else labels.of_label(_one_label(given, field))
+        return together(single_label for single_label in parsed_labels if single_label is not None)
+    label = labels.of_text(value) if type(value) is str else labels.of_label(_one_label(value, field))
     if label is None and options.are_labels:
         raise ValueError(f"no label in the field {field!r}")
     return label

@@ -41,16 +41,16 @@ class FollowedFile(LiveSource):
     later, and last with the path. Of files modified at the same time, a larger number or an earlier date comes first.
     """
 
-    def __init__(self, path: str, asked: Asked) -> None:
-        super().__init__(os.path.abspath(path), asked)  # whichever folder a resumed run starts in
-        _check_can_be_followed(path, asked.options)
+    def __init__(self, path: str, settings: Asked) -> None:
+        super().__init__(os.path.abspath(path), settings)  # whichever folder a resumed run starts in
+        _check_can_be_followed(path, settings.options)
         self._csv: CSVReader | None = None
-        self._is_csv = asked.options.format in _CSV
-        self._parse = None if self._is_csv and not asked.options.are_labels else self.line_parser("a growing file")
-        if asked.position is not None:
-            check_position(asked.position, "file", _is_position)
-        self._resume: dict[str, Any] | None = asked.position
-        self._whole_lines = asked.whole_lines
+        self._is_csv = settings.options.format in _CSV
+        self._parse = None if self._is_csv and not settings.options.are_labels else self.line_parser("a growing file")
+        if settings.position is not None:
+            check_position(settings.position, "file", _is_position)
+        self._resume: dict[str, Any] | None = settings.position
+        self._whole_lines = settings.whole_lines
         self._file: Any = None  # the open one
         self._status: os.stat_result
         self._head = b""
@@ -240,7 +240,7 @@ class FollowedFile(LiveSource):
     def _siblings(self) -> list[tuple[str, os.stat_result]]:
         """The rotated files, the oldest first."""
         folder, name = os.path.split(self.name)
-        found = []
+        siblings = []
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.startswith(name) and _is_rotation(entry.name[len(name) :]):
@@ -249,8 +249,8 @@ class FollowedFile(LiveSource):
                     except OSError:
                         continue
                     if stat.S_ISREG(status.st_mode):
-                        found.append((os.path.join(folder, entry.name), status))
-        return sorted(found, key=self._age)
+                        siblings.append((os.path.join(folder, entry.name), status))
+        return sorted(siblings, key=self._age)
 
     def _age(self, sibling: tuple[str, os.stat_result]) -> tuple[int | str, ...]:
         """A key that sorts rotated files, the oldest first; files rotated within a moment have the same time."""
@@ -267,8 +267,8 @@ class FollowedFile(LiveSource):
         if current is not None and os.path.samestat(current, self._status):
             return None
         siblings = self._siblings()
-        gone = (os.fstat(self._file.fileno()).st_mtime_ns, 1)
-        age = next((self._age(each) for each in siblings if os.path.samestat(each[1], self._status)), gone)
+        own_age = (os.fstat(self._file.fileno()).st_mtime_ns, 1)
+        age = next((self._age(entry) for entry in siblings if os.path.samestat(entry[1], self._status)), own_age)
         for sibling in siblings:
             if sibling[1].st_size and self._age(sibling) > age:
                 return sibling
@@ -294,8 +294,8 @@ class FollowedFile(LiveSource):
                 raise
             return False
         if moved:
-            where = "the new file" if path == self.name else path
-            self.event(f"{self.name} was rotated: going on in {where}")
+            place = "the new file" if path == self.name else path
+            self.event(f"{self.name} was rotated: going on in {place}")
         return moved
 
 
@@ -325,8 +325,8 @@ def _check_can_be_followed(path: str, options: ReadOptions) -> None:
         raise _not_followed(path, "not a regular file")
 
 
-def _not_followed(path: str, what: str, format: str = "NAME") -> StreamError:
-    return StreamError(f"{path} is {what} and cannot be followed: {_hint(path, format)}")
+def _not_followed(path: str, reason: str, format: str = "NAME") -> StreamError:
+    return StreamError(f"{path} is {reason} and cannot be followed: {_hint(path, format)}")
 
 
 def _hint(path: str, format: str) -> str:

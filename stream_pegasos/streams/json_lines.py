@@ -79,9 +79,9 @@ def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
         if elements.is_open:
             yield unreadable(ValueError("the array is never closed"), line)
             yield from _objects_of_lines(*elements.rest, parse)
-        rest, end, _ = chunks.look(lambda head: not head.strip() and b"\n" not in head).partition(b"\n")
-        if end and not rest.strip():  # the end of its last line, which is no blank line
-            chunks.push_back(next(chunks)[len(rest) + 1 :])
+        first_line, end, _ = chunks.look(lambda head: not head.strip() and b"\n" not in head).partition(b"\n")
+        if end and not first_line.strip():  # the end of its last line, which is no blank line
+            chunks.push_back(next(chunks)[len(first_line) + 1 :])
             line += 1
     yield from examples_of(numbered_lines(buffered(chunks), line), parse)
 

@@ -62,24 +62,24 @@ class Partition:
 
     def go_on_at(self, first: int) -> str:
         """Go on at the first offset that the broker has; return what became of those before."""
-        wanted = first if self.next_offset is None else self.next_offset
+        offset = first if self.next_offset is None else self.next_offset
         self.next_offset, self.is_lost = first, False
-        if first > wanted:
-            lost = f"{first - wanted} messages of partition {self.number} are gone from the broker"
+        if first > offset:
+            lost = f"{first - offset} messages of partition {self.number} are gone from the broker"
         else:
-            lost = f"partition {self.number} ends before offset {wanted}, as if the topic were made anew"
+            lost = f"partition {self.number} ends before offset {offset}, as if the topic were made anew"
         return f"{lost}; going on at offset {first}"
 
 
 class KafkaSource(LiveSource):
     """All partitions of a topic, read by this one reader; a position is the cluster and the next offset of each."""
 
-    def __init__(self, address: Address, asked: Asked) -> None:
-        super().__init__(f"Kafka topic {address.path}", asked)
+    def __init__(self, address: Address, settings: Asked) -> None:
+        super().__init__(f"Kafka topic {address.path}", settings)
         self._topic, self._group = address.path, address.options.get("group")
         self._parse = self.line_parser("a Kafka topic")
-        self._is_resumed = asked.position is not None
-        self._server, offsets = _checked(asked.position)
+        self._is_resumed = settings.position is not None
+        self._server, offsets = _checked(settings.position)
         self._partitions = {number: Partition(self._topic, number, offset) for number, offset in offsets.items()}
         self._next_look = 0.0  # for new partitions
         self._ends: dict[int, int] = {}  # of partitions, as far as they are known
@@ -95,7 +95,7 @@ class KafkaSource(LiveSource):
                 # The client insists on a group; nothing is committed to this one.
                 "group.id": self._group or "stream-pegasos",
                 "enable.auto.commit": False,
-                "enable.partition.eof": not asked.follow,
+                "enable.partition.eof": not settings.follow,
                 # The client then reports an offset that the broker no longer has, and with it the loss.
                 "auto.offset.reset": "error",
                 "error_cb": self._on_error,
@@ -155,7 +155,10 @@ class KafkaSource(LiveSource):
     def lag(self, position: Any) -> Lag | None:
         """The messages behind the end of each partition that the client was last told, as it reads far ahead."""
         _, offsets = _checked(position)
-        at = {each.number: offsets.get(each.number, each.next_offset) or 0 for each in self._read_partitions()}
+        at = {
+            partition.number: offsets.get(partition.number, partition.next_offset) or 0
+            for partition in self._read_partitions()
+        }
         ends = {**self._ends}  # which the reading thread may change
         behind = {f"partition {number}": max(0, ends[number] - n) for number, n in at.items() if number in ends}
         return Lag("messages", behind) if behind else None
@@ -177,9 +180,13 @@ class KafkaSource(LiveSource):
         is_possible = self._read_partitions() and not self.is_down("broker")  # and the cluster is the right one
         if self._uncommitted is None or self._is_committing or not is_possible:
             return
-        wanted, self._uncommitted = self._uncommitted, None
-        known = self._partitions
-        offsets = [TopicPartition(self._topic, number, offset) for number, offset in wanted.items() if number in known]
+        uncommitted, self._uncommitted = self._uncommitted, None
+        partitions = self._partitions
+        offsets = [
+            TopicPartition(self._topic, number, offset)
+            for number, offset in uncommitted.items()
+            if number in partitions
+        ]
         if not offsets:
             return
         try:
@@ -195,9 +202,9 @@ class KafkaSource(LiveSource):
             error, number, offset = message.error(), cast(int, message.partition()), cast(int, message.offset())
             if error is None:
                 self._partitions[number].next_offset = offset + 1
-                where, value = f"offset {offset} of partition {number}", message.value()
+                place, value = f"offset {offset} of partition {number}", message.value()
                 # A tombstone is no message: it says that what has its key is deleted.
-                yield None if value is None else self.example(value, self._parsed, where, id=_text(message.key()))
+                yield None if value is None else self.example(value, self._parsed, place, id=_text(message.key()))
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._partitions[number].is_at_end = True
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
@@ -220,13 +227,13 @@ class KafkaSource(LiveSource):
         """Begin to read new partitions; look again soon if the broker tells of none."""
         try:
             numbers = self._find_numbers()
-            known = {number: Partition(self._topic, number) for number in numbers} | self._partitions
-            new = [known[number] for number in numbers if not known[number].is_read]
-            self._add_committed({each.number: each for each in new if each.next_offset is None})
+            partitions = {number: Partition(self._topic, number) for number in numbers} | self._partitions
+            new = [partitions[number] for number in numbers if not partitions[number].is_read]
+            self._add_committed({partition.number: partition for partition in new if partition.next_offset is None})
         except KafkaException as error:
             self._raise_if_fatal(error.args[0])
             return
-        self._partitions = known
+        self._partitions = partitions
         self._begin(new)
         if self._read_partitions():
             self._next_look = time.monotonic() + METADATA_INTERVAL
@@ -259,8 +266,8 @@ class KafkaSource(LiveSource):
         """Take the offsets of the group, unless there is a position: it alone knows what was learned."""
         if self._group is None or self._is_resumed or not partitions:
             return
-        wanted = [TopicPartition(self._topic, number) for number in partitions]
-        for committed in self._consumer.committed(wanted, timeout=_REQUEST_TIMEOUT):
+        topic_partitions = [TopicPartition(self._topic, number) for number in partitions]
+        for committed in self._consumer.committed(topic_partitions, timeout=_REQUEST_TIMEOUT):
             if committed.offset >= 0:
                 partitions[committed.partition].next_offset = committed.offset
 
@@ -353,8 +360,8 @@ def cluster_of(address: Address) -> str | None:
         return None
 
 
-def _settings(address: Address, *known: str) -> dict[str, Any]:
-    settings = address.settings(r".+\..+", *known)
+def _settings(address: Address, *names: str) -> dict[str, Any]:
+    settings = address.settings(r".+\..+", *names)
     # Errors come by callback; the client need not print them too.
     return {"bootstrap.servers": address.server, "log_level": 0, **settings}
 

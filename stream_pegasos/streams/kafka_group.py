@@ -32,8 +32,8 @@ class KafkaMember(KafkaSource):
     checkpoint. There each new partition goes on.
     """
 
-    def __init__(self, address: Address, asked: Asked) -> None:
-        super().__init__(address, asked)
+    def __init__(self, address: Address, settings: Asked) -> None:
+        super().__init__(address, settings)
         if self._group is None:
             raise StreamError(f"a topic is shared by the members of a group: give kafka://…/{self._topic}?group=NAME")
         for name, ways in SETTINGS.items():
@@ -82,7 +82,9 @@ class KafkaMember(KafkaSource):
         try:
             self._find_numbers()
             new = [partition for _, partition in sorted(self._partitions.items()) if not partition.is_read]
-            self._add_committed({each.number: each for each in new if each.next_offset is None})
+            self._add_committed(
+                {new_partition.number: new_partition for new_partition in new if new_partition.next_offset is None}
+            )
         except KafkaException as error:
             self._raise_if_fatal(error.args[0])
             return
@@ -96,18 +98,18 @@ class KafkaMember(KafkaSource):
         self._is_rejoining.clear()
         self._consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
 
-    def _on_assign(self, consumer: Any, given: list[TopicPartition]) -> None:
+    def _on_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         offsets = (self._hand_over() or {}).get("offsets", {})
-        numbers = [partition.partition for partition in given]
+        numbers = [partition.partition for partition in partitions]
         self._partitions = {number: Partition(self._topic, number, offsets.get(str(number))) for number in numbers}
         self._n_rebalances += 1
         self._next_look = 0.0  # they begin after that
         consumer.assign([])
 
-    def _on_revoke(self, consumer: Any, given: list[TopicPartition]) -> None:
+    def _on_revoke(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         self._hand_over()
         committed, self._uncommitted = self._uncommitted or {}, None
-        offsets = [partition for partition in given if partition.partition in committed]
+        offsets = [partition for partition in partitions if partition.partition in committed]
         for partition in offsets:
             partition.offset = committed[partition.partition]
         if offsets:
@@ -119,8 +121,10 @@ class KafkaMember(KafkaSource):
         consumer.unassign()
 
     def _on_commit(self, error: KafkaError | None, offsets: list[TopicPartition]) -> None:
-        errors = [each for each in (error, *(offset.error for offset in offsets)) if each is not None]
-        if all(each.code() in _REBALANCING for each in errors) and errors:
+        errors = [
+            commit_error for commit_error in (error, *(offset.error for offset in offsets)) if commit_error is not None
+        ]
+        if all(commit_error.code() in _REBALANCING for commit_error in errors) and errors:
             self._is_committing = False
         else:
             super()._on_commit(error, offsets)

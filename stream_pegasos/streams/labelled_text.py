@@ -42,10 +42,10 @@ def fasttext_parser(options: ReadOptions) -> Parser:
         return text, options.label(labels_of, written), 1.0, None
 
     def labels_of(written: list[str]) -> Truth | None:
-        found = [label for each in written if (label := options.labels.of_text(each)) is not None]
-        if len(found) < 2:
-            return found[0] if found else None
-        several = (label if isinstance(label, tuple) else (label,) for label in found)
-        return together(label for some in several for label in some)
+        parsed_labels = [label for text in written if (label := options.labels.of_text(text)) is not None]
+        if len(parsed_labels) < 2:
+            return parsed_labels[0] if parsed_labels else None
+        groups = (label if isinstance(label, tuple) else (label,) for label in parsed_labels)
+        return together(label for group in groups for label in group)
 
     return parse

@@ -188,8 +188,8 @@ def _split(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
                 offset += size + begin
                 mail, size, piece = bytearray(), 0, piece[begin:]
         elif is_mbox and is_begin and file.separates(piece, is_apart=is_after_empty or size == end):
-            rest = end - size - len(piece)
-            is_inside = rest >= 0 and end <= LONGEST_LINE and file.may_end(rest)
+            n_left = end - size - len(piece)
+            is_inside = n_left >= 0 and end <= LONGEST_LINE and file.may_end(n_left)
             if not is_inside:
                 yield offset, size, bytes(mail) if size <= LONGEST_LINE else None
                 offset += size
@@ -272,9 +272,9 @@ def header(name: str) -> re.Pattern[bytes]:
     return re.compile(rb"^%b[ \t]*:(.*(?:\n[ \t].*)*)\n?" % written, re.IGNORECASE | re.MULTILINE)
 
 
-def value(found: re.Match[bytes]) -> str:
+def value(match: re.Match[bytes]) -> str:
     """The value of a header, on one line."""
-    return _encoding.text(_fold.sub(b"", found[1])).strip()
+    return _encoding.text(_fold.sub(b"", match[1])).strip()
 
 
 _message_id, _content_length = header("Message-ID"), header("Content-Length")
@@ -309,8 +309,8 @@ def mail_parser(options: ReadOptions) -> Parser:
         y: Truth | ValueError | None = None
         end = len(mail) if end is None else end
         id = id_of(mail, end)
-        if label is not None and (found := label.search(mail, 0, end)):
-            y = options.label(options.labels.of_text, value(found))
+        if label is not None and (match := label.search(mail, 0, end)):
+            y = options.label(options.labels.of_text, value(match))
             mail = label.sub(b"", mail[:end]) + mail[end:]
         return (before + mail).decode("latin-1"), y, 1.0, id
 
@@ -319,13 +319,13 @@ def mail_parser(options: ReadOptions) -> Parser:
 
 def id_of(mail: bytes, end: int) -> str | None:
     """The Message-ID in the headers of a mail, which end at `end`; `None` if there is none."""
-    found = _message_id.search(mail, 0, end)
-    return None if found is None else _id(value(found))
+    match = _message_id.search(mail, 0, end)
+    return None if match is None else _id(value(match))
 
 
 def _id(text: str) -> str | None:
-    found = _in_brackets(text)
-    return (found[1].strip() if found else text) or None
+    bracketed = _in_brackets(text)
+    return (bracketed[1].strip() if bracketed else text) or None
 
 
 def read_mails(file: BinaryIO, parse: Parser, path: str | None = None) -> Iterator[Example]:

@@ -46,7 +46,7 @@ def arrival_of(head: bytes) -> float | None:
     """When a mail arrived, in seconds since 1970: by its newest header Received, else by its header Date."""
     end = end_of_headers(head)
     end = len(head) if end is None else end
-    lines = [value(found) for found in islice(_received.finditer(head, 0, end), _MOST_RECEIVED)]
+    lines = [value(match) for match in islice(_received.finditer(head, 0, end), _MOST_RECEIVED)]
     times = [(line, time) for line in lines if (time := time_of(line.rpartition(";")[2])) is not None]
     # A program that fetches an old mail writes when it does so, and then the server that it hands it to.
     for number, ((line, time), (_, before)) in enumerate(pairwise(times[: _MOST_DOWNLOADS + 1]), 1):
@@ -55,8 +55,8 @@ def arrival_of(head: bytes) -> float | None:
             break
     if times:
         return times[0][1]
-    found = _date.search(head, 0, end)
-    return None if found is None else time_of(value(found))
+    match = _date.search(head, 0, end)
+    return None if match is None else time_of(value(match))
 
 
 def time_of(date: str) -> float | None:
@@ -97,7 +97,7 @@ def in_order_of_arrival(mails: Sequence[Arrival]) -> tuple[list[int], bool]:
 
 def with_times(mails: Sequence[Arrival]) -> list[Arrival]:
     """The same mails; those whose time is not known get times that spread each folder's evenly over the others."""
-    known = sorted(mail.time for mail in mails if mail.time is not None) or [0.0]
+    times = sorted(mail.time for mail in mails if mail.time is not None) or [0.0]
     unknown = defaultdict[int, list[int]](list)
     for number, mail in enumerate(mails):
         if mail.time is None:
@@ -105,7 +105,7 @@ def with_times(mails: Sequence[Arrival]) -> list[Arrival]:
     spread = [*mails]
     for numbers in unknown.values():
         for n, number in enumerate(numbers):
-            time = known[int((n + 0.5) / len(numbers) * len(known))]
+            time = times[int((n + 0.5) / len(numbers) * len(times))]
             spread[number] = mails[number]._replace(time=time)
     return spread
 
@@ -122,8 +122,8 @@ def _are_in_blocks(labels: Sequence[Truth | None]) -> bool:
     places = defaultdict[Truth | None, list[int]](list)
     for place, label in enumerate(labels):
         places[label].append(place)
-    blocks = sorted((some for some in places.values() if len(some) >= _FEWEST_IN_BLOCK), key=fmean)
-    return len(blocks) > 1 and all(_share_before(one, two) >= _APART for one, two in pairwise(blocks))
+    blocks = sorted((times for times in places.values() if len(times) >= _FEWEST_IN_BLOCK), key=fmean)
+    return len(blocks) > 1 and all(_share_before(earlier, later) >= _APART for earlier, later in pairwise(blocks))
 
 
 def _share_before(first: list[int], second: list[int]) -> float:

@@ -95,7 +95,7 @@ def read_mail_folders(
             mails: list[bytes | ValueError] = []
             if attached and isinstance(mail, bytes):
                 mails += attached_mails(mail)
-            for example in examples_of([(number, each) for each in mails or [mail]], parse):
+            for example in examples_of([(number, content) for content in mails or [mail]], parse):
                 if example.fault is not None:
                     yield example._replace(fault=one_line(example.fault))
                 else:
@@ -162,24 +162,24 @@ class _Index:
         return len(self._places) + len(self._faults) + len(self.broken_off)
 
     def _add_folder(self, path: str, label: Truth | None) -> None:
-        for each, has_maildirs, fault in _files(path):
+        for name, has_maildirs, fault in _files(path):
             n_before = len(self._places)
             try:
                 if fault is not None:
                     raise fault
-                if stat.S_ISREG(os.stat(each).st_mode):
-                    self._add_file_of_folder(each, label, has_maildirs)
+                if stat.S_ISREG(os.stat(name).st_mode):
+                    self._add_file_of_folder(name, label, has_maildirs)
             except StreamError as error:
                 if len(self._places) > n_before:
                     self.broken_off.append(error)
                 else:  # a mail by itself
-                    self._add_fault(each, str(error))
+                    self._add_fault(name, str(error))
             except ImportError as error:  # a library that decompresses
-                self._add_fault(each, _fault(each, str(error)))
+                self._add_fault(name, _fault(name, str(error)))
             except OSError as error:
-                if each == path:
+                if name == path:
                     raise
-                self._add_fault(each, _fault(each, error))
+                self._add_fault(name, _fault(name, error))
 
     def _add_file_of_folder(self, path: str, label: Truth | None, has_maildirs: bool) -> None:
         name = os.path.basename(path)
@@ -228,12 +228,12 @@ class _Index:
                 self._places.append(place._replace(offset=self._copied(mail or b"") if is_copied else offset))
         return None
 
-    def _add_mail(self, place: _Place, head: bytes, rest: Chunks, modified: float | None) -> None:
+    def _add_mail(self, place: _Place, head: bytes, chunks: Chunks, modified: float | None) -> None:
         """Add the mail that a file is."""
         if is_internal(head):
             return
         if is_emlx(head):  # whose notes are at its end
-            head = buffered(rest).read(LONGEST_LINE)
+            head = buffered(chunks).read(LONGEST_LINE)
         head = head[begin_of(head) :]
         if _do_headers_tell(place.path) and is_deleted(head):
             self._n_deleted += 1
@@ -296,7 +296,7 @@ def _files(folder: str) -> Iterator[tuple[str, bool, OSError | None]]:
     then the folders that cannot be listed.
     """
     errors: list[OSError] = []
-    found: list[tuple[str, list[str]]] = []
+    files: list[tuple[str, list[str]]] = []
     above_maildirs: set[Path] = set()
     for path, folders, names in os.walk(folder, onerror=errors.append):
         if any(name in _OF_MAILDIR for name in folders):
@@ -304,8 +304,8 @@ def _files(folder: str) -> Iterator[tuple[str, bool, OSError | None]]:
             names = []
             above_maildirs.update(Path(path).parents)
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found.append((path, [name for name in names if not name.startswith(".")]))
-    for path, names in found:
+        files.append((path, [name for name in names if not name.startswith(".")]))
+    for path, names in files:
         has_maildirs = Path(path) in above_maildirs
         yield from ((os.path.join(path, name), has_maildirs, None) for name in names)
     yield from ((error.filename or folder, False, error) for error in errors)
@@ -313,8 +313,8 @@ def _files(folder: str) -> Iterator[tuple[str, bool, OSError | None]]:
 
 def _wants_more(head: bytes) -> bool:
     """Whether more is needed to see what a file begins with."""
-    rest = head[begin_of(head) :]
-    return len(rest) < LONGEST_HEAD and end_of_headers(rest) is None if rest else len(head) < _MOST_EMPTY
+    body = head[begin_of(head) :]
+    return len(body) < LONGEST_HEAD and end_of_headers(body) is None if body else len(head) < _MOST_EMPTY
 
 
 def _begins_with_a_separator(head: bytes) -> bool:

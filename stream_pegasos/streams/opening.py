@@ -110,28 +110,28 @@ def open_source(
         options = replace(options, format=format_of(address))
     elif server is not None and server.scheme != "kafka":
         raise StreamError(f"format {options.format!r} does not fit a Redis stream, whose entries have fields")
-    asked = Asked(position, options, follow, whole_lines, on_bad, on_event, share)
+    settings = Asked(position, options, follow, whole_lines, on_bad, on_event, share)
     if share and (server is None or server.scheme != "kafka"):
         raise StreamError(f"only a topic of Kafka can be shared, as kafka://host/topic?group=NAME, not {address}")
     if address == "-":
         from stream_pegasos.streams.stdin import StandardInput
 
-        return StandardInput(asked)
+        return StandardInput(settings)
     if server is None:
         from stream_pegasos.streams.file import FollowedFile
 
-        return FollowedFile(address, asked)
+        return FollowedFile(address, settings)
     if server.scheme == "kafka":
         from stream_pegasos.streams.kafka import KafkaSource
 
         if not share:
-            return KafkaSource(server, asked)
+            return KafkaSource(server, settings)
         from stream_pegasos.streams.kafka_group import KafkaMember
 
-        return KafkaMember(server, asked)
+        return KafkaMember(server, settings)
     from stream_pegasos.streams.redis import RedisSource
 
-    return RedisSource(server, asked)
+    return RedisSource(server, settings)
 
 
 def open_sink(address: str) -> Sink:
@@ -165,19 +165,22 @@ def is_same_stream(address: str, other: str) -> bool:
     """Whether two addresses name one topic or stream, whatever its server is called: hosts are looked up where the rest
     is the same, and clusters of Kafka are asked for their id.
     """
-    one, two = parse_address(address), parse_address(other)
-    kinds = {PORTS[each.scheme] for each in (one, two)}
-    places = [(each.path, each.integer("db", 0) if "db" in each.options else 0) for each in (one, two)]
+    first, second = parse_address(address), parse_address(other)
+    kinds = {PORTS[address_of_stream.scheme] for address_of_stream in (first, second)}
+    places = [
+        (address_of_stream.path, address_of_stream.integer("db", 0) if "db" in address_of_stream.options else 0)
+        for address_of_stream in (first, second)
+    ]
     if len(kinds) > 1 or places[0] != places[1]:
         return False
-    if not _named(one).isdisjoint(_named(two)) or not _found(one).isdisjoint(_found(two)):
+    if not _named(first).isdisjoint(_named(second)) or not _found(first).isdisjoint(_found(second)):
         return True
-    if one.scheme != "kafka":
+    if first.scheme != "kafka":
         return False
     from stream_pegasos.streams.kafka import cluster_of
 
-    cluster = cluster_of(one)
-    return cluster is not None and cluster == cluster_of(two)
+    cluster = cluster_of(first)
+    return cluster is not None and cluster == cluster_of(second)
 
 
 def _named(address: Address) -> set[tuple[str, str]]:
@@ -187,12 +190,12 @@ def _named(address: Address) -> set[tuple[str, str]]:
 
 def _found(address: Address) -> set[tuple[str, str]]:
     """The same with the numbers of hosts that can be looked up; all that are those of this machine are localhost."""
-    found = _named(address)
-    for host, port in [*found]:
+    path = _named(address)
+    for host, port in [*path]:
         with contextlib.suppress(OSError, UnicodeError):
             for family, kind, _, _, number in socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM):
-                found.add((str(number[0]), port))
+                path.add((str(number[0]), port))
                 with contextlib.suppress(OSError), socket.socket(family, kind) as own:
                     own.bind(number)  # which only an address of its own takes
-                    found.add(("localhost", port))
-    return found
+                    path.add(("localhost", port))
+    return path

@@ -167,14 +167,14 @@ class ReadOptions:
         """What `Example.line` counts."""
         return "mail" if self.format == "mail" else "line"
 
-    def label(self, read: Callable[[Any], Truth | None], given: Any) -> Truth | ValueError | None:
+    def label(self, read: Callable[[Any], Truth | None], value: Any) -> Truth | ValueError | None:
         """The label as `read` reads it, or in its place why that cannot be done: see `wrong_label`; `None` where labels
         are not read.
         """
         if self.label_field is None:
             return None
         try:
-            return read(given)
+            return read(value)
         except ValueError as error:
             return self.wrong_label(error)
 

@@ -93,21 +93,21 @@ def _rows(batches: Iterator[Any], name: str) -> Iterator[dict[str, Any] | ValueE
     while True:
         with _reading(name):
             batch = next(batches, None)
-            found = (
+            file = (
                 [] if batch is None else [*together_or_alone(batch, lambda rows: rows.to_pylist(), UnicodeDecodeError)]
             )
         if batch is None:
             return
-        for _, rows in found:
+        for _, rows in file:
             yield from [ValueError("not UTF-8")] if isinstance(rows, UnicodeDecodeError) else rows
 
 
 def _as_in_json(value: Any) -> Any:
     """A value as JSON has it: a time or an infinite number becomes a text, a decimal number a float, NaN nothing."""
     if isinstance(value, dict):
-        return {name: _as_in_json(each) for name, each in value.items()}
+        return {name: _as_in_json(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_as_in_json(each) for each in value]
+        return [_as_in_json(item) for item in value]
     if hasattr(value, "isoformat"):
         return value.isoformat()
     value = float(value) if isinstance(value, Decimal) else value

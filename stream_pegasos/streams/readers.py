@@ -122,12 +122,12 @@ def read(
     [(2, "no field 'label'; its fields: text")]
 
     """
-    asked = replace(options or ReadOptions(), **given)
-    if asked.format is None:
-        asked = replace(asked, format=format_of(_path(source), is_open=not isinstance(source, str | os.PathLike)))
-    if asked.format == "text" and not asked.unlabelled:
+    settings = replace(options or ReadOptions(), **given)
+    if settings.format is None:
+        settings = replace(settings, format=format_of(_path(source), is_open=not isinstance(source, str | os.PathLike)))
+    if settings.format == "text" and not settings.unlabelled:
         raise StreamError("lines of text have no labels")
-    return _read(source, asked, on_bad_line)
+    return _read(source, settings, on_bad_line)
 
 
 def _read(source: PathOrFile, options: ReadOptions, on_bad_line: OnBadLine | None) -> Iterator[Example]:
@@ -193,8 +193,8 @@ def read_mail(
     """
     sources: list[tuple[str, Label | None]] = []
     for label, paths in folders.items():
-        each = [paths] if isinstance(paths, str | os.PathLike) else paths
-        sources += [(os.fspath(path), label) for path in each]
+        path_list = [paths] if isinstance(paths, str | os.PathLike) else paths
+        sources += [(os.fspath(path), label) for path in path_list]
     options = ReadOptions(label_field=None, unlabelled=True)
     mails = _mails_at(sources, options, on_event or (lambda event: None), attached)
     return _readable(mails, "mail", None, unreadable, on_bad_line)
@@ -253,9 +253,9 @@ def _rows_of(parts: Sequence[str], options: ReadOptions) -> Iterator[Example]:
 def _parquet_parts(folder: str) -> list[str]:
     """The files of a folder that holds one table, in their order; none where something else is in it."""
     with suppress(OSError):  # Spark writes notes beside its parts
-        names = sorted(each for each in os.listdir(folder) if not each.startswith(("_", ".")))
-        if all(each.endswith(".parquet") for each in names):
-            return [os.path.join(folder, each) for each in names]
+        names = sorted(name for name in os.listdir(folder) if not name.startswith(("_", ".")))
+        if all(name.endswith(".parquet") for name in names):
+            return [os.path.join(folder, name) for name in names]
     return []
 
 

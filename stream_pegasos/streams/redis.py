@@ -45,9 +45,9 @@ _is_id = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
 class RedisSource(LiveSource):
     """The entries of a stream, each a record with fields; a position is the server and the id of the last entry."""
 
-    def __init__(self, address: Address, asked: Asked) -> None:
-        super().__init__(f"Redis stream {address.path}", asked)
-        server, self._id = _checked(asked.position)
+    def __init__(self, address: Address, settings: Asked) -> None:
+        super().__init__(f"Redis stream {address.path}", settings)
+        server, self._id = _checked(settings.position)
         self._address, self._stream, self._group = address, address.path, address.options.get("group")
         self._count = 1  # entries a read, adapted to their size
         self._is_ready = self._is_behind = False
@@ -265,8 +265,8 @@ class RedisSink:
         self._client.close()
 
 
-def _client(address: Address, retry: Retry, *known: str) -> Any:
-    options = address.settings(r"ssl_.+" if address.scheme == "rediss" else r"(?!)", *known, "db")
+def _client(address: Address, retry: Retry, *names: str) -> Any:
+    options = address.settings(r"ssl_.+" if address.scheme == "rediss" else r"(?!)", *names, "db")
     url = f"{address.scheme}://{address.server}/{address.integer('db', 0)}"
     for name in _FILES & options.keys():
         if not os.path.isfile(options[name]):

@@ -113,10 +113,10 @@ class Asked(NamedTuple):
 class LiveSource(Source, ABC):
     """What all sources share. A kind of source says how its next records come, and where to go on after them."""
 
-    def __init__(self, name: str, asked: Asked) -> None:
+    def __init__(self, name: str, settings: Asked) -> None:
         self.name = name
-        self._options, self._follow = asked.options, asked.follow
-        self._on_bad, self._on_event = asked.on_bad, asked.on_event
+        self._options, self._follow = settings.options, settings.follow
+        self._on_bad, self._on_event = settings.on_bad, settings.on_event
         self._down: set[str] = set()
         self._closed = False
 
@@ -156,64 +156,64 @@ class LiveSource(Source, ABC):
 
     # Records
 
-    def line_parser(self, what: str) -> Parser:
+    def line_parser(self, subject: str) -> Parser:
         """The parser of single records; a StreamError unless those of the format are lines."""
         format = str(self._options.format)
         if self._options.are_labels and format != "jsonl":
             raise StreamError(f"labels come as jsonl, not as {format}")
         if not TABLE[format].has_lines:
-            raise StreamError(f"{what} cannot be {format}, whose records are no single lines")
+            raise StreamError(f"{subject} cannot be {format}, whose records are no single lines")
         return line_parser(self._options, self._options.decoder)
 
-    def example(self, record: Any, parse: Parser, where: str, line: int = 0, id: Any = None) -> Example | None:
+    def example(self, record: Any, parse: Parser, place: str, line: int = 0, id: Any = None) -> Example | None:
         """The example that a record holds; see `checked`."""
-        return self.checked(example_of(record, parse, line, id), where, line)
+        return self.checked(example_of(record, parse, line, id), place, line)
 
-    def checked(self, example: Example | None, where: str, line: int = 0) -> Example | None:
+    def checked(self, example: Example | None, place: str, line: int = 0) -> Example | None:
         """The example. A bad one is reported, and is an example only where the options say so."""
         if example is not None and example.fault is None and self._options.are_labels and example.id is None:
             example = unreadable(ValueError(f"no id in the field {self._options.id_field!r}"), line)
         if example is None or example.fault is None:
             return example
-        self.bad(where, example.fault)
+        self.bad(place, example.fault)
         return example if self._options.unreadable else None
 
     # Reports; an outage is reported when it begins and when it ends
 
-    def bad(self, where: str, reason: str) -> None:
+    def bad(self, place: str, reason: str) -> None:
         if self._on_bad is None:
-            raise StreamError(f"{self.name}: {where}: {reason}")
-        self._on_bad(where, reason)
+            raise StreamError(f"{self.name}: {place}: {reason}")
+        self._on_bad(place, reason)
 
     def event(self, text: str) -> None:
         if self._on_event is not None:
             self._on_event(text)
 
-    def down(self, what: str, text: str) -> None:
-        if what not in self._down:
-            self._down.add(what)
+    def down(self, part: str, text: str) -> None:
+        if part not in self._down:
+            self._down.add(part)
             self.event(text)
 
-    def up(self, what: str, text: str) -> None:
-        if what in self._down:
-            self._down.discard(what)
+    def up(self, part: str, text: str) -> None:
+        if part in self._down:
+            self._down.discard(part)
             self.event(text)
 
-    def is_down(self, what: str) -> bool:
-        return what in self._down
+    def is_down(self, part: str) -> bool:
+        return part in self._down
 
 
-def check_position(position: Any, what: str, is_valid: Callable[[Any], bool]) -> None:
+def check_position(position: Any, subject: str, is_valid: Callable[[Any], bool]) -> None:
     """Raise a StreamError unless a position is valid; what has another form makes `is_valid` fail."""
     try:
-        found = is_valid(position)
+        is_good = is_valid(position)
     except (AttributeError, LookupError, TypeError, ValueError):
-        found = False
-    if not found:
-        raise StreamError(f"{position!r} is no position in a {what}")
+        is_good = False
+    if not is_good:
+        raise StreamError(f"{position!r} is no position in a {subject}")
 
 
-def place_at_server(position: Any, what: str, name: str, is_valid: Callable[[Any], bool]) -> tuple[str | None, Any]:
+def place_at_server(position: Any, subject: str, name: str, is_valid: Callable[[Any], bool]) -> tuple[str | None, Any]:
     """The server that a position names, and the place there, which has this name; `None` where there is none."""
 
     def is_both(position: Any) -> bool:
@@ -222,7 +222,7 @@ def place_at_server(position: Any, what: str, name: str, is_valid: Callable[[Any
 
     if position is None:
         return None, None
-    check_position(position, what, is_both)
+    check_position(position, subject, is_both)
     return position["server"], position[name]
 
 

@@ -14,16 +14,16 @@ from stream_pegasos.streams.sources import Asked, LiveSource
 class StandardInput(LiveSource):
     """Standard input, one example a batch. No batch has a position: a pipe cannot be read again."""
 
-    def __init__(self, asked: Asked) -> None:
-        super().__init__("standard input", asked)
-        if asked.options.are_labels:
+    def __init__(self, settings: Asked) -> None:
+        super().__init__("standard input", settings)
+        if settings.options.are_labels:
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")
         if sys.stdin is None:
             raise StreamError("standard input is closed")
         self._examples = read(
             cast(Any, sys.stdin).detach(),  # or Python locks it at exit, while a thread may wait for a line
-            asked.options,
-            on_bad_line=lambda line, reason: self.bad(f"{asked.options.record} {line}", reason),
+            settings.options,
+            on_bad_line=lambda line, reason: self.bad(f"{settings.options.record} {line}", reason),
         )
 
     def next_batch(self) -> list[Example] | None:

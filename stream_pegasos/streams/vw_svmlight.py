@@ -84,16 +84,16 @@ def _fields(text: str, options: ReadOptions) -> Fields:
     """Make a message whose fields are namespaces. The text of a field is the names of its features; the value of the
     feature b of the namespace a is the field a.b.
     """
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for namespace, _, tokens in _namespaces(text):
         named = [name for token in tokens if (name := token.partition(":")[0])]
-        found[namespace] = " ".join([*filter(None, [found.get(namespace)]), *named])
-        found |= {f"{namespace}.{name}": value for name, colon, value in _parts(tokens) if colon}
-    options.report_unread(name.partition(".")[0] for name in found)
-    message = Fields({name: found[name] for name in options.message_fields if name in found})
+        fields[namespace] = " ".join([*filter(None, [fields.get(namespace)]), *named])
+        fields |= {f"{namespace}.{name}": value for name, colon, value in _parts(tokens) if colon}
+    options.report_unread(name.partition(".")[0] for name in fields)
+    message = Fields({name: fields[name] for name in options.message_fields if name in fields})
     if not message:
         missing = " or ".join(map(repr, options.message_fields))
-        raise ValueError(f"no namespace {missing}; it has {', '.join(map(one_line, found)) or 'none'}")
+        raise ValueError(f"no namespace {missing}; it has {', '.join(map(one_line, fields)) or 'none'}")
     return message
 
 
@@ -111,10 +111,10 @@ def _parts(tokens: list[str]) -> list[tuple[str, str, str]]:
 def _namespaces(text: str) -> Iterator[tuple[str, float, list[str]]]:
     """Yield the name of each namespace, its weight, and its features as they are written."""
     for namespace in text.replace("\t", " ").split("|"):
-        head, _, rest = namespace.partition(" ")
+        head, _, tokens = namespace.partition(" ")
         name, colon, weight = head.partition(":")
         scale = _number(weight, f"weight of namespace {name!r}") if colon else 1.0
-        yield name, scale, [token for token in rest.split(" ") if token]
+        yield name, scale, [token for token in tokens.split(" ") if token]
 
 
 def svmlight_parser(options: ReadOptions) -> Parser:
@@ -154,14 +154,14 @@ def _careful_svmlight(tokens: list[bytes]) -> dict[int, float]:
     return x
 
 
-def _number(text: str, what: str) -> float:
+def _number(text: str, name: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     # Python alone takes 1_000 for a number.
     if not math.isfinite(number) or "_" in text:
-        raise ValueError(f"{what} is {text!r}, not a finite number")
+        raise ValueError(f"{name} is {text!r}, not a finite number")
     return number
 
 
@@ -173,10 +173,10 @@ def _label_parser(options: ReadOptions) -> Callable[[str], Truth | None]:
     def labels_of(text: str) -> Truth | None:
         if separator not in text:
             return labels.of_label(_number_label(text, labels.meant))
-        several = [labels.of_one(_number_label(part, labels.meant)) for part in text.split(separator)]
-        if None in several:
+        parsed_labels = [labels.of_one(_number_label(part, labels.meant)) for part in text.split(separator)]
+        if None in parsed_labels:
             raise ValueError(f"labels must be names or integers with {separator!r} between them, got {text!r}")
-        return together(each for each in several if each is not None)
+        return together(label for label in parsed_labels if label is not None)
 
     return labels_of
 
@@ -187,7 +187,7 @@ def _no_label(options: ReadOptions) -> Truth | None:
     return () if is_several and not options.unlabelled and options.label_field is not None else None
 
 
-def _number_label(text: str, meant: LabelsMeant) -> Label | None:
+def _number_label(text: str, label_reader: LabelsMeant) -> Label | None:
     """The number of a label, or the text that it is; `null` is no label, as in JSON."""
     try:
         number = float(text)
@@ -195,7 +195,7 @@ def _number_label(text: str, meant: LabelsMeant) -> Label | None:
         return None if text in ("", "null") else text
     if not math.isfinite(number):
         raise ValueError(f"label is {text!r}, not a finite number")
-    if not (number.is_integer() or meant.knows(text) or text in (meant.listed or ())):
+    if not (number.is_integer() or label_reader.knows(text) or text in (label_reader.listed or ())):
         raise ValueError(
             f"label must be a class, as an integer or a name, got {text!r}; no numbers are predicted: name classes, as "
             "low and high, or list the labels"
