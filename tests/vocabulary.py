@@ -14,69 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "stream_pegasos"
-PRONOUNS = frozenset(
-    [
-        "found",
-        "given",
-        "each",
-        "known",
-        "made",
-        "said",
-        "asked",
-        "rest",
-        "those",
-        "these",
-        "others",
-        "its",
-        "theirs",
-        "mine",
-        "ours",
-        "some",
-        "several",
-        "both",
-        "any",
-        "every",
-        "none",
-        "many",
-        "few",
-        "it",
-        "them",
-        "they",
-        "this",
-        "that",
-        "what",
-        "which",
-        "who",
-        "whose",
-        "where",
-        "when",
-        "one",
-        "another",
-        "kept",
-        "taken",
-        "told",
-        "seen",
-        "come",
-        "came",
-        "gone",
-        "went",
-        "held",
-        "met",
-        "meant",
-        "wanted",
-        "needed",
-        "done",
-        "begun",
-        "there",
-        "here",
-        "again",
-        "once",
-        "alone",
-    ]
+PRONOUN = re.compile(
+    "_*(found|given|each|known|made|said|asked|rest|those|these|others|its|theirs|mine|ours|some|several|both|any|every|"
+    "none|many|few|it|them|they|this|that|what|which|who|whose|where|when|one|another|kept|taken|told|seen|come|came|"
+    "gone|went|held|met|meant|wanted|needed|done|begun|there|here|again|once|alone)_*"
 )
 PREPOSITION = re.compile(r"_*(of|with|without|by)_.*|.*_of")
 OLD_ERROR = re.compile(
-    r"\bis no \w|\bare no \w|\bis none of|nothing is|\banew\b|goes on|stands there|which went|there is no |is not one of"
+    r"\bis no \w|\bare no \w|\bis none of|nothing is|\banew\b|goes on|stands there|which went|there is no |"
+    "is not one of"
 )
 
 
@@ -104,11 +50,8 @@ def names(tree: ast.Module) -> Iterator[str]:
         if isinstance(scope, (*FUNCTIONS, ast.ClassDef, ast.Module)):
             nodes = [*own_nodes(scope)]
             bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-            yield from (
-                bound | {node.arg for node in ast.walk(scope.args) if isinstance(node, ast.arg)}
-                if isinstance(scope, FUNCTIONS)
-                else bound
-            )
+            arguments = ast.walk(scope.args) if isinstance(scope, FUNCTIONS) else ()
+            yield from bound | {node.arg for node in arguments if isinstance(node, ast.arg)}
 
 
 def figures() -> dict[str, tuple[int, Counter[str]]]:
@@ -118,7 +61,7 @@ def figures() -> dict[str, tuple[int, Counter[str]]]:
     for path, tree in sources():
         for name in names(tree):
             totals["names"] += 1
-            counts["names"][name] += name.strip("_") in PRONOUNS
+            counts["names"][name] += PRONOUN.fullmatch(name) is not None
         module = Path(path).name
         totals["modules"] += 1
         counts["modules"][module] += module != "__init__.py" and not path.startswith("engine/")

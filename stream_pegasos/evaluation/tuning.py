@@ -73,7 +73,7 @@ class Tuning:
         for candidate in left:
             figures = [
                 self._figure(candidate, newer),
-                *(self._figure(candidate, np.setdiff1d(newer, some)) for some in groups),
+                *(self._figure(candidate, np.setdiff1d(newer, group_rows)) for group_rows in groups),
             ]
             of_first = np.array(figures) if candidate is left[0] else of_first
             gains = (figures - of_first) * (-1.0 if smaller_is_better(self.metric) else 1.0)
@@ -92,7 +92,9 @@ class Tuning:
 
 def metric_of(model: Any, name: str | None = None) -> str:
     """The metric of `evaluate` with this name, or its first one for such a model; if there is none a ValueError."""
-    names = [each for each in new_score(model).row()._fields[1:-1] if not each.startswith("window_")]
+    names = [
+        metric_name for metric_name in new_score(model).row()._fields[1:-1] if not metric_name.startswith("window_")
+    ]
     if name is not None and name not in names:
         raise ValueError(f"{name!r} is none of {', '.join(names)}")
     return name or str(names[0])

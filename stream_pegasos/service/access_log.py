@@ -32,10 +32,10 @@ class AccessLog:
     def write(self, scope: Any, status: int, size: int, seconds: float) -> None:
         client = (scope.get("client") or ["-"])[0] or "-"
         path = scope.get("raw_path", scope["path"].encode()).partition(b"?")[0].decode("latin-1")
-        asked = f"{scope['method']} {path[:LONGEST_PATH]}".translate(ESCAPED)
+        request = f"{scope['method']} {path[:LONGEST_PATH]}".translate(ESCAPED)
         moment = datetime.now(UTC).strftime("%d/%b/%Y:%H:%M:%S %z")
         line = (
-            f'{client} - - [{moment}] "{asked} HTTP/{scope.get("http_version", "1.1")}" {status} {size} {seconds:.6f}'
+            f'{client} - - [{moment}] "{request} HTTP/{scope.get("http_version", "1.1")}" {status} {size} {seconds:.6f}'
         )
         self._handler.emit(logging.makeLogRecord({"msg": line}))
 

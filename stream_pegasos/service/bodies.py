@@ -84,12 +84,12 @@ async def _pass_over(receive: Receive, seconds: float) -> None:
     """Read on to the end of a body, within limits: a client that still sends when the connection is closed is told of
     that alone, and never sees the answer.
     """
-    rest, more = MOST_PASSED_OVER, True
+    n_left, more = MOST_PASSED_OVER, True
     with suppress(TimeoutError):
         async with asyncio.timeout(min(seconds, LONGEST_PASSED_OVER)):
-            while more and rest > 0:
+            while more and n_left > 0:
                 message = await receive()
-                rest -= len(message.get("body", b""))
+                n_left -= len(message.get("body", b""))
                 more = message.get("more_body", False)
 
 

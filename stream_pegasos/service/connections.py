@@ -71,8 +71,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._is_over:
-            rest = b"".join([self._pending, data]) if self._pending else data
-            self._pending = rest if len(rest) <= PIECE else memoryview(rest)  # of which parts are no copies
+            unread = b"".join([self._pending, data]) if self._pending else data
+            self._pending = unread if len(unread) <= PIECE else memoryview(unread)  # of which parts are no copies
             self._hand_on()
 
     def throttle(self, is_paused: bool) -> None:

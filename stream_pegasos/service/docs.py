@@ -44,8 +44,8 @@ def docs(described: dict[str, Any]) -> str:
 
 def _operation(name: str, operation: dict[str, Any]) -> str:
     rows = [
-        (escape(each["name"]), escape(each["description"]), _kind(each["schema"]))
-        for each in operation.get("parameters", ())
+        (escape(parameter["name"]), escape(parameter["description"]), _kind(parameter["schema"]))
+        for parameter in operation.get("parameters", ())
     ]
     parts = [f"<h2><code>{escape(name)}</code></h2><p>{escape(operation['summary'])}.</p>"]
     parts += [_table(("parameter", "what it is", "type"), rows)] if rows else []
@@ -86,7 +86,7 @@ def _kind(schema: dict[str, Any]) -> str:
 
 def _schema(schema: dict[str, Any]) -> str:
     about = f"<p>{escape(schema['description'])}</p>" if "description" in schema else ""
-    rows = [(escape(name), _kind(each)) for name, each in schema.get("properties", {}).items()]
+    rows = [(escape(name), _kind(schema_of_name)) for name, schema_of_name in schema.get("properties", {}).items()]
     return about + (_table(("name", "type"), rows) if rows else f"<p>{_kind(schema)}</p>")
 
 

@@ -54,10 +54,10 @@ class Labelling:
             block = predict_block(learner.model, [message.x for message in messages], [])
             answers = block.answers(probabilities=block.most_probable())
             classes = list(learner.model.classes)
-        given = active_learning.given()
-        taken = learner.given_labels()
-        listed = learner.labels.meant(taken).listed
-        labels = self._offer([*classes, *each_label(taken)]) if listed is None else [*listed]
+        recent = active_learning.given()
+        recent_labels = learner.given_labels()
+        listed = learner.labels.meant(recent_labels).listed
+        labels = self._offer([*classes, *each_label(recent_labels)]) if listed is None else [*listed]
         offered = labels if listed else labels[:MOST_OFFERED]
         with learner.monitor.lock:
             counts = learner.monitor.counts(offered)
@@ -89,7 +89,7 @@ class Labelling:
                     "label": shown(each.label),
                     "seconds": seconds,
                 }
-                for each, seconds in given[:MOST_GIVEN]
+                for each, seconds in recent[:MOST_GIVEN]
             ],
         }
 
@@ -132,19 +132,19 @@ class Labelling:
     def _learnable_label(self, label: Any, new_label: Any) -> Any:
         """The label, or several, that a person means, which may be learned."""
         learner = self._learner
-        given = learner.given_labels()
-        listed = learner.labels.meant(given).listed
-        known = [*learner.model.classes, *each_label(given)] if listed is None else listed
+        recent_labels = learner.given_labels()
+        listed = learner.labels.meant(recent_labels).listed
+        known_labels = [*learner.model.classes, *each_label(recent_labels)] if listed is None else listed
         looks_for: tuple[Callable[[Any, Any], Any], ...] = (look_alike,)
         if listed is not None or new_label == "confirmed":
             looks_for = ()
         elif new_label == "ask":
             looks_for = (look_alike, one_slip_away)
         if isinstance(label, tuple):
-            label = tuple(_label_meant(known, each, looks_for) for each in label)
+            label = tuple(_label_meant(known_labels, single, looks_for) for single in label)
         else:
-            label = _label_meant(known, label, looks_for)
-        learner.labels.check([*given, label], given, [1.0] * (len(given) + 1))
+            label = _label_meant(known_labels, label, looks_for)
+        learner.labels.check([*recent_labels, label], recent_labels, [1.0] * (len(recent_labels) + 1))
         return label
 
     async def _learn(self) -> None:
@@ -169,15 +169,15 @@ class LookAlikeError(ValueError):
         self.label, self.alike = label, alike
 
 
-def _label_meant(known: Sequence[Any], given: Any, looks_for: Sequence[Callable[[Any, Any], Any]]) -> Any:
+def _label_meant(known_labels: Sequence[Any], given: Any, looks_for: Sequence[Callable[[Any, Any], Any]]) -> Any:
     try:
-        label = label_named(known, given)
+        label = label_named(known_labels, given)
     except LookupError as error:
         raise ValueError(str(error)) from None
     if label is not None:
         return label
     for look in looks_for:
-        if (alike := look(given, known)) is not None:
+        if (alike := look(given, known_labels)) is not None:
             raise LookAlikeError(given, alike)
     return given
 

@@ -68,21 +68,21 @@ def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
     """A type of messages with what is learned from: a `text`, or the fields of these names. Its `x` is that, or `None`.
     A ValueError if a field has the name of something else.
     """
-    if taken := {*fields} & {*LabelledMessage.__struct_fields__}:
-        raise ValueError(f"a field cannot be called {min(taken)!r} here")
+    if field_names := {*fields} & {*LabelledMessage.__struct_fields__}:
+        raise ValueError(f"a field cannot be called {min(field_names)!r} here")
     if not fields:
         text = [("text", str)] if kind is not LabelledMessage else [("text", str | UnsetType, UNSET)]
         x = property(lambda self: None if self.text is UNSET else self.text)
         return msgspec.defstruct(kind.__name__, text, bases=(kind,), kw_only=True, namespace={"x": x})
     outer = [name.partition(".")[0] for name in fields]  # an object with the field, as `from` of `from.name`
-    taken = {*LabelledMessage.__struct_fields__}
-    top = dict.fromkeys([*fields, *(name for name in outer if name not in taken)])
+    field_names = {*LabelledMessage.__struct_fields__}
+    top = dict.fromkeys([*fields, *(name for name in outer if name not in field_names)])
     names = {f"field_{i}": name for i, name in enumerate(top)}
 
     def given(self: Any) -> Fields | None:
-        there = {name: value for own, name in names.items() if (value := getattr(self, own)) is not UNSET}
-        found = ((name, value_of(there, name)) for name in fields)
-        return Fields({name: value for name, value in found if value is not ABSENT}) or None
+        content = {name: value for own, name in names.items() if (value := getattr(self, own)) is not UNSET}
+        values = ((name, value_of(content, name)) for name in fields)
+        return Fields({name: value for name, value in values if value is not ABSENT}) or None
 
     values = [(own, Any, UNSET) for own in names]
     return msgspec.defstruct(
@@ -247,12 +247,12 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
         raise HTTPException(422, "the body is no JSON") from None
 
 
-def message_of_mail(mail: bytes, given: Mapping[str, str], field: str, kind: Any) -> Any:
+def message_of_mail(mail: bytes, parameters: Mapping[str, str], field: str, kind: Any) -> Any:
     """A mail that is the body of a request, as a message with what the query says beside it."""
     if not mail.strip():
         raise HTTPException(422, "the body is empty, and no mail")
     try:
-        return msgspec.convert({**given, field: mail.decode("latin-1")}, kind, strict=False)
+        return msgspec.convert({**parameters, field: mail.decode("latin-1")}, kind, strict=False)
     except ValidationError as error:
         raise HTTPException(422, _fault(error, kind)) from None
 
@@ -261,27 +261,32 @@ def _fault(error: ValidationError, kind: Any) -> str:
     """What is wrong, with nothing of the input but where, and an unknown key."""
     if unknown := UNKNOWN.match(str(error)):
         return _not_known(unknown[1], kind)
-    what, _, place = str(error).partition(" - at `$")
+    reason, _, place = str(error).partition(" - at `$")
     where = re.findall(r"\w+", place)
     for name, must in FAULTS.items():
         if name in where:
-            where, what = where[: where.index(name) + 1], must
-    return f"{'.'.join(where)}: {what}" if where else what
+            where, reason = where[: where.index(name) + 1], must
+    return f"{'.'.join(where)}: {reason}" if where else reason
 
 
 def _not_known(key: str, kind: Any) -> str:
     """That a key is unknown, and the nearest that is known."""
-    kinds = [each for one in (kind, *get_args(kind)) for each in (one, *get_args(one)) if isinstance(each, type)]
-    names = {name: name.lower() for each in kinds for name in getattr(each, "__struct_encode_fields__", ())}
+    kinds = [
+        struct
+        for member in (kind, *get_args(kind))
+        for struct in (member, *get_args(member))
+        if isinstance(struct, type)
+    ]
+    names = {name: name.lower() for struct in kinds for name in getattr(struct, "__struct_encode_fields__", ())}
     (near,) = difflib.get_close_matches(key[:100].lower(), names.values(), 1, 0.0)
     nearest = next(name for name, lower in names.items() if lower == near)
     return f"unknown key {key[:50]!r}; the nearest one is {nearest!r}"
 
 
-def parameters(given: Mapping[str, str], kind: type[Struct]) -> Any:
+def parameters(values: Mapping[str, str], kind: type[Struct]) -> Any:
     """What the query of a request says."""
     try:
-        return msgspec.convert({**given}, kind, strict=False)
+        return msgspec.convert({**values}, kind, strict=False)
     except ValidationError as error:
         unknown = UNKNOWN.match(str(error))
         raise HTTPException(422, _not_known(unknown[1], kind) if unknown else "bad parameters") from None
@@ -319,60 +324,60 @@ def batch_of(sent: Any, learner: LiveLearner, limits: Allowed) -> Batch:
 
 
 @contextmanager
-def _naming(where: str) -> Iterator[None]:
+def _naming(place: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise HTTPException(422, f"{where}: {error}") from None
+        raise HTTPException(422, f"{place}: {error}") from None
 
 
-def _id_of(sent: Any, where: str) -> Id | None:
+def _id_of(sent: Any, place: str) -> Id | None:
     if sent is UNSET or is_no_id(sent):
         return None
     id = id_meant(sent)
     if id is None:
-        raise HTTPException(422, f"{where}: {FAULTS['id']}")
+        raise HTTPException(422, f"{place}: {FAULTS['id']}")
     return id
 
 
 def _contents(messages: Sequence[Any], ids: list[Id | None], learner: LiveLearner, is_list: bool) -> list[Any]:
     X = [message.x for message in messages]
     bare = [i for i, x in enumerate(X) if x is None]
-    known = learner.active_learning.messages_from([ids[i] for i in bare]) if bare else []
-    for i, x in zip(bare, known, strict=True):
+    known_messages = learner.active_learning.messages_from([ids[i] for i in bare]) if bare else []
+    for i, x in zip(bare, known_messages, strict=True):
         if x is None:
-            what = ", ".join(learner.fields) or "text"
-            where = f"{i}.{what}" if is_list else what
-            kept = f"nothing is kept of a message with this id; send its {what}"
+            content = ", ".join(learner.fields) or "text"
+            place = f"{i}.{content}" if is_list else content
+            kept = f"nothing is kept of a message with this id; send its {content}"
             reason = "there is none, and no id" if ids[i] is None else kept
-            raise HTTPException(422, f"{where}: {reason}")
+            raise HTTPException(422, f"{place}: {reason}")
         X[i] = x
     return X if learner.mail_field is None else [_with_mail(x, learner.mail_field) for x in X]
 
 
-def _check_number(n: int, what: str, limits: Allowed) -> None:
+def _check_number(n: int, noun: str, limits: Allowed) -> None:
     if n > limits.items:
-        raise HTTPException(413, f"{n:,} {what}; a request may have {limits.items:,}")
+        raise HTTPException(413, f"{n:,} {noun}; a request may have {limits.items:,}")
 
 
-def _check_text(x: Any, where: str, limits: Allowed) -> None:
+def _check_text(x: Any, place: str, limits: Allowed) -> None:
     size = size_of(x)
     if size > limits.text:
-        raise HTTPException(413, f"{where}: a text of {size:,} characters; it may have {limits.text:,}")
+        raise HTTPException(413, f"{place}: a text of {size:,} characters; it may have {limits.text:,}")
 
 
-def descriptions_of(sent: Sequence[tuple[str, Any]], meant: LabelsMeant, limits: Allowed) -> dict[Label, Any]:
+def descriptions_of(sent: Sequence[tuple[str, Any]], label_reader: LabelsMeant, limits: Allowed) -> dict[Label, Any]:
     """What labels mean, by the labels that are meant."""
-    texts = [given if isinstance(given, list) else [given] for _, given in sent]
+    texts = [value if isinstance(value, list) else [value] for _, value in sent]
     _check_number(sum(map(len, texts)), "texts", limits)
     descriptions: dict[Label, Any] = {}
-    for i, ((name, given), each) in enumerate(zip(sent, texts, strict=True)):
-        label = _learnable(name, f"label {i}", meant, limits)
+    for i, ((name, value), label_texts) in enumerate(zip(sent, texts, strict=True)):
+        label = _learnable(name, f"label {i}", label_reader, limits)
         if label in descriptions:
             raise HTTPException(422, f"label {i}: it stands there twice")
-        for text in filter(None, each):
+        for text in filter(None, label_texts):
             _check_text(text, f"label {i}", limits)
-        descriptions[label] = given
+        descriptions[label] = value
     return descriptions
 
 
@@ -388,38 +393,38 @@ def _id_of_mail(x: Any, field: str) -> str | None:
     return mail_id(bytes_of(mail)) if isinstance(mail, str) else None
 
 
-def labels_as_read(label: Any, kind: str, i: int, many: bool, meant: LabelsMeant, limits: Allowed) -> Any:
+def labels_as_read(label: Any, kind: str, i: int, is_list: bool, label_reader: LabelsMeant, limits: Allowed) -> Any:
     """What a message is to be learned with: one label or, if it may have several, a tuple of them."""
-    where = f"{i}.label" if many else "label"
+    place = f"{i}.label" if is_list else "label"
     if kind != LABELS:
         if isinstance(label, list):
-            raise HTTPException(422, f"{where}: it must be one label, not a list; this model tells classes apart")
-        return _learnable(label, where, meant, limits)
+            raise HTTPException(422, f"{place}: it must be one label, not a list; this model tells classes apart")
+        return _learnable(label, place, label_reader, limits)
     if not isinstance(label, list):
-        raise HTTPException(422, f"{where}: it must be a list of the labels that hold, maybe an empty one")
+        raise HTTPException(422, f"{place}: it must be a list of the labels that hold, maybe an empty one")
     if len(label) > limits.labels:
-        raise HTTPException(413, f"{where}: {len(label):,} labels; a message may have {limits.labels:,}")
-    return tuple(_learnable(each, where, meant, limits) for each in label)
+        raise HTTPException(413, f"{place}: {len(label):,} labels; a message may have {limits.labels:,}")
+    return tuple(_learnable(single, place, label_reader, limits) for single in label)
 
 
-def label_as_read(label: SentLabel, where: str, meant: LabelsMeant, limits: Allowed) -> Label:
+def label_as_read(label: SentLabel, place: str, label_reader: LabelsMeant, limits: Allowed) -> Label:
     """The label that is meant beside those of the model, whose own labels may be of any length."""
     try:
-        read = meant(label)
+        read = label_reader(label)
     except ValueError as error:
-        raise HTTPException(422, f"{where}: {error}") from None
+        raise HTTPException(422, f"{place}: {error}") from None
     if read is None:
-        raise HTTPException(422, f"{where}: it is blank")
-    fault = meant.too_long(read, limits.label)
+        raise HTTPException(422, f"{place}: it is blank")
+    fault = label_reader.too_long(read, limits.label)
     if fault is not None:
-        raise HTTPException(413, f"{where}: {fault}")
+        raise HTTPException(413, f"{place}: {fault}")
     return read
 
 
-def _learnable(label: SentLabel, where: str, meant: LabelsMeant, limits: Allowed) -> Label:
-    read = label_as_read(label, where, meant, limits)
+def _learnable(label: SentLabel, place: str, label_reader: LabelsMeant, limits: Allowed) -> Label:
+    read = label_as_read(label, place, label_reader, limits)
     if isinstance(read, int) and not -LARGEST - 1 <= read <= LARGEST:
-        raise HTTPException(422, f"{where}: an integer may have 64 bits")
+        raise HTTPException(422, f"{place}: an integer may have 64 bits")
     return read
 
 

@@ -60,38 +60,40 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status, size, begun, said = perf_counter(), 500, 0, False, b""
+        start, status, size, has_begun, body_begin = perf_counter(), 500, 0, False, b""
 
         async def watch(message: Any) -> None:
-            nonlocal status, size, begun, said
+            nonlocal status, size, has_begun, body_begin
             if message["type"] == "http.response.start":
-                status, begun = message["status"], True
+                status, has_begun = message["status"], True
             else:
                 body = message.get("body", b"")
                 size += len(body)
-                said = said or (body if status >= 400 else b"")
+                body_begin = body_begin or (body if status >= 400 else b"")
             await send(message)
 
         try:
             await (self._refusal(scope) or self._app)(scope, receive, watch)
         except Exception as error:
             log.error("%a: %r", scope["path"][:LONGEST_PATH], error)
-            if not begun:
+            if not has_begun:
                 await as_json({"detail": "internal error"}, 500)(scope, receive, watch)
         finally:
             seconds = perf_counter() - start
             if status >= 400:
-                self._refused(scope, status, said)
+                self._refused(scope, status, body_begin)
             self._metrics.observe(scope["path"], status, seconds)
             if self._access_log is not None:
                 self._access_log.write(scope, status, size, seconds)
             if (connection := scope.get("state", NOTHING).get(CONNECTION)) is not None:
                 connection.answered()
 
-    def _refused(self, scope: Any, status: int, said: bytes) -> None:
+    def _refused(self, scope: Any, status: int, body_begin: bytes) -> None:
         """Count a refusal, which is a failure of the service from 500 on; a fault of ours is told by itself."""
         is_failure = status >= 500
-        self._learner.monitor.refused(f"{scope['method']} {scope['path']}", str(status), _detail(said), is_failure)
+        self._learner.monitor.refused(
+            f"{scope['method']} {scope['path']}", str(status), _detail(body_begin), is_failure
+        )
         if status != 500:
             self._learner.refusals.add(str(status), REASONS.get(status, HTTPStatus(status).phrase), is_failure)
 

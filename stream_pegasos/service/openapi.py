@@ -71,28 +71,33 @@ class Endpoint:
 
 def openapi(operations: Sequence[Operation], learner: LiveLearner) -> dict[str, Any]:
     """All operations, with examples for the kind of model that is served."""
-    types = [each for one in operations for each in (one.query, one.takes, one.answers) if each is not None]
+    types = [
+        kind
+        for operation in operations
+        for kind in (operation.query, operation.takes, operation.answers)
+        if kind is not None
+    ]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, Any] = {}
-    for one in operations:
-        examples = one.examples(learner.monitor.kind)
-        described: dict[str, Any] = {"summary": one.summary}
-        if one.query is not None:
-            asked = components.pop(one.query.__name__)["properties"]
+    for operation in operations:
+        examples = operation.examples(learner.monitor.kind)
+        described: dict[str, Any] = {"summary": operation.summary}
+        if operation.query is not None:
+            properties_of_query = components.pop(operation.query.__name__)["properties"]
             described["parameters"] = [
                 {"name": name, "in": "query", "description": schema.pop("description"), "schema": schema}
-                for name, schema in asked.items()
+                for name, schema in properties_of_query.items()
             ]
-        if one.takes is not None:
-            sent = _content(schema_of[one.takes], {name: sent for name, (sent, _) in examples.items()})
-            if one.takes_mail and learner.mail_field is not None:
+        if operation.takes is not None:
+            sent = _content(schema_of[operation.takes], {name: sent for name, (sent, _) in examples.items()})
+            if operation.takes_mail and learner.mail_field is not None:
                 sent["content"][MAIL] = {"schema": BYTES}
             described["requestBody"] = {"required": True, **sent}
-        answer = _content(schema_of.get(one.answers), {name: answer for name, (_, answer) in examples.items()})
-        refusals = {status: {"description": meaning} for status, meaning in one.refusals.items()}
+        answer = _content(schema_of.get(operation.answers), {name: answer for name, (_, answer) in examples.items()})
+        refusals = {status: {"description": meaning} for status, meaning in operation.refusals.items()}
         described["responses"] = {"200": {"description": "The answer.", **answer}, **refusals}
-        paths.setdefault(one.path, {})[one.method.lower()] = described
+        paths.setdefault(operation.path, {})[operation.method.lower()] = described
     whole: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
@@ -179,11 +184,11 @@ def correcting(kind: str) -> Examples:
 
 
 def teaching(kind: str) -> Examples:
-    given, taken = {"number": 17, "label": EXAMPLES[kind][1][0]}, {"number": 17, "take_back": True}
+    labelled, take_back = {"number": 17, "label": EXAMPLES[kind][1][0]}, {"number": 17, "take_back": True}
     texts, labels, _ = EXAMPLES[kind]
     sent = {"message": {"text": texts[1]}, "label": labels[1]}
     return {
-        "one message": (given, {"n_given": 3}),
-        "taken back": (taken, {"n_given": 2}),
+        "one message": (labelled, {"n_given": 3}),
+        "taken back": (take_back, {"n_given": 2}),
         "a message of one's own": (sent, {"n_given": 4, "number": 18, "seconds": 10.0}),
     }

@@ -68,7 +68,7 @@ def one_or_many(kind: Any) -> Any:
 
 
 @contextmanager
-def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
+def refusing(unknown: int | None = None, reason: str = "") -> Iterator[None]:
     """Turn the exceptions of the service into HTTP's: a LookupError has the status `unknown`, or is an internal error;
     where the disk fails, the message begins with `kept`.
     """
@@ -83,7 +83,7 @@ def refusing(unknown: int | None = None, kept: str = "") -> Iterator[None]:
     except EncoderAwayError as error:
         raise HTTPException(503, str(error)[:LONGEST_FAULT]) from None
     except OSError as error:
-        raise HTTPException(503, f"{kept}: {error.strerror or error}") from None
+        raise HTTPException(503, f"{reason}: {error.strerror or error}") from None
     except EndingError as error:
         raise HTTPException(503, str(error)) from None
 
@@ -135,12 +135,16 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     async def learn(sent: Any) -> Response:
         allowed = limits.of_request
         batch = batch_of(sent, learner, allowed)
-        meant = learner.labels_meant
+        label_reader = learner.labels_meant
         examples: list[Labelled] = [
-            (x, labels_as_read(message.label, learner.monitor.kind, i, batch.is_list, meant, allowed), message.weight)
+            (
+                x,
+                labels_as_read(message.label, learner.monitor.kind, i, batch.is_list, label_reader, allowed),
+                message.weight,
+            )
             for i, (x, message) in enumerate(zip(batch.X, batch.messages, strict=True))
         ]
-        with refusing(kept="what is learned cannot be kept"):
+        with refusing(reason="what is learned cannot be kept"):
             answers = await learner.learn(examples, batch.ids)
         return answer_with(answers, batch)
 
@@ -156,8 +160,8 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     async def explain(message: Any) -> Response:
         allowed = limits.of_explanation
         (x,) = batch_of(message, learner, allowed).X
-        meant = learner.labels_meant
-        label = None if message.label is UNSET else label_as_read(message.label, "label", meant, allowed)
+        label_reader = learner.labels_meant
+        label = None if message.label is UNSET else label_as_read(message.label, "label", label_reader, allowed)
         with refusing(unknown=422):
             return as_json(await learner.explain(x, label))
 
@@ -171,7 +175,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     )
     async def describe(sent: Any) -> Response:
         descriptions = descriptions_of(sent, learner.labels_meant, limits.of_request)
-        with refusing(kept="what is learned cannot be kept"):
+        with refusing(reason="what is learned cannot be kept"):
             return as_json(await learner.describe_labels(descriptions))
 
     @operation(
@@ -202,7 +206,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         if label is not None and label is not UNSET:
             label = labels_as_read(label, learner.monitor.kind, 0, False, learner.labels_meant, limits.of_request)
         answer: dict[str, Any] = {}
-        with refusing(unknown=404, kept="the label cannot be kept"):
+        with refusing(unknown=404, reason="the label cannot be kept"):
             try:
                 if sent.take_back:
                     await labelling.take_back(sent.number)
@@ -256,12 +260,12 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     )
     async def wrong(about: WrongAsked) -> Response:
         messages = learner.wrong(about.search, about.first)
-        some = messages[: about.limit]
+        newest = messages[: about.limit]
         if about.format == "json":
-            return as_json({"n": len(messages), "messages": some})
+            return as_json({"n": len(messages), "messages": newest})
         headers = {"content-disposition": 'attachment; filename="wrong.csv"'}
         # With a mark at the beginning, without which Excel takes it for text of another encoding.
-        return Response(as_csv(some).encode("utf-8-sig", "replace"), 200, headers, "text/csv")
+        return Response(as_csv(newest).encode("utf-8-sig", "replace"), 200, headers, "text/csv")
 
     @operation(
         "POST /correct",
@@ -273,7 +277,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     )
     async def correct(sent: Any) -> Response:
         label = labels_as_read(sent.label, learner.monitor.kind, 0, False, learner.labels_meant, limits.of_request)
-        with refusing(unknown=404, kept="what is learned cannot be kept"):
+        with refusing(unknown=404, reason="what is learned cannot be kept"):
             return as_json((await learner.correct(sent.number, label)).as_json())
 
     @operation(

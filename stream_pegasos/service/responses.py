@@ -20,10 +20,10 @@ ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be l
 
 def answer_with(answers: list[Answer], batch: Batch) -> Response:
     """The answers, with the ids of the messages; many large ones are sent as the client takes them."""
-    found = [answer._replace(id=id).as_json() for answer, id in zip(answers, batch.ids, strict=True)]
+    records = [answer._replace(id=id).as_json() for answer, id in zip(answers, batch.ids, strict=True)]
     if not batch.is_list:
-        return as_json(found[0])
-    parts = _parts(found)
+        return as_json(records[0])
+    parts = _parts(records)
     first, second = next(parts), next(parts, None)
     if second is None:
         return Response(first, media_type="application/json")
@@ -42,8 +42,8 @@ def _parts(answers: list[Any]) -> Iterator[bytes]:
     yield bytes(part) + b"]"
 
 
-async def _each_in_turn(first: bytes, second: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
-    for part in itertools.chain((first, second), rest):
+async def _each_in_turn(first: bytes, second: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for part in itertools.chain((first, second), parts):
         yield part
         await asyncio.sleep(0)  # to others, also where the client takes all at once
 
