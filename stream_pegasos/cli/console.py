@@ -196,7 +196,7 @@ def check_plot(path: Path | None) -> None:
     from stream_pegasos.evaluation.plot import FILE_TYPES
 
     if path.suffix and path.suffix.lower() not in FILE_TYPES:
-        raise click.BadParameter(f"{path} is none of {', '.join(FILE_TYPES)}, .csv", param_hint="--plot")
+        raise click.BadParameter(f"{path} must end in {', '.join(FILE_TYPES)} or .csv", param_hint="--plot")
 
 
 @contextmanager
@@ -211,7 +211,7 @@ def naming(path: object) -> Iterator[None]:
 def check_choice(value: str | None, choices: Iterable[str], flag: str) -> None:
     """Refuse an option whose value, if it is given, is none of the choices."""
     if value is not None and value not in choices:
-        raise click.BadParameter(f"{value!r} is none of {', '.join(choices)}", param_hint=flag)
+        raise click.BadParameter(f"must be one of {', '.join(choices)}, got {value!r}", param_hint=flag)
 
 
 @contextmanager

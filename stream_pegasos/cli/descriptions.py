@@ -73,9 +73,9 @@ def read_descriptions(path: Path, label_reader: "LabelsMeant") -> dict[Any, Any]
         for name, texts in read_json(content, as_pairs=True):
             label = _label(name, label_reader)
             if label is None:
-                raise ValueError(f"{name!r} is no label")
+                raise ValueError(f"a label must be written here, got {name!r}")
             if label in descriptions:
-                raise ValueError(f"label {printable(label)} stands there twice")
+                raise ValueError(f"label {printable(label)} must be described once, got it twice")
             descriptions[label] = texts
         return descriptions
     for number, line in enumerate(content.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):

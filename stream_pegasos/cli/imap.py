@@ -77,7 +77,7 @@ class ServerOptions:
             )
         trusted = os.environ.get("SSL_CERT_FILE")
         if not is_plain and trusted and not os.path.isfile(trusted):  # OpenSSL would trust nobody, and not say why
-            raise Failure(f"SSL_CERT_FILE: there is no file {trusted!r}")
+            raise Failure(f"SSL_CERT_FILE must be a file, got {trusted!r}")
         context = None if is_plain else ssl.create_default_context()
         port = port or (993 if self.tls == "always" else 143)
         starttls = self.tls == "starttls"
@@ -88,7 +88,7 @@ class ServerOptions:
         match = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^\[\]:\s]+))(?::(\d{1,5}))?", str(self.host))
         if match is None or not 0 < int(match[3] or 993) < 1 << 16:
             raise click.BadParameter(
-                f"{self.host!r} is no server, as mail.example.org, mail.example.org:993 or [::1]:993",
+                f"must be a server such as mail.example.org, mail.example.org:993 or [::1]:993, got {self.host!r}",
                 param_hint="--host",
             )
         return match[1] or match[2], int(match[3] or 0)
@@ -106,9 +106,8 @@ class ServerOptions:
                 try:
                     text, source = self.password_file.read_text("utf-8"), str(self.password_file)
                 except (OSError, ValueError) as error:
-                    raise LoginRefusedError(
-                        f"cannot read {self.password_file}: {getattr(error, 'strerror', None) or 'it is no text'}"
-                    ) from None
+                    reason = getattr(error, "strerror", None) or "it must be a text in UTF-8"
+                    raise LoginRefusedError(f"cannot read {self.password_file}: {reason}") from None
             elif self.password_command is not None:
                 text, source = _output_of(self.password_command), "--password-command"
             else:
@@ -194,7 +193,7 @@ class FolderOptions:
             raise Failure(f"inbox, Junk and --ham-folder must be different folders; Junk is {junk}")
         for name in (NEW_MAILS, *self.ham_folder, *self.training_folders()):
             if not box.has_folder(name):
-                raise Failure(f"there is no folder {name}")
+                raise Failure(f"the server has no folder {name}")
         return MailboxPlan(junk, self.ham_folder, self.action == "move", not self.dry_run, self.backlog)
 
 

@@ -56,7 +56,7 @@ def label(arguments: LabelOptions) -> None:
 
     if arguments.begin and arguments.save and file_itself(arguments.begin) == file_itself(arguments.save):
         raise Failure(
-            f"{arguments.save}: the labels would be learned twice when the command goes on; save to another file"
+            f"{arguments.save}: the labels would be learned twice when the command runs again; save to another file"
         )
     name = "" if arguments.file == "-" else Path(arguments.file).name.partition(".")[0] + "."
     output = arguments.output or Path(f"{name}labels.jsonl")

@@ -124,7 +124,9 @@ def chosen_label(model: Any, text: str, named_by: str) -> Any:
         raise click.BadParameter(f"{text!r} may be any of {', '.join(map(repr, printed))}", param_hint=named_by)
     known_as = printed[0] if printed else known_label(text, classes)
     if known_as is None:
-        raise click.BadParameter(f"{text!r} is none of the labels learned: {listed(classes)}", param_hint=named_by)
+        raise click.BadParameter(
+            f"must be a label that was learned ({listed(classes)}), got {text!r}", param_hint=named_by
+        )
     return known_as
 
 
@@ -194,7 +196,7 @@ def _new_classifier(
         classifier = "adaptive" if takes["adaptive"] >= parameters.keys() else "pegasos"
     for name in parameters.keys() - takes[classifier]:
         flag = "--" + name.replace("_", "-")
-        raise click.BadParameter(f"it is no option of the classifier {classifier}", param_hint=flag)
+        raise click.BadParameter(f"the classifier {classifier} has no such option", param_hint=flag)
     if multi_label and classifier != "adaptive":
         flags = [f"--{name.replace('_', '-')}" for name in parameters.keys() - takes["adaptive"]] or ["--classifier"]
         raise click.BadParameter(f"{classifier} learns one label a message", param_hint=", ".join(sorted(flags)))
@@ -264,7 +266,7 @@ def sharing(
     except VectorsError as error:
         raise Failure(str(error)) from None
     except ValueError as error:
-        raise Failure(f"{error}; name another folder, or move it away to begin anew") from None
+        raise Failure(f"{error}; name another folder, or move it away to begin again") from None
     except TypeError as error:
         raise Failure(f"the model cannot be shared: {error}") from None
     _check_reads(model, path, stream)
@@ -284,7 +286,7 @@ def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, stream: St
     except VectorsError as error:
         raise Failure(str(error)) from None
     except ValueError as error:
-        raise Failure(f"{error}; name another file, or move it away to begin anew") from None
+        raise Failure(f"{error}; name another file, or move it away to begin again") from None
     if resumed is None:
         return None
     model, _ = resumed
@@ -310,7 +312,9 @@ def load_with_progress(path: Path, stream: Stream | None, vectors: str | None = 
         raise Failure(str(error)) from None
     except ValueError as error:
         if os.path.isfile(path) and not begins_as_model(path):
-            raise Failure(f"{path} is damaged or is no model, as --save writes one; MODEL comes before FILE") from None
+            raise Failure(
+                f"{path} must be a model, as --save writes one, got another or a damaged file; MODEL comes before FILE"
+            ) from None
         text = str(error)
         raise Failure(text if str(path) in text else f"{path}: {text}") from None
     _check_reads(model, path, stream)

@@ -227,7 +227,7 @@ def read_json(text: str, as_pairs: bool = False) -> Any:
     try:
         return json.loads(text, object_pairs_hook=list if as_pairs else None)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is no JSON: {error}") from None
+        raise ValueError(f"it must be JSON: {error}") from None
 
 
 def json_of_features(text: str) -> dict[str, Any]:

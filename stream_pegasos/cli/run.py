@@ -275,7 +275,9 @@ def _check_share(arguments: RunOptions) -> None:
             "it does not go with --share: another run may have the message of a label", param_hint="--label-topic"
         )
     if not os.path.isdir(folder):
-        raise click.BadParameter(f"{folder} is no folder; make it first, where all runs see it", param_hint="--share")
+        raise click.BadParameter(
+            f"must be a folder, got {folder}; make it first, where all runs see it", param_hint="--share"
+        )
 
 
 def _check_kept(append: bool, path: Path | None, before: dict[str, Any]) -> bool:

@@ -59,7 +59,8 @@ class TeacherOptions:
         from stream_pegasos.operation.teaching import Teaching
 
         if not is_address(self.teacher):
-            raise click.BadParameter(f"{self.teacher!r} is no address, as http://…", param_hint="--teacher")
+            reason = f"must be an address such as http://…, got {self.teacher!r}"
+            raise click.BadParameter(reason, param_hint="--teacher")
         if not takes_text(model):
             raise Failure(f"--teacher reads texts, but {begin} learns from features")
         if takes_several(model):

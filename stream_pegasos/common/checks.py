@@ -45,7 +45,7 @@ def as_value_error(error: Exception, text: str) -> ValueError:
 
 def check_number(name: str, value: Any, low: float, high: float) -> None:
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__") or np.ndim(value):
-        raise TypeError(f"{name} is {value!r}, which is no number")
+        raise TypeError(f"{name} must be a number, got {value!r}")
     if not low <= value <= high or math.isnan(value):
         raise ValueError(f"{name} is {value!r}; it must be from {low:g} to {high:g}")
 
@@ -63,7 +63,7 @@ def check_max_features(value: Any) -> None:
 
 def check_integer(name: str, value: Any, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} is {value!r}, which is no int")
+        raise TypeError(f"{name} must be an int, got {value!r}")
     if not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; it must be from {low} to {high}")
 

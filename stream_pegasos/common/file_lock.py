@@ -44,7 +44,9 @@ class FileLock:
             raise OSError(f"cannot write {self.path}, nor a lock beside it: {error.strerror or error}") from None
         if not (os.pread(file, LONGEST_NUMBER + 1, 0) or b"0").isdigit():  # it would be removed in the end
             os.close(file)
-            raise OSError(f"cannot write {self.path}: {self._at} is no lock, as it has content; move it away")
+            raise OSError(
+                f"cannot write {self.path}: {self._at} must be an empty file, got one with content; move it away"
+            )
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(file), os.stat(self._at)):

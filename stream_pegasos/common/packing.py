@@ -70,7 +70,7 @@ def drift_detector_class(name: str) -> Any:
     classes = [value for module in (drift, drift.binary) for value in vars(module).values() if isinstance(value, type)]
     detectors = {kind.__name__: kind for kind in classes if issubclass(kind, kinds)}
     if name not in detectors:
-        raise ValueError(f"{name!r} is no drift detector of River's, which are {', '.join(sorted(detectors))}")
+        raise ValueError(f"drift_detector must be one of River's ({', '.join(sorted(detectors))}), got {name!r}")
     return detectors[name]
 
 

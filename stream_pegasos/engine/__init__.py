@@ -103,7 +103,7 @@ else:
             chosen = importlib.import_module("stream_pegasos.engine.compiled")
         except ImportError as error:
             if NAME == "compiled":
-                raise ImportError(f"there is no compiled engine: {cause_and_cure(error)}") from error
+                raise ImportError(f"the compiled engine is missing: {cause_and_cure(error)}") from error
             told = (
                 f"stream_pegasos runs on its pure Python engine, which is slow: {cause_and_cure(error)} "
                 "(STREAM_PEGASOS_ENGINE=pure says that this is intended)"

@@ -180,7 +180,7 @@ def iter_prequential(
     check_stream(stream)
     models = model if isinstance(model, Mapping) else {"": model}
     if not models:
-        raise ValueError("there is no model to evaluate")
+        raise ValueError("model must have at least one model, got none")
     if name is None:
         name = type(stream).__name__ if hasattr(stream, "n_samples") else "stream"  # of a dataset of River's
     parameters = (learn, threads, len(models) > 1, on_row, on_refused)

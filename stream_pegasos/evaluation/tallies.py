@@ -408,7 +408,7 @@ class Tally:
         counts = np.array(state["counts"], np.int64).reshape(3, n)
         pairs = np.array(state["pairs"], np.int64).reshape(-1, 3)
         if len(tally) != n or (counts < 0).any() or (pairs[:, :2] < 0).any() or (pairs[:, :2] >= n).any():
-            raise ValueError("these are no counts of classes")
+            raise ValueError("the state must have counts of classes")
         tally._counts[:, :n] = counts
         tally.add_pairs(*pairs.T)
         self.__dict__.update(tally.__dict__)

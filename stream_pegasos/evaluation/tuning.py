@@ -96,7 +96,7 @@ def metric_of(model: Any, name: str | None = None) -> str:
         metric_name for metric_name in new_score(model).row()._fields[1:-1] if not metric_name.startswith("window_")
     ]
     if name is not None and name not in names:
-        raise ValueError(f"{name!r} is none of {', '.join(names)}")
+        raise ValueError(f"metric must be one of {', '.join(names)}, got {name!r}")
     return name or str(names[0])
 
 
@@ -145,7 +145,7 @@ def tune(
 
     """
     if not models:
-        raise ValueError("there is no model to try")
+        raise ValueError("models must have at least one model, got none")
     left = [Candidate(name, model) for name, model in models.items()]
     tuning = Tuning([*left], metric_of(left[0].model, metric))
     stream, rung = iter(examples), FIRST_RUNG

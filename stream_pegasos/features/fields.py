@@ -177,7 +177,7 @@ class Number(FieldFeatures):
             return float(value)
         is_text = isinstance(value, str)
         if isinstance(value, (bytes, bytearray)) or not (is_text or hasattr(value, "__float__")):
-            raise TypeError(f"field {self.on!r} is of type {type(value).__name__}, which is no number")
+            raise TypeError(f"field {self.on!r} must be a number, got {type(value).__name__}")
         try:
             number = math.nan if is_text and "_" in value else float(value)  # 1_000 is a number in Python alone
         except OverflowError:
@@ -185,7 +185,7 @@ class Number(FieldFeatures):
         except (ValueError, TypeError):  # the latter of NumPy's times
             number = math.nan
         if math.isnan(number):
-            raise ValueError(f"field {self.on!r} is {text_of(value)[:50]!r}, which is no number")
+            raise ValueError(f"field {self.on!r} must be a number, got {text_of(value)[:50]!r}")
         return number
 
 
@@ -236,11 +236,11 @@ class Time(FieldFeatures):
         if isinstance(value, dt.date):
             return value
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-            raise TypeError(f"field {self.on!r} is of type {type(value).__name__}, which is no time")
+            raise TypeError(f"field {self.on!r} must be a time, got {type(value).__name__}")
         try:
             return _written_time(value.strip() if isinstance(value, str) else as_written(float(value)))
         except (ValueError, OverflowError, OSError, TypeError, IndexError):
-            raise ValueError(f"field {self.on!r} is {text_of(value)[:50]!r}, which is no time") from None
+            raise ValueError(f"field {self.on!r} must be a time, got {text_of(value)[:50]!r}") from None
 
 
 WEEKDAYS = "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"

@@ -118,7 +118,7 @@ def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np
     indptr = matrix.indptr.astype(np.int64, copy=False)
     indices, data = np.ascontiguousarray(matrix.indices), np.ascontiguousarray(matrix.data, np.float64)
     if indptr[0] != 0 or (np.diff(indptr) < 0).any() or not indptr[-1] <= len(indices) == len(data):
-        raise ValueError("X is no CSR matrix: its indptr does not fit its indices and data")
+        raise ValueError("X must be a CSR matrix whose indptr fits its indices and data")
     return indptr, indices, data
 
 

@@ -185,20 +185,20 @@ class HashedBagOfWords(Features):
         for name in ("preprocessor", "tokenizer"):
             function = getattr(self, name)
             if function is not None and not callable(function):
-                raise TypeError(f"{name} is {function!r}, which is no function")
+                raise TypeError(f"{name} must be a function, got {function!r}")
         check_field(self.on)
         if not isinstance(self.namespace, str | None):
-            raise TypeError(f"namespace is {self.namespace!r}, which is no str")
+            raise TypeError(f"namespace must be a str, got {self.namespace!r}")
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:
         """The pattern as the engine's scanner knows it, `None` where it does not."""
         if not isinstance(token_pattern, str):
-            raise TypeError(f"token_pattern is {token_pattern!r}, which is no str")
+            raise TypeError(f"token_pattern must be a str, got {token_pattern!r}")
         try:
             pattern = re.compile(token_pattern)
         except re.error as error:
-            raise ValueError(f"token_pattern {token_pattern!r} is no regular expression: {error}") from None
+            raise ValueError(f"token_pattern must be a regular expression, got {token_pattern!r}: {error}") from None
         if pattern.groups > 1:
             raise ValueError(f"token_pattern {token_pattern!r} has {pattern.groups} groups; it may have one")
         return NATIVE_PATTERNS.get(token_pattern.removeprefix("(?u)"))
@@ -341,5 +341,5 @@ def check_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     words = frozenset(stop_words)
     for word in words:
         if not isinstance(word, str):
-            raise TypeError(f"stop word {word!r} is no str")
+            raise TypeError(f"a stop word must be a str, got {word!r}")
     return words

@@ -140,7 +140,7 @@ def _chunks(numbers: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
 def _whole_numbers(numbers: NDArray[Any]) -> Whole:
     """The table in its units. Every step is one that IEEE 754 defines to the last bit."""
     if numbers.ndim != 2 or not len(numbers) or numbers.dtype.kind not in "iuf":
-        raise ValueError("there is no table of vectors in it")
+        raise ValueError("it must have a table of vectors, got none")
     largest = np.max([np.abs(chunk.astype(np.float64)).max(initial=0.0) for _, chunk in _chunks(numbers)])
     if not np.isfinite(largest):  # as of any that is not a number
         raise ValueError("the vectors hold numbers that are infinite, or none")
@@ -186,11 +186,11 @@ def of_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
     words, rows = list(mapping), list[NDArray[np.float64]]()
     for word in words:
         if not isinstance(word, str):
-            raise TypeError(f"vectors has {word!r} for a word, which is no str")
+            raise TypeError(f"a word of vectors must be a str, got {word!r}")
         try:
             row = np.asarray(mapping[word], np.float64)
         except (OverflowError, TypeError, ValueError) as error:
-            raise TypeError(f"the vector of {word!r} is no array of numbers") from error
+            raise TypeError(f"the vector of {word!r} must be an array of numbers") from error
         if row.ndim != 1 or len(row) != (len(rows[0]) if rows else len(row)):
             raise ValueError(f"the vector of {word!r} has the shape {row.shape}, unlike that of {words[0]!r}")
         rows.append(row)
@@ -234,9 +234,7 @@ def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
     if path.suffix == ".bin":
         raise ValueError(f"{name!r} is a binary file of word2vec or fastText, which is not read: {AS_TEXT}")
     if not path.is_file():
-        raise FileNotFoundError(
-            f"there is no file or folder {name!r}; vectors is {WORDLLAMA!r}, 'use', or a file or folder"
-        )
+        raise FileNotFoundError(f"vectors must be {WORDLLAMA!r}, 'use', or a file or folder that exists, got {name!r}")
     return [path], _read_text
 
 

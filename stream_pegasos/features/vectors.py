@@ -100,10 +100,10 @@ def word_vectors(source: Any) -> WordVectors:
     name = os.fspath(source) if isinstance(source, os.PathLike) else source
     if not isinstance(name, str):
         raise TypeError(
-            f"vectors is of type {type(source).__name__}, which is no name, path, mapping of words to arrays or encoder"
+            f"vectors must be a name, a path, a mapping of words to arrays or an encoder, got {type(source).__name__}"
         )
     if "\0" in name:
-        raise ValueError(f"vectors is {name!r}, which is no name of a file")
+        raise ValueError(f"vectors must name a file, got {name!r}")
     return WordVectors(name, read_once(name))
 
 

@@ -158,7 +158,7 @@ class Classifier(Learning):
 
     def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
         if label is not None and label not in self.classes:
-            raise ValueError(f"{label!r} is none of the classes {self.classes}")
+            raise ValueError(f"label must be one of the classes {self.classes}, got {label!r}")
         labels = self.labels
         number = min(labels.positive, 1) if label is None else int(labels.targets[label])
         if labels.pair and len(self.learner.intercept) == 2:

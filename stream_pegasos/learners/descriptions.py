@@ -69,11 +69,11 @@ def lessons_of(descriptions: Descriptions, several: bool, message_of: Callable[[
         if isinstance(description, str) or description is None:
             description = [names[label] if description is None else description]
         if not isinstance(description, Iterable) or isinstance(description, Mapping):
-            raise TypeError(f"the description of {label!r} is {description!r}, which is no text")
+            raise TypeError(f"the description of {label!r} must be a text, got {description!r}")
         texts = [*description]
         for text in texts or [""]:
             if not isinstance(text, str):
-                raise TypeError(f"a description of {label!r} is {text!r}, which is no text")
+                raise TypeError(f"a description of {label!r} must be a text, got {text!r}")
             if not text.strip():
                 raise ValueError(f"a description of {label!r} is blank; None stands for the name of the label")
         lessons += [(text, label) for text in texts]

@@ -38,11 +38,13 @@ def without_removed(parameters: Mapping[str, Any]) -> dict[str, Any]:
     for name, default in (("counter", "every"), ("initializer", None)):
         if kept.pop(name, default) != default:
             raise RemovedError(
-                f"it has the {name} of version 0.2; learn a model without it anew, or see examples/papers/variants.py"
+                f"it has the {name} of version 0.2; learn a model without it, or see examples/papers/variants.py"
             )
     if kept.get("kernel") == "cosine":
-        raise RemovedError("it has the kernel 'cosine', which went; 'linear' over lengths of 1 is the same")
+        raise RemovedError("it has the kernel 'cosine', which was removed; 'linear' over lengths of 1 is the same")
     rule = kept.pop("budget_maintenance", "removal")
     if rule != "removal" and kept.get("kernel") == "rbf" and kept.get("budget") is not None:
-        raise RemovedError("its support vectors were merged, which went; learn anew, with a budget that removes")
+        raise RemovedError(
+            "its support vectors were merged, which was removed; learn it again, with a budget that removes"
+        )
     return kept

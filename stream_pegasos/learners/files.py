@@ -49,7 +49,7 @@ class RemovedError(ValueError):
 def kind_of(name: str) -> Any:
     if name == "OrdinalPairsClassifier":
         raise RemovedError(
-            "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() anew, "
+            "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() again, "
             "or see examples/papers/duros_katzman.py"
         )
     look_up(name)
@@ -120,14 +120,14 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, 
     # A pipe is opened without a wait for somebody who writes to it.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError(f"{path} is no model: it is no regular file")
+            raise ValueError(f"{path} must be a regular file")
         try:
             entries = read_header(file)
             metadata = {**entries.pop("__metadata__", {})}
             is_frozen = '"FrozenTextClassifier"' in metadata.get(FORMAT, "")
             arrays = {} if is_frozen else read_arrays(file, entries)
         except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is damaged or is no model: {error}") from None
+            raise ValueError(f"{path} must be a model, got another or a damaged file: {error}") from None
     if is_frozen:
         raise ValueError(f"{path} was made by freeze of 0.2; save the model itself")
     if FORMAT not in metadata:
@@ -175,7 +175,9 @@ def begins_as_model(path: str | os.PathLike[str]) -> bool:
 def check_replaceable(path: str | os.PathLike[str]) -> None:
     """Raise a ValueError if a model in this place would take that of what is no model."""
     if os.path.isfile(path) and os.path.getsize(path) and not begins_as_model(path):
-        raise ValueError(f"{path} is no model, and would be lost; give another name, or remove it first")
+        raise ValueError(
+            f"{path} must be a model to be replaced, got another file; give another name, or remove it first"
+        )
 
 
 def has_progress(path: str | os.PathLike[str]) -> bool:

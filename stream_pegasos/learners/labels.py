@@ -198,7 +198,7 @@ class Labels:
 
     def set_state(self, state: Any) -> None:
         if not isinstance(state["known"], list):
-            raise ValueError("the labels are no list")
+            raise ValueError("the labels must be a list")
         labels, named = [unpack(label) for label in state["known"]], unpack(state["positive"])
         made = replace(self, needs_positive=False, names_opposite=False).with_labels(labels)
         if list(made.known) != labels:
@@ -372,7 +372,7 @@ def check_label(y: Any) -> Label:
     label = y.item() if isinstance(y, np.generic) and not is_time(y) else y
     if isinstance(label, float):
         if not math.isfinite(label) or label != int(label):
-            raise ValueError(f"label {y!r} is no class; labels must be bool, int or str")
+            raise ValueError(f"a label must be a bool, an int or a str, got {y!r}")
         return int(label)
     if isinstance(label, bool):
         return label

@@ -207,7 +207,7 @@ def check_parts(models: Sequence[Any]) -> None:
         described.append((kind, parameters, kinds))
     base = models[0].parts["classifier"]
     if len(models) == 1:
-        raise ValueError("there is no part to merge")
+        raise ValueError("models must have at least one model to merge, got none")
     if getattr(base.learner, "n_buffered", 0):
         raise ValueError("examples wait in the mini-batch of the base, which every part would learn: flush() it first")
     for number, (model, of) in enumerate(zip(models[1:], described[1:], strict=True), 1):

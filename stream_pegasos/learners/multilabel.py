@@ -64,7 +64,7 @@ class LabelSets(Labels):
     def set_state(self, state: Any) -> None:
         never = state.get("never", [])
         if not isinstance(never, list):
-            raise ValueError("the labels that never held are no list")
+            raise ValueError("the labels that never held must be a list")
         super().set_state(state)
         self.never = tuple(check_label(unpack(label)) for label in never)
         self.__post_init__()
@@ -370,7 +370,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             label = unpack(packed)
             made = self._decision(label).limit
             if label not in self.classes or made is None:
-                raise ValueError(f"there is no limit of false positives of {label!r}")
+                raise ValueError(f"{label!r} has no limit of false positives")
             made.set_state(state_of_limit)
 
 

@@ -403,7 +403,7 @@ class TextClassifier(ModelOfAnyKind):
             met = table.only(*self.features.scanner.kept_vectors())
         if not len(met.kept[0]):
             raise ValueError(
-                "this model has met no word since it was made, copied, merged or loaded, so there are no vectors to be "
-                "saved; let it predict messages with the words that matter first"
+                "this model has met no word since it was made, copied, merged or loaded, so it has no vectors to "
+                "save; let it predict messages with the words that matter first"
             )
         return met

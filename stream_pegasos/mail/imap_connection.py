@@ -282,7 +282,7 @@ class Connection:
         self.close()
         self._connect()
         if self.open(self._folder, self._is_to_write)[0] != before:
-            raise ConnectionFailedError(f"{self._folder} was numbered anew meanwhile")
+            raise ConnectionFailedError(f"{self._folder} was numbered again meanwhile")
 
     def arrivals(self, uids: Sequence[int]) -> dict[int, float | None]:
         """When mails of the open folder arrived, in seconds since 1970; `None` where nothing tells it. Their headers

@@ -104,7 +104,7 @@ class Memory:
             case "trained", folder, state:
                 self.training[folder] = state
             case _:
-                raise ValueError(f"{event!r} is no event of a mailbox")
+                raise ValueError(f"an event of a mailbox must have a kind and its parts, got {event!r}")
 
     def get_state(self) -> str:
         """The state, as JSON."""

@@ -27,7 +27,9 @@ def listen(address: str) -> socket.socket:
         return _at_path(address)
     match = re.fullmatch(r"(?:(\[[0-9a-fA-F:.]+\]|[^\[\]:\s]+):)?(\d{1,5})", address)
     if match is None or int(match[2]) > 65535:
-        raise ValueError(f"{address!r} is no address, as 127.0.0.1:783, 783 or the path of a socket with a /")
+        raise ValueError(
+            f"must be an address such as 127.0.0.1:783, 783 or the path of a socket with a /, got {address!r}"
+        )
     host, port = (match[1] or LOOPBACK).strip("[]"), int(match[2])
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=WAITING)
@@ -46,7 +48,7 @@ def _at_path(path: str) -> socket.socket:
         pass
     else:
         if not is_socket:
-            raise FileExistsError(errno.EEXIST, "it is there, and is no socket", path)
+            raise FileExistsError(errno.EEXIST, "it must be a socket, got another file", path)
         with socket.socket(socket.AF_UNIX) as other:
             other.settimeout(1.0)
             try:

@@ -170,7 +170,7 @@ class Spamd:
         if not request.sets and not request.removes:
             return tell_answer(False, False)
         if not mail.strip():
-            raise RefusalError(EX_DATAERR, "there is no mail")
+            raise RefusalError(EX_DATAERR, "the mail is missing")
         if not self._users.may_teach(request.user):
             return tell_answer(False, False)
         async with self._users.serving(request.user, teaches=True) as learner:

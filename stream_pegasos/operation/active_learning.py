@@ -249,7 +249,7 @@ class ActiveLearning:
             If there is no such order.
         """
         if first not in FIRST:
-            raise ValueError(f"{first!r} is none of {', '.join(FIRST)}")
+            raise ValueError(f"first must be one of {', '.join(FIRST)}, got {first!r}")
         self._settle()
         sign = 1 if first == "oldest" or (first == "uncertain" and self.of_file) else -1
 

@@ -102,7 +102,9 @@ class Checkpoints:
         """Raise a ValueError if the place of the file before the newest is taken by what is no model."""
         path = self.previous
         if path.exists() and not (path.is_file() and (not path.stat().st_size or begins_as_model(path))):
-            raise ValueError(f"{path} is no model, and the checkpoint before {self.path.name} is to be kept there")
+            raise ValueError(
+                f"{path} must be a model, as the checkpoint before {self.path.name} is kept there, got another file"
+            )
 
     def start(self, snapshot: Callable[[], Snapshot], on_written: Callable[[Any], None] | None = None) -> None:
         """Begin to write checkpoints. Their thread calls `snapshot` for what is to be written, and `on_written` after

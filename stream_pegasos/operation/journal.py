@@ -103,7 +103,7 @@ class Journal:
             number, before = record.get("n"), record.get("begun_with", self._begun_with)
             if position is None and before != self._begun_with:
                 raise ValueError(
-                    f"its journal was begun with {before}, not with {self._begun_with}, and there is no "
+                    f"its journal was begun with {before}, not with {self._begun_with}, and has no "
                     "checkpoint yet; begin with the former again"
                 )
             for each in record.get("resolved", ()):
@@ -354,14 +354,14 @@ def _checked(position: Any) -> tuple[str, int, int]:
         (n_records,) = number or [0]
         return str(name), int(file), int(n_records)
     except (TypeError, ValueError):
-        raise ValueError(f"{position!r} is no position in a journal") from None
+        raise ValueError(f"a position in a journal must have its parts, got {position!r}") from None
 
 
 def _records(path: Path) -> Iterator[dict[str, Any] | None]:
     """The records of a file, `None` for each that is damaged; a last line that is truncated is none."""
     with open(path, "rb") as file:
         if not _begins_journal(file.read(10)):
-            raise ValueError(f"{path} is no journal; move it away")
+            raise ValueError(f"{path} must be a journal, got another file; move it away")
         file.seek(0)
         for number, line in enumerate(file, 1):
             for text in _texts(line):
@@ -427,6 +427,6 @@ def _check_value(value: Any) -> None:
             _check_value(each)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError(f"{value} is no number that JSON has")
+            raise ValueError(f"a number must be one that JSON has, got {value}")
     elif not (value is None or isinstance(value, (str, int))):
         raise TypeError(f"{value!r:.100} is a {type(value).__name__}, which JSON does not have")

@@ -82,7 +82,7 @@ class LearnedIds:
         """Replace all ids and digests by those of two JSON lists; a ValueError if they are none."""
         known, labels = _list(ids, int, str), _list(digests, int)
         if len(labels) != len(known):
-            raise ValueError("this is no list of ids")
+            raise ValueError("the ids must be a list")
         self._ids = Recent(self._ids.window, zip(known, labels, strict=True))
 
 
@@ -92,7 +92,7 @@ def _list(text: str, *kinds: type) -> list[Any]:
     except (TypeError, ValueError, RecursionError):
         values = None
     if type(values) is not list or not all(type(value) in kinds for value in values):
-        raise ValueError("this is no list of ids")
+        raise ValueError("the ids must be a list")
     return values
 
 

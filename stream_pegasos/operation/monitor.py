@@ -248,7 +248,7 @@ class Monitor:
                 self._names.set_state(state["names"])
             self._score = score
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise ValueError(f"this is no state of a Monitor ({error})") from None
+            raise ValueError(f"the state must be one of a Monitor ({error})") from None
 
     def _columns(self, points: list[Any]) -> dict[str, list[Any]]:
         """Points of the curve as a column for each metric, so that another version knows which is which."""

@@ -153,7 +153,7 @@ class SharedCheckpoint:
             self._take(newest, there)
             reason = f"another run has read partition {', '.join(overtaken)} meanwhile"
             reason = f"{self.checkpoints.path} is older than it was" if is_older else reason
-            raise OvertakenError(f"{reason}; what was learned since the last exchange is dropped, and learned anew")
+            raise OvertakenError(f"{reason}; what was learned since the last exchange is dropped, and learned again")
         outputs = {**there["outputs"], **length_by_path(gain.written)}
         if own.items() <= offsets.items() and outputs.keys() == there["outputs"].keys():  # a new output is noted
             self._take(newest, there)

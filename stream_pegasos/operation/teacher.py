@@ -179,7 +179,7 @@ class Teacher:
         name = _label_said(said)
         if name not in self._labels:
             shown = one_line(shortened(str(said or choice["message"].get("refusal")), SHOWN))
-            raise NoLabelError(f"the teacher answers {shown!r}, which is no label")
+            raise NoLabelError(f"the teacher must answer one of the labels, got {shown!r}")
         return TeacherLabel(self._labels[name], _probability(choice, said, name, self._labels))
 
     def _posted(self, messages: list[dict[str, str]]) -> bytes:

@@ -299,4 +299,4 @@ class Teaching:
                 self._put(message_of(x), id, truth)
                 self.n_asked -= 1
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise ValueError(f"this is no state of a teacher's questions ({error})") from None
+            raise ValueError(f"the state must be one of a teacher's questions ({error})") from None

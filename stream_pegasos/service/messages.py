@@ -242,9 +242,9 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
     except ValidationError as error:
         raise HTTPException(422, _fault(error, decoder.type)) from None
     except json.JSONDecodeError as error:
-        raise HTTPException(422, f"the body is no JSON: {error}") from None
+        raise HTTPException(422, f"the body must be JSON: {error}") from None
     except (ValueError, RecursionError):
-        raise HTTPException(422, "the body is no JSON") from None
+        raise HTTPException(422, "the body must be JSON") from None
 
 
 def message_of_mail(mail: bytes, parameters: Mapping[str, str], field: str, kind: Any) -> Any:
@@ -374,7 +374,7 @@ def descriptions_of(sent: Sequence[tuple[str, Any]], label_reader: LabelsMeant, 
     for i, ((name, value), label_texts) in enumerate(zip(sent, texts, strict=True)):
         label = _learnable(name, f"label {i}", label_reader, limits)
         if label in descriptions:
-            raise HTTPException(422, f"label {i}: it stands there twice")
+            raise HTTPException(422, f"label {i}: it must be described once, got it twice")
         for text in filter(None, label_texts):
             _check_text(text, f"label {i}", limits)
         descriptions[label] = value

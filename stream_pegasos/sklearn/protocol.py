@@ -214,7 +214,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         weights = np.ones(n) if sample_weight is None else column_or_1d(np.asarray(sample_weight, np.float64))
         check_lengths("weights", len(weights), n)
         if not weights.any():
-            raise ValueError("there is nothing to learn: there are no examples, or the weight of each is zero")
+            raise ValueError("y must have an example whose weight is not zero, got none")
         return examples, labels, weights
 
     def _with_described(self, labels: Labels) -> Labels:
@@ -230,7 +230,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
             raise ValueError(f"classes are {classes.tolist()}, but were {before.tolist()} in the first call")
         new = set(labels.tolist()) - set(before.tolist())
         if new and self._are_fixed:
-            raise ValueError(f"label {new.pop()!r} is none of the classes {before.tolist()}")
+            raise ValueError(f"a label must be one of the classes {before.tolist()}, got {new.pop()!r}")
         known_classes: Labels = unique_labels(before, labels) if new else before
         return known_classes
 

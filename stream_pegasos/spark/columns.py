@@ -97,7 +97,7 @@ def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
     there = [name if cased else name.casefold() for name in frame.columns]
     for name in names:
         if name is not None and not isinstance(name, str):
-            raise TypeError(f"{name!r} is no name of a column")
+            raise TypeError(f"a column must be named by a str, got {name!r}")
         if name is not None and (name if cased else name.casefold()) in there:
             raise ValueError(f"the frame already has a column {name!r}, the name of a new one; rename it")
     for name, plain in zip(frame.columns, there, strict=True):

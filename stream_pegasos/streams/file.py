@@ -316,7 +316,7 @@ def _check_can_be_followed(path: str, options: ReadOptions) -> None:
     if format == "mail":
         raise StreamError(f"{path} is mail, which predict and train read to its end; to go on, {_hint(path, format)}")
     if not (TABLE[format].has_lines or format in _CSV or options.are_labels):
-        raise _not_followed(path, f"{format}, whose records are no single lines,", format)
+        raise _not_followed(path, f"{format}, whose records take several lines,", format)
     if not options.decoder.has_lines:
         raise _not_followed(path, f"{options.encoding}, whose lines are found only after decoding,", format)
     if path.lower().endswith(_COMPRESSED):

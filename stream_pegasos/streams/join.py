@@ -84,7 +84,7 @@ class LabelJoin:
             other._messages.n_expired += n_messages
             other._labels.n_expired += n_labels
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise ValueError(f"this is no state of a LabelJoin ({error})") from None
+            raise ValueError(f"the state must be one of a LabelJoin ({error})") from None
         self._messages, self._labels = other._messages, other._labels
 
 
@@ -120,7 +120,7 @@ class _Window(Generic[_Value]):
 
 def _message(x: Any, y: Any, w: Any, line: Any, id: Any) -> Example:
     if not isinstance(x, (str, dict)) or y is not None or id is None:
-        raise TypeError("a message is no unlabelled text with an id")
+        raise TypeError("a message must be an unlabelled text with an id")
     check_number("w", w, 0.0, LARGEST_WEIGHT)
     check_integer("line", line, 0, LARGEST_COUNT)
     return Example(message_of(x), None, w, line, id)
@@ -138,5 +138,5 @@ def _label(y: Any) -> Truth:
 
 def _one_label(y: Any) -> Label:
     if not isinstance(y, (bool, int, str)):
-        raise TypeError(f"{y!r} is no label")
+        raise TypeError(f"a label must be a bool, an int or a str, got {y!r}")
     return y

@@ -344,4 +344,4 @@ def read_mails(file: BinaryIO, parse: Parser, path: str | None = None) -> Iterat
         number += 1
         yield from examples_of([(number, record)], parse)
     if not number and path is not None:
-        raise StreamError(f"{path}: there is no mail in this file")
+        raise StreamError(f"{path} must have at least one mail, got none")

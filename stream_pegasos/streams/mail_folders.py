@@ -154,7 +154,7 @@ class _Index:
             except StreamError as error:
                 self.broken_off.append(error)
         if self._n_added == before:
-            fault = f"{path}: there is no mail in this {'folder' if is_folder else 'file'}"
+            fault = f"{path} must have at least one mail, got none"
             self._empty.append(_Place(path, fault=fault))
 
     @property
@@ -263,7 +263,7 @@ class _Index:
             if place.length is not None:
                 mail = _bytes_at(place, file)
                 if len(mail) < place.length or not mail.startswith((FROM, MMDF)):
-                    raise ValueError(_fault(place.path, "it was written anew meanwhile"))
+                    raise ValueError(_fault(place.path, "it was written again meanwhile"))
                 return unwrapped(mail)
             mail = buffered(decompressed(chunks_of(file), place.path)[1]).read(LONGEST_LINE + 1)
         if not 0 < len(mail) <= LONGEST_LINE:

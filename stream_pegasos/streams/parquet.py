@@ -82,7 +82,7 @@ def _columns(schema: Any, options: ReadOptions) -> list[str]:
     _, columns = columns_to_read(options, partial(_has, schema))
     for field in columns:
         if not _has(schema, field):
-            raise StreamError(f"there is no column {field!r}, but {', '.join(map(one_line, schema.names))}")
+            raise StreamError(f"column {field!r} is missing; the file has {', '.join(map(one_line, schema.names))}")
         if schema.names.count(field) > 1:
             raise StreamError(f"there are several columns {field!r}")
     return columns

@@ -270,7 +270,7 @@ def _client(address: Address, retry: Retry, *names: str) -> Any:
     url = f"{address.scheme}://{address.server}/{address.integer('db', 0)}"
     for name in _FILES & options.keys():
         if not os.path.isfile(options[name]):
-            raise StreamError(f"{name}: there is no file {options[name]!r}")
+            raise StreamError(f"{name} must be a file, got {options[name]!r}")
     try:
         client = redis.Redis.from_url(
             f"{url}?{urlencode(options)}" if options else url,

@@ -162,7 +162,7 @@ class LiveSource(Source, ABC):
         if self._options.are_labels and format != "jsonl":
             raise StreamError(f"labels come as jsonl, not as {format}")
         if not TABLE[format].has_lines:
-            raise StreamError(f"{subject} cannot be {format}, whose records are no single lines")
+            raise StreamError(f"{subject} cannot be {format}, whose records take several lines")
         return line_parser(self._options, self._options.decoder)
 
     def example(self, record: Any, parse: Parser, place: str, line: int = 0, id: Any = None) -> Example | None:
@@ -210,7 +210,7 @@ def check_position(position: Any, subject: str, is_valid: Callable[[Any], bool])
     except (AttributeError, LookupError, TypeError, ValueError):
         is_good = False
     if not is_good:
-        raise StreamError(f"{position!r} is no position in a {subject}")
+        raise StreamError(f"a position in a {subject} must be as its source tells it, got {position!r}")
 
 
 def place_at_server(position: Any, subject: str, name: str, is_valid: Callable[[Any], bool]) -> tuple[str | None, Any]:

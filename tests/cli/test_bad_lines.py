@@ -129,11 +129,13 @@ def test_a_model_where_messages_are_expected_and_the_other_way_round(fails):
         "explain mail.jsonl",
         "train mail.jsonl mail.jsonl --save n",
     ):
-        message = "mail.jsonl is damaged or is no model, as --save writes one; MODEL comes before FILE"
+        message = (
+            "mail.jsonl must be a model, as --save writes one, got another or a damaged file; MODEL comes before FILE"
+        )
         assert message in fails(command)
     for data in (b"", b"nonsense" * 10, Path("m").read_bytes()[:-1]):
         Path("damaged").write_bytes(data)
-        assert "damaged is damaged" in fails("predict damaged mail.jsonl")
+        assert "damaged must be a model" in fails("predict damaged mail.jsonl")
 
 
 @pytest.mark.parametrize("command", ["predict m", "run m"])

@@ -23,7 +23,7 @@ def test_a_saved_model_beside_a_new_one(ok, here):
 
 
 def test_what_is_no_model(fails):
-    assert "is no model" in fails("evaluate mail.jsonl --compare mail.jsonl")
+    assert "must be a model" in fails("evaluate mail.jsonl --compare mail.jsonl")
 
 
 def test_predictions_are_those_of_the_new_model_alone(ok, here):

@@ -64,8 +64,8 @@ def test_names_of_the_labels_of_compared_models(ok):
     [
         ("a\tb", "--describe names", "name them by --labels"),
         ("\tno label", "", "line 1 has no label"),
-        ('{"a": 3}', "", "'a' is 3"),
-        ('{"a": ', "", "labels: it is no JSON: Expecting value"),
+        ('{"a": 3}', "", "'a' must be a text, got 3"),
+        ('{"a": ', "", "labels: it must be JSON: Expecting value"),
         ("a\t b", "--ordered", "label 'a'"),
         ("a\tb", "--format vw", "learns from features"),
         (
@@ -74,9 +74,9 @@ def test_names_of_the_labels_of_compared_models(ok):
             "label lots_card is none of lost_card, refund",
         ),
         ('{"lots_card": "c"}', "--labels lost_card,refund", "label lots_card is none of lost_card, refund"),
-        ('{"a": "b", " a ": "c"}', "", "label a stands there twice"),
-        ('{"a": "b", "a": "c"}', "", "label a stands there twice"),
-        ('{" ": "b"}', "", "' ' is no label"),
+        ('{"a": "b", " a ": "c"}', "", "label a must be described once"),
+        ('{"a": "b", "a": "c"}', "", "label a must be described once"),
+        ('{" ": "b"}', "", "got ' '"),
         ('{"a": {"b": "c"}}', "", "description of 'a'"),
         (f'{{"{"a" * 201}": "b"}}', "", "a label of 201 characters; it may have 200"),
         (f"{'a' * 201}\tb", "", "a label of 201 characters; it may have 200"),

@@ -92,7 +92,7 @@ def test_explain_each_class_or_one(ok, fails, several):
     weights = sorted(several.weights["fee"].values())
     assert [weight for weight, _ in shown(out)] == pytest.approx([weights[-1], weights[-2], *weights[:2]], abs=1e-5)
     for more in ("", "--text x"):
-        message = "none of the labels learned: lost, cash, fee"
+        message = "must be a label that was learned (lost, cash, fee)"
         assert message in fails(f"explain several --label gold {more}", code=2)
 
 

@@ -28,7 +28,7 @@ def test_parquet_and_arrays_give_the_same(ok, fails):
     for name in ("a.parquet", "a.json"):
         ok(f"train {name} --text-field mail.body --save m")
         assert load("m").weights == reference_of(stream).weights
-    assert fails("evaluate a.parquet").endswith("there is no column 'text', but mail, label\n")
+    assert fails("evaluate a.parquet").endswith("column 'text' is missing; the file has mail, label\n")
     assert fails("run a.parquet").endswith(", stream-pegasos run --format parquet < a.parquet\n")
 
 
@@ -248,7 +248,7 @@ def test_fields_of_each_kind_are_options(main, ok, fails, here):
     records[0]["size"] = "large"
     write_records("fields.jsonl", records)
     code, out, err = main("explain m fields.jsonl")
-    assert code == 0 and "from.name=ham" in out and "line 1 skipped: field 'size' is 'large', which is no number" in err
+    assert code == 0 and "from.name=ham" in out and "line 1 skipped: field 'size' must be a number, got 'large'" in err
     assert "but --text-field names other" in fails("predict m fields.jsonl --text-field title,other")
     ok(f"train {options} --save new")
     resumed = "run new fields.jsonl --no-follow --checkpoint c"

@@ -141,12 +141,12 @@ def test_where_there_is_no_mail(main, ok, fails, here, mails):
     for name, data in files.items():
         (here / name).write_bytes(data)
     for name in ("folder", "maildir", "index", *files):
-        said = f"{name}: there is no mail in this {'file' if name in files else 'folder'}"
+        said = f"{name} must have at least one mail, got none"
         for command in ("train --save x", "evaluate", "test m", "predict m"):
             assert fails(f"{command} {name} --format mail") == f"stream-pegasos: error: {said}\n"
         for command in ("train --save x", "evaluate", "test m"):
             both = fails(f"{command} --spam {name} --ham other")
-            assert both == f"stream-pegasos: error: {said}; other: there is no mail in this folder\n"
+            assert both == f"stream-pegasos: error: {said}; other must have at least one mail, got none\n"
             code, out, err = main(f"{command} --spam {name} --ham ham.mbox")
             assert (code, err) == (0, f"stream-pegasos: mail 1 skipped: {said}\n"), out
             assert command == "test m" or "1 bad mail" in out

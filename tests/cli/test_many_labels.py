@@ -122,7 +122,7 @@ def test_labels_of_vw_and_svmlight_are_those_of_lists(main, ok, name, sign):
         ("--ordered --decide-for macro_f1", "decide_for is 'macro_f1', which an OrdinalClassifier does not use"),
         ("--decide-for f1", "decide_for is 'f1'; it must be one of 'accuracy', 'micro_f1', 'macro_f1'"),
         ("--decide-for macro_f1 --threshold 0.3", "threshold is 0.3; with decide_for='macro_f1' it must be left out"),
-        ("--l2 1 --decide-for macro_f1", "--decide-for: it is no option of the classifier pegasos"),
+        ("--l2 1 --decide-for macro_f1", "--decide-for: the classifier pegasos has no such option"),
         ("--ordered --classifier pegasos", "made of an AdaptiveClassifier"),
         ("--label-separator ''", "cannot separate labels"),
         ("--label-separator '\t'", "cannot separate labels"),

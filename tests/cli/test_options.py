@@ -56,8 +56,8 @@ def test_features_print_what_the_command_takes(ok, features):
         ("evaluate --l2 -1", "l2"),
         ("evaluate --l2 x", "--l2"),
         ("evaluate --features one", "one: No such file or directory; it is neither a JSON object nor a file of one"),
-        ("evaluate --features {one", "--features: it is no JSON"),
-        ("evaluate --features mail.jsonl", "--features: it is no JSON"),
+        ("evaluate --features {one", "--features: it must be JSON"),
+        ("evaluate --features mail.jsonl", "--features: it must be JSON"),
         (
             "evaluate --features '{\"ngrams\":1}'",
             "TextFeatures has no parameter 'ngrams' here; it has n_features, ngram_range",
@@ -84,9 +84,9 @@ def test_features_print_what_the_command_takes(ok, features):
         ("predict", "MODEL"),
         ("explain m --top 0", "--top"),
         ("serve --allowed-host example.org:80", "--allowed-host"),
-        ("imap m --host a:b --user u", "'a:b' is no server, as mail.example.org, mail.example.org:993"),
-        ("imap m --host ::1 --user u", "'::1' is no server"),
-        ("imap m --host a:70000 --user u", "'a:70000' is no server"),
+        ("imap m --host a:b --user u", "must be a server such as mail.example.org, mail.example.org:993"),
+        ("imap m --host ::1 --user u", "[::1]:993, got '::1'"),
+        ("imap m --host a:70000 --user u", "got 'a:70000'"),
         ("nonsense", "nonsense"),
         ("explain m --top ten", "'ten' is not a whole number of at least 1"),
         ("explain m --top 1.5", "'1.5' is not a whole number of at least 1"),
@@ -96,7 +96,7 @@ def test_features_print_what_the_command_takes(ok, features):
         ("run --checkpoint-every 0", "'0' is not a whole number from 1 to 1000000000"),
         ("run --checkpoint-every s", "'' is not a number from 0.1"),
         ("evaluate --half-life x", "'x' is not a number or auto"),
-        ("evaluate --drift-detector Adwin", "which are ADWIN, DDM, "),
+        ("evaluate --drift-detector Adwin", "one of River's (ADWIN, DDM, "),
     ],
 )
 def test_a_mistake_says_what_is_wanted(fails, line, said):
@@ -201,7 +201,7 @@ def test_word_vectors(ok, fails, here, monkeypatch):
     assert "needs the word vectors" in fails("train m mail.jsonl --save n")
     ok("train m mail.jsonl --save n --vectors y.vec")
     assert load("n", "y.vec").vector_source.name == "y.vec"
-    assert "no file or folder 'x.vec'" in fails("evaluate mail.jsonl --vectors x.vec")
+    assert "file or folder that exists, got 'x.vec'" in fails("evaluate mail.jsonl --vectors x.vec")
     assert "MODEL" in fails("train m mail.jsonl --save n --vectors y.vec --l2 1", code=2)
     assert "need an AdaptiveClassifier" in fails("evaluate mail.jsonl --vectors y.vec --classifier pegasos", code=2)
     assert "--vectors" in fails("evaluate a.vw --vectors y.vec", code=2)

@@ -167,7 +167,7 @@ def test_a_model_an_empty_file_and_a_damaged_model_are_replaced(ok, fails, model
         assert load(name).n_learned == len(stream)
     (here / "thesis.txt").write_text("ten years of work", encoding="utf-8")
     err = fails("run mail.jsonl --no-follow --checkpoint thesis.txt")
-    assert "is no model" in err and "name another file" in err
+    assert "must be a model" in err and "name another file" in err
     assert (here / "thesis.txt").read_text(encoding="utf-8") == "ten years of work"
 
 
@@ -341,7 +341,10 @@ def test_what_is_no_journal_is_not_removed(fails, model, here):
     pytest.importorskip("msgspec")
     path = here / "c.journal-20240101-0"
     path.write_text("Dear diary", "utf-8")
-    assert "is no journal; move it away" in fails("serve --checkpoint c") and path.read_text("utf-8") == "Dear diary"
+    assert (
+        "must be a journal, got another file; move it away" in fails("serve --checkpoint c")
+        and path.read_text("utf-8") == "Dear diary"
+    )
 
 
 def test_models_of_users_are_no_checkpoint(fails, model, here):

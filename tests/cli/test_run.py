@@ -159,7 +159,7 @@ def test_serve_and_run_keep_checkpoints_apart(here, ok, fails):
     assert message in fails("serve --port 0 --checkpoint m")
     TextClassifier().snapshot({"monitor": {}}).write(here / "web")
     assert "web is a checkpoint of serve; MODEL takes only the model" in fails("run mail.jsonl --checkpoint web")
-    assert "web: this is no state of a Monitor ('score')" in fails("serve --checkpoint web")
+    assert "web: the state must be one of a Monitor ('score')" in fails("serve --checkpoint web")
 
 
 def test_run_joins_labels_that_come_later(here):

@@ -17,7 +17,7 @@ def test_what_does_not_go_with_sharing(here, fails):
         ("--share . --checkpoint-every 5s", "whose folder has the checkpoint"),
         ("--share . --label-topic labels.jsonl", "another run may have the message"),
         ("--share . --limit 5", "does not go with --share"),
-        ("--share nowhere", "nowhere is no folder"),
+        ("--share nowhere", "must be a folder, got nowhere"),
         ("--merge-every 5s", "needs --share"),
     ):
         assert reason in fails(f"{RUN} {options}", code=2)

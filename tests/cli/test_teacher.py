@@ -56,7 +56,7 @@ def test_a_teacher_that_is_away_stops_nobody(chat, main):
     [
         ("run texts.jsonl --ask-share .1", "it goes with --teacher"),
         ("serve --ask-per-day 9", "it goes with --teacher"),
-        ("run texts.jsonl --teacher 127.0.0.1:80", "is no address"),
+        ("run texts.jsonl --teacher 127.0.0.1:80", "must be an address"),
         ("run texts.jsonl --teacher http://a.b/", "the labels are not known"),
         ("run texts.jsonl --labels a,b --teacher http://me:secret@a.b/", "STREAM_PEGASOS_TEACHER_KEY"),
         ("run texts.jsonl --labels a,b --teacher http://a.b/ --ask-share 2", "is not a number from 0.001 to 1"),

@@ -20,7 +20,7 @@ def test_numbers_out_of_the_range_are_named(value):
 
 @pytest.mark.parametrize("value", ["1", b"1", None, [1.0], 1j, np.str_("1")])
 def test_what_is_no_number_is_named(value):
-    with pytest.raises(TypeError, match=r"^x is .*no number$") as error:
+    with pytest.raises(TypeError, match=r"^x must be a number, got ") as error:
         checks.check_number("x", value, 0.0, 5.0)
     assert repr(value) in str(error.value)
 
@@ -29,10 +29,10 @@ def test_integers():
     for value in (1, 7, np.int64(7), np.uint8(3)):
         checks.check_integer("k", value, 1, 7)
     for value in (0, 8, -(10**30)):
-        with pytest.raises(ValueError, match=r"^k is"):
+        with pytest.raises(ValueError, match=r"^k (is|must be)"):
             checks.check_integer("k", value, 1, 7)
     for value in (True, 1.0, "1", None, np.bool_(True), math.nan):
-        with pytest.raises(TypeError, match=r"^k is"):
+        with pytest.raises(TypeError, match=r"^k (is|must be)"):
             checks.check_integer("k", value, 1, 7)
 
 

@@ -132,7 +132,7 @@ def test_what_is_no_classifier(model):
 
 
 def test_none_to_compare():
-    with pytest.raises(ValueError, match="no model"):
+    with pytest.raises(ValueError, match="at least one model"):
         prequential(STREAM, {})
 
 

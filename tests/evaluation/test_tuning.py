@@ -1,6 +1,7 @@
 """Tuning: who is dropped when, who wins, and by what figures."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -172,7 +173,9 @@ def test_metrics_are_those_that_evaluate_has_for_such_labels():
     several, stars = (TextClassifier(classifier=make()) for make in (MultiLabelClassifier, OrdinalClassifier))
     assert [metric_of(model) for model in (TextClassifier(), stars, several)] == ["accuracy", "accuracy", "micro_f1"]
     for model, metric in ((TextClassifier(), "recall@0.01"), (several, "roc_auc"), (stars, "window_accuracy")):
-        with pytest.raises(ValueError, match=f"{metric!r} is none of (accuracy|micro_f1), "):
+        with pytest.raises(
+            ValueError, match=f"metric must be one of (accuracy|micro_f1), .*got {re.escape(repr(metric))}"
+        ):
             tune({"a": model}, STREAM, metric)
-    with pytest.raises(ValueError, match="no model"):
+    with pytest.raises(ValueError, match="at least one model"):
         tune({}, STREAM)

@@ -121,7 +121,7 @@ def test_matrices_that_are_none():
     ):
         matrix = sparse.csr_matrix(np.eye(3))
         setattr(matrix, array, np.array(damage))
-        with pytest.raises(ValueError, match="no CSR matrix"):
+        with pytest.raises(ValueError, match="X must be a CSR matrix"):
             frames.csr_arrays(matrix)
     with pytest.raises(TypeError, match="complex"):
         frames.csr_arrays(sparse.csr_matrix(np.array([[1j]])))

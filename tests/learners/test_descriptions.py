@@ -91,12 +91,12 @@ def test_it_is_saved_and_forgotten_as_lessons_are(tmp_path):
     "descriptions, error, match",
     [
         ("refund", TypeError, "a mapping of labels"),
-        ({"refund": 3}, TypeError, "'refund' is 3"),
+        ({"refund": 3}, TypeError, "'refund' must be a text, got 3"),
         ({"refund": ["x", b"y"]}, TypeError, "b'y'"),
         ({"refund": " "}, ValueError, "'refund' is blank"),
         ({"refund": []}, ValueError, "'refund' is blank"),
         ({"good": "x", None: "y"}, TypeError, "label"),
-        ({"good": "x", 0.5: "y"}, ValueError, "label 0.5"),
+        ({"good": "x", 0.5: "y"}, ValueError, "got 0.5"),
     ],
 )
 def test_what_is_no_description(descriptions, error, match):

@@ -315,7 +315,7 @@ def test_what_is_no_regular_file_is_no_model(path):
     """Not even a pipe that nobody writes to."""
     os.mkfifo(path)
     for place in ("/dev/null", path):
-        with pytest.raises(ValueError, match=f"^{place} is no model: it is no regular file$"):
+        with pytest.raises(ValueError, match=f"^{place} must be a regular file$"):
             stream_pegasos.load(place)
 
 
@@ -379,7 +379,7 @@ def test_a_file_that_is_written_over_while_it_is_read(path):
 @pytest.mark.parametrize("content", [b"text,label\na,b\n", b"\x08\0\0\0\0\0\0\0{}      ", b"PK\x03\x04"])
 def test_what_is_no_model_is_not_written_over(path, content):
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="is no model, and would be lost"):
+    with pytest.raises(ValueError, match="must be a model to be replaced"):
         TextClassifier().save(path)
     assert path.read_bytes() == content
     path.write_bytes(b"")

@@ -164,7 +164,7 @@ def test_a_file_of_0_2_loads_unless_it_needs_what_went(path):
     for name, to in (("counter", "violations"), ("initializer", {"initializer": ["Normal", {"dict": []}]})):
         model.save(path)
         forge(path, setting("parameters", name, to=to))
-        fails_in_one_line(path, f"cannot be used: it has the {name} of version 0.2; learn a model without it anew")
+        fails_in_one_line(path, f"cannot be used: it has the {name} of version 0.2; learn a model without it")
 
 
 def test_a_file_of_ordered_pairs_names_what_to_use_instead(path):

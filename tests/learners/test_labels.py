@@ -401,9 +401,9 @@ def test_a_label_that_is_named_is_found_however_it_is_written(named):
         (np.array("spam"), 1.0, "y must be a sequence of labels"),
         (np.array(7), 1.0, "y must be a sequence of labels"),
         (np.ma.array([7], mask=[True]), 1.0, "label None is a NoneType"),
-        (["spam"], np.ma.array([1.0], mask=[True]), "w is None, which is no number"),
-        (["spam"], np.ones((1, 2)), "w is .*, which is no number"),
-        ([], None, "w is None, which is no number"),
+        (["spam"], np.ma.array([1.0], mask=[True]), "w must be a number, got None"),
+        (["spam"], np.ones((1, 2)), "w must be a number, got .*"),
+        ([], None, "w must be a number, got None"),
     ],
 )
 def test_what_is_no_column_of_labels_or_weights(y, w, match, unchanged):

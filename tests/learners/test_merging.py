@@ -378,7 +378,7 @@ def refused():
     two = CLASSES["two"]
     base = learned(AdaptiveClassifier(), 20, two, 0)
     part = learned(base, 20, two, 1)
-    yield base, [], ValueError, "there is no part"
+    yield base, [], ValueError, "at least one model to merge"
     yield base, [part, learned(AdaptiveClassifier(half_life=7), 30, two, 0)], ValueError, "part 2 .* other parameters"
     yield part, [part, base], ValueError, "part 2 did not go on from the base"
     waiting = learned(PegasosClassifier(batch_size=8), 20, two, 0)

@@ -67,7 +67,7 @@ def test_a_server_that_delivers_nothing_is_at_fault_itself(box):
 def test_a_folder_that_is_numbered_anew_meanwhile_is_looked_at_anew(box):
     Server.validity = 2
     if Server.answer == "BYE":
-        with pytest.raises(ConnectionFailedError, match="INBOX was numbered anew"):
+        with pytest.raises(ConnectionFailedError, match="INBOX was numbered again"):
             list(box.mails([7, 8]))
 
 

@@ -113,12 +113,12 @@ def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, saved_mail_m
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["--spamd", "localhost:x"], "is no address"),
-        (["--spamd", "127.0.0.1:70000"], "is no address"),
+        (["--spamd", "localhost:x"], "must be an address"),
+        (["--spamd", "127.0.0.1:70000"], "must be an address"),
         (["--user-models", "users"], "it goes with --spamd"),
         (["--spamd", "0", "--spamd-teach", "users"], "users goes with --user-models"),
         (["--spamd-teach", "none"], "it goes with --spamd"),
-        (["--spamd", "/dev/null"], "is no socket"),
+        (["--spamd", "/dev/null"], "must be a socket"),
         (["--spamd", "./" + "x" * 106], "bytes, got 108"),
     ],
 )

@@ -137,7 +137,7 @@ def test_the_journal_of_another_checkpoint_is_refused(tmp_path):
         with pytest.raises(ValueError, match="of another checkpoint"):
             again(tmp_path, other)
     for other in (3, [], ["a"], ["a", "b"], "ab"):
-        with pytest.raises(ValueError, match="no position"):
+        with pytest.raises(ValueError, match="a position in a journal must"):
             again(tmp_path, other)
     assert again(tmp_path, position)[0] == ENTRIES
 

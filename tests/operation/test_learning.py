@@ -170,7 +170,7 @@ def test_ids_that_are_no_list_are_refused(ids, digests):
     known = LearnedIds()
     known.add(["old"], ["spam"])
     assert known.are_new(["old", "other", None]) == [False, True, True]
-    with pytest.raises(ValueError, match="no list of ids"):
+    with pytest.raises(ValueError, match="ids must be a list"):
         known.set_state(ids, digests)
     assert known.ids() == ["old"]
 

@@ -385,14 +385,14 @@ def test_no_message_is_in_the_state():
 def test_states_that_are_none(change):
     state = Monitor(TextClassifier()).get_state()
     Monitor(TextClassifier()).set_state(state)
-    with pytest.raises(ValueError, match="no state of a Monitor"):
+    with pytest.raises(ValueError, match="must be one of a Monitor"):
         Monitor(TextClassifier()).set_state({**state, **change})
 
 
 def test_margins_of_a_bin_that_is_none():
     state = Monitor(TextClassifier()).get_state()
     state["score"]["positive"]["margins"] = [[1 << 40, 1, 1]]
-    with pytest.raises(ValueError, match="no state of a Monitor"):
+    with pytest.raises(ValueError, match="must be one of a Monitor"):
         Monitor(TextClassifier()).set_state(state)
 
 

@@ -89,7 +89,7 @@ def test_a_message_is_data(chat, text):
 )
 def test_an_answer_that_is_no_label_is_none(chat, said):
     chat.spelt = lambda label: said
-    with pytest.raises(NoLabelError, match="which is no label"):
+    with pytest.raises(NoLabelError, match="must answer one of the labels"):
         Teacher(chat.address, LABELS).label_one("lunch")
 
 

@@ -163,5 +163,5 @@ def test_ids_that_are_none(name):
     progress = LiveLearner(learned()).snapshot().progress
     wrong = [progress | {name: ids} for ids in (3, None, "", "[", "{}", "[1.5]", "[true]", "[null]", "[[1]]")]
     for each in [*wrong, {key: value for key, value in progress.items() if key != name}]:
-        with pytest.raises(ValueError, match="no list of ids"):
+        with pytest.raises(ValueError, match="ids must be a list"):
             LiveLearner(learned(), progress=each)

@@ -78,7 +78,7 @@ def test_a_request_that_fails_learns_nothing():
 def test_a_label_that_is_described_twice_is_refused(client, again, text):
     body = f'{{"b": null, "a": "{text}", "{again}": ["lunch"]}}'
     headers = {"content-type": "application/json"}
-    refused(client.post("/describe", content=body, headers=headers), 422, "label 2: it stands there twice")
+    refused(client.post("/describe", content=body, headers=headers), 422, "label 2: it must be described once")
     assert ok(client.post("/describe", content=body.replace(f'"{again}": [', '"c": ['), headers=headers))["n_learned"]
 
 

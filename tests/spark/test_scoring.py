@@ -112,8 +112,8 @@ def test_a_message_that_cannot_be_read_is_passed_over_and_counted(spark):
     from stream_pegasos.spark import learn, score
 
     model = TextClassifier(TextFeatures(on="body") + Number(on="size") + Time(on="date"))
-    bad = {7: ("size", "large", "field 'size' is 'large', which is no number")}
-    bad |= {11: ("date", "soon", "field 'date' is 'soon', which is no time")}
+    bad = {7: ("size", "large", "field 'size' must be a number, got 'large'")}
+    bad |= {11: ("date", "soon", "field 'date' must be a time, got 'soon'")}
     messages = [{"body": text, "size": str(len(text)), "date": "2026-11-23"} for text in TEXTS[:60]]
     for i, (name, value, _) in bad.items():
         messages[i][name] = value
@@ -226,7 +226,7 @@ def test_what_score_and_learn_do_not_take_is_said_in_our_words(spark):
             call(pd.DataFrame({"text": ["a"], "label": ["x"]}), model)
     with pytest.raises(TypeError, match="prediction is None; it names"):
         score(frame, model, prediction=None)
-    with pytest.raises(TypeError, match="7 is no name of a column"):
+    with pytest.raises(TypeError, match="a column must be named by a str, got 7"):
         score(frame, model, prediction=7)
     with pytest.raises(ValueError, match="column 'label' cannot be label and weight at once"):
         learn(frame, weight="label")

@@ -110,5 +110,5 @@ def test_what_cannot_be_followed(mail):
         open_source(mail, labels=True)
     mail.write_bytes(written([("a", "b")]))
     [batch], *_ = rest(mail)
-    with pytest.raises(StreamError, match="is no position in a file"):
+    with pytest.raises(StreamError, match="a position in a file must"):
         open_source(mail, {**batch.position, "columns": [1]})

@@ -135,10 +135,10 @@ def test_states_that_are_none(change):
     one = LabelJoin()
     one.set_state(GOOD)
     before = one.get_state()
-    with pytest.raises(ValueError, match="no state of a LabelJoin"):
+    with pytest.raises(ValueError, match="must be one of a LabelJoin"):
         one.set_state({**GOOD, **change})
     assert one.get_state() == before
-    with pytest.raises(ValueError, match="no state"):
+    with pytest.raises(ValueError, match="state must be one"):
         one.set_state(None)
 
 

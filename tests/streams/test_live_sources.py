@@ -114,7 +114,7 @@ def test_positions_that_are_none(live):
         without = {other: value for other, value in batch.position.items() if other != name}
         bad += [without, *({**without, name: value} for value in (-1, 1.5, [0], {"0": -1}, {"0": "1"}))]
     for position in bad:
-        with pytest.raises(StreamError, match="is no position in a"):
+        with pytest.raises(StreamError, match="a position in a"):
             open_source(live.address, position)
 
 

@@ -369,14 +369,14 @@ def test_a_path_without_mail_beside_others(tmp_path):
     for name, what in {"file": "file", "uw": "file", "folder": "folder"}.items():
         bad, paths = [], {"spam": tmp_path / name, "ham": tmp_path / "ham"}
         found = list(read_mail(paths, on_bad_line=lambda *at, bad=bad: bad.append(at)))
-        said = f"{tmp_path / name}: there is no mail in this {what}"
+        said = f"{tmp_path / name} must have at least one mail, got none"
         assert [(each.line, each.y) for each in found] == [(2, "ham")] and bad == [(1, said)]
         for source in (
             lambda paths=paths: read_mail({"spam": paths["spam"]}),
             lambda paths=paths: read(paths["spam"], format="mail"),
         ):
-            with pytest.raises(StreamError, match=f"{Path(name)}: there is no mail in this {what}"):
+            with pytest.raises(StreamError, match=f"{Path(name)} must have at least one mail, got none"):
                 list(source())
-    with pytest.raises(StreamError, match=r"file: there is .*; .*folder: there is no mail in this folder"):
+    with pytest.raises(StreamError, match=r"file must have .*; .*folder must have at least one mail"):
         list(read_mail({"spam": tmp_path / "file", "ham": tmp_path / "folder"}))
     assert pairs(b"", "mail", unlabelled=True) == pairs(b"\n\n", "mail", unlabelled=True) == []

@@ -82,9 +82,9 @@ def test_ids_some_of_which_are_missing():
 
 def test_columns_that_there_are_not():
     data = written({"body": ["x"], "label": [{"y": 1}]})
-    with pytest.raises(StreamError, match="there is no column 'text', but body, label"):
+    with pytest.raises(StreamError, match="column 'text' is missing; the file has body, label"):
         examples(data, "parquet")
-    with pytest.raises(StreamError, match=r"there is no column 'label\.z'"):
+    with pytest.raises(StreamError, match=r"column 'label\.z' is missing"):
         examples(data, "parquet", text_field="body", label_field="label.z")
     assert pairs(data, "parquet", text_field="body", label_field="y", unlabelled=True) == [("x", None)]
     with pytest.raises(StreamError, match="there are several columns 'text'"):

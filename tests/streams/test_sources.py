@@ -62,7 +62,7 @@ ADDRESSES = {
     "redis://host/mail?ssl_cert_reqs=none": "unknown option 'ssl_cert_reqs'",
     "rediss://host/mail?ssl_colour=red": "address of Redis: .*ssl_colour",
     "rediss://host/mail?ssl_cert_reqs=red": "address of Redis: .*red",
-    "rediss://host/mail?ssl_ca_certs=/nowhere": "ssl_ca_certs: there is no file '/nowhere'",
+    "rediss://host/mail?ssl_ca_certs=/nowhere": "ssl_ca_certs must be a file, got '/nowhere'",
 }
 
 

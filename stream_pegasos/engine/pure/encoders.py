@@ -131,9 +131,7 @@ def check_value(name: Any, value: Any) -> float:
     except OverflowError:
         number = math.inf
     except TypeError:
-        raise TypeError(
-            f"feature {name!r} has the value {value!r}, which is no number; encode it as one first"
-        ) from None
+        raise TypeError(f"feature {name!r} must be a number, got {value!r}; encode it as one first") from None
     if not abs(number) <= VALUE_LIMIT:
         raise ValueError(
             f"feature {name!r} has the value {value!r}; values must be finite and at most {VALUE_LIMIT:g} in size"
