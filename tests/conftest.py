@@ -194,3 +194,19 @@ def pytest_xdist_auto_num_workers():
 def what_is_there_is_no_garbage():
     """The thousands of tests, and what they imported, stay: to look at them each time took a third of the time."""
     gc.freeze()
+
+
+@pytest.fixture
+def serve():
+    """Starts the service in a process of its own, which ends with the test."""
+    from serving import COMMAND, Served
+
+    started = []
+
+    def start(*options, command=COMMAND):
+        started.append(Served(*options, command=command))
+        return started[-1]
+
+    yield start
+    for served in started:
+        served.kill()

@@ -17,9 +17,11 @@ import page_pictures
 import peers
 import pictures
 import pytest
+import teacher
 from corpora import Corpus
 from sklearn.svm import LinearSVC
 
+from stream_pegasos import TextClassifier
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.heavy
@@ -55,6 +57,20 @@ def test_the_least_coverage_and_exchanged_labels_by_hand():
     assert corpus.labels == ["a", "b", "c", "b", "c", "a"]
     right, held, sizes = coverage.seen(Corpus("mails", TEXTS, LABELS["labels"], "labels"), 0.9)
     assert (held >= right).mean() > 0.9 and abs(held.mean() - 0.9) < 0.1 and len(sizes) == len(TEXTS)
+
+
+def test_whom_a_teacher_teaches():
+    stream = [(text, str(label)) for text, label in synthetic(400, seed=2)]
+    whole = teacher.taught(stream, 1.0, 0.0, 1, teacher.always)
+    model, said = TextClassifier(), []
+    for text, label in stream:
+        said.append(model.predict_one(text) == label)
+        model.learn_one(text, label)
+    assert whole == np.mean(said[200:])
+    for way in teacher.WAYS.values():
+        assert 0.4 < teacher.taught(stream, 0.2, 0.1, 1, way) <= 1.0
+    assert teacher.taught(stream, 0.2, 1.0, 1) < 0.5  # as it lies
+    assert teacher.beside_people(stream, 0.2, 1.0, 1) > 0.5
 
 
 def test_figures_of_labels_by_hand():

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import coverage
 import drift
 import labels
 import pytest
@@ -95,10 +96,11 @@ def test_the_index_names_each_guide_once_on_one_screen():
     assert index.read_text("utf-8").count("\n") <= 40
 
 
-# The script of a page, and the models that are measured.
+# The script of a page, and the models that are measured, if it has several.
 TABLES = {
     "drift": (drift, [*drift.OURS]),
     "late_labels": (labels, ["ours"]),
+    "coverage": (coverage, []),
 }
 FIGURE = re.compile(r"\d[\d,]*\.\d+%?|\d[\d,]* of \d[\d,]*|at most \d+")
 
@@ -108,8 +110,9 @@ FIGURE = re.compile(r"\d[\d,]*\.\d+%?|\d[\d,]* of \d[\d,]*|at most \d+")
 def test_the_figures_of_a_table_are_those_that_its_command_prints(page, monkeypatch, capsys, data_folder):
     """Of peers none is measured, which takes most of the time."""
     benchmark, ours = TABLES[page]
-    models = [model for model in benchmark.models() if model[0] in ours]
-    monkeypatch.setattr(benchmark, "models", lambda: models)
+    if ours:
+        models = [model for model in benchmark.models() if model[0] in ours]
+        monkeypatch.setattr(benchmark, "models", lambda: models)
     monkeypatch.setattr(sys, "argv", [""])
     benchmark.main()
     printed = set(FIGURE.findall(capsys.readouterr().out))

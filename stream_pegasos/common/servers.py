@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from time import monotonic
 from typing import Any
 
 import orjson
@@ -14,7 +15,7 @@ from stream_pegasos.common.display import one_line
 __all__ = ["AT_ONCE", "JsonServer", "ServerAwayError", "ServerRefusedError", "beginning"]
 
 AT_ONCE = 4  # requests
-TO_CONNECT, TO_ANSWER = 5.0, 60.0  # seconds
+TO_CONNECT, TO_ANSWER = 5.0, 60.0  # seconds, the latter to begin and then for the whole answer
 AWAY = (408, 425, 429, 500, 502, 503, 504)  # statuses of a server that may answer later
 SHOWN = 200  # characters of what the server says
 
@@ -35,14 +36,15 @@ class ServerRefusedError(ValueError):
 
 class JsonServer:
     """A server at an address, with the name of a model behind a `#`. `name` is the parameter that has the address, and
-    `keys` how the environment variables begin that have a key, and the host that it is for.
+    `keys` how the environment variables begin that have a key, and the host that it is for. An answer has `most` bytes.
     """
 
-    def __init__(self, address: str, name: str, keys: str) -> None:
+    def __init__(self, address: str, name: str, keys: str, most: int) -> None:
         import httpx
 
         self._address, self._keys = Address.read(address, name, keys), keys
-        self.url, self.model = self._address.url, self._address.fragment
+        self.url, self.model, self._most = self._address.url, self._address.fragment, most
+        self.shown_url = self.url.partition("?")[0]  # in a query there may be a key
         self._key = key_for(self._address, keys)
         self._httpx = httpx
         self._clients: dict[int, Any] = {}  # by process: a child must not use the connections of its parent
@@ -67,25 +69,38 @@ class JsonServer:
     def post(self, body: dict[str, Any]) -> bytes:
         """What the server answers; a ServerAwayError or a ServerRefusedError where that is no success."""
         content = orjson.dumps({**body, "model": self.model} if self.model else body)
-        httpx = self._httpx
+        httpx, url = self._httpx, self.shown_url
         try:
             try:
-                answer = self._client.post(self.url, content=content)
+                status, data = self._exchange(content)
             except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):  # a connection was kept too long
-                answer = self._client.post(self.url, content=content)
+                status, data = self._exchange(content)
         except (httpx.TransportError, httpx.DecodingError) as error:
-            raise ServerAwayError(f"{self.url} does not answer: {error or type(error).__name__}") from None
-        reason = beginning(answer.content)
-        if answer.status_code in AWAY:
-            away = ServerAwayError(f"{self.url} answers {answer.status_code}: {reason}")
-            away.status = answer.status_code
+            raise ServerAwayError(f"{url} does not answer: {error or type(error).__name__}") from None
+        if status == 200:
+            return data
+        reason = beginning(data.replace(self._key.encode(), b"...") if self._key else data)
+        if status in AWAY:
+            away = ServerAwayError(f"{url} answers {status}: {reason}")
+            away.status = status
             raise away
-        if answer.status_code != 200:
-            withheld = answer.status_code in (401, 403) and self._key is None and os.environ.get(f"{self._keys}_KEY")
-            hint = f"; {self._keys}_KEY was not sent, as {self._keys}_HOST names another host" if withheld else ""
-            raise ServerRefusedError(f"{self.url} answers {answer.status_code}: {reason}{hint}", answer.status_code)
-        data: bytes = answer.content
-        return data
+        withheld = status in (401, 403) and self._key is None and os.environ.get(f"{self._keys}_KEY")
+        hint = f"; {self._keys}_KEY was not sent, as {self._keys}_HOST names another host" if withheld else ""
+        raise ServerRefusedError(f"{url} answers {status}: {reason}{hint}", status)
+
+    def _exchange(self, content: bytes) -> tuple[int, bytes]:
+        """The status and the body of the answer."""
+        data = bytearray()
+        with self._client.stream("POST", self.url, content=content) as answer:
+            until = monotonic() + TO_ANSWER
+            for chunk in answer.iter_bytes():
+                data += chunk
+                if len(data) > self._most:
+                    reason = f"{self.shown_url} answers with more than {self._most:,} bytes"
+                    raise ServerRefusedError(reason, answer.status_code)
+                if monotonic() > until:
+                    raise ServerAwayError(f"{self.shown_url} takes more than {TO_ANSWER:g} s for an answer")
+            return answer.status_code, bytes(data)
 
 
 def beginning(content: bytes) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, labels_that_hold
 from stream_pegasos.evaluation.metrics import LABELS
 from stream_pegasos.evaluation.scores import Outcomes, kind_of
-from stream_pegasos.evaluation.tallies import Floats
+from stream_pegasos.evaluation.tallies import Floats, no_sets
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.streams import Answer
@@ -220,9 +220,9 @@ class PredictedBlock:
 
 
 def in_sets(predictions: Predictions, truths: Sequence[Sequence[Any]]) -> Floats:
-    """Whether each set holds all labels of its example, and how many labels it has; `nan` where there are no sets."""
+    """Whether each set holds all labels of its example, and how many labels it has; no rows where there are no sets."""
     if predictions.sets is None:
-        return np.full((len(predictions), 2), math.nan)
+        return no_sets()
     pairs = zip(truths, predictions.sets, strict=True)
     return np.array([({*truth} <= {*members}, len(members)) for truth, members in pairs], float).reshape(-1, 2)
 

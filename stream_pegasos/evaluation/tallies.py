@@ -217,7 +217,7 @@ class Score(ABC):
 
     def _count_sets(self, in_sets: Floats) -> None:
         """Count whether sets hold what they should, and their sizes."""
-        is_covered, sizes = in_sets[~np.isnan(in_sets[:, 0])].T
+        is_covered, sizes = in_sets.T
         self._sets = self._sets + np.array(
             [len(is_covered), is_covered.sum(), sizes.sum(), np.count_nonzero(sizes == 1.0)]
         )

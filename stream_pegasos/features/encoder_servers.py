@@ -16,6 +16,7 @@ from stream_pegasos.features.tables import MOST
 __all__ = ["AT_ONCE", "KEYS", "EmbeddingServer", "EncoderAwayError"]
 
 KEYS = "STREAM_PEGASOS_EMBEDDINGS"  # how the environment variables begin that have a key, and the host that it is for
+MOST_BYTES = 1 << 28  # of an answer
 MOST_TEXTS = 256  # of a request; of a server that takes fewer, what it takes
 TOO_MANY = (400, 413, 422)  # statuses of a server that takes fewer texts in a request
 
@@ -37,7 +38,7 @@ class EmbeddingServer:
             import msgspec  # noqa: F401
         except ImportError as error:
             raise missing(f"vectors={address!r}", "encoders", error) from error
-        self._server = JsonServer(address, "vectors", KEYS)
+        self._server = JsonServer(address, "vectors", KEYS, MOST_BYTES)
         self.url, self.model = self._server.url, self._server.model
         self._asks: dict[str, Any] = {"encoding_format": "base64"}  # as far as the server knows it
         self._is_probed = False

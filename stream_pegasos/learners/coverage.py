@@ -104,9 +104,11 @@ def check_coverage(coverage: Any) -> None:
 
 def coverage_asked(change: float | None, present: float | None) -> float | None:
     """The coverage after a change: `None` is none, and 0 asks for no sets."""
-    coverage = present if change is None else change or None
-    check_coverage(coverage)
-    return coverage
+    if change is None:
+        return present
+    check_number("coverage", change, 0.0, 1.0)
+    check_coverage(change or None)
+    return change or None
 
 
 def changed_coverage(present: Coverage | None, coverage: float | None) -> Coverage | None:

@@ -31,7 +31,7 @@ from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, Encoding, 
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.refusals import Refusals
-from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.operation.teaching import Lesson, Teaching
 from stream_pegasos.streams import Answer
 
 log = logging.getLogger(__name__)
@@ -291,19 +291,26 @@ class LiveLearner:
             return
         async with self.learning_lock:
             lessons = self.teaching.lessons()
-            await self._encode([lesson.x for lesson in lessons])
-            given = self.active_learning.superseded([each.x for each in lessons], [each.id for each in lessons])
-            new = self._learning.ids.are_new([lesson.id for lesson in lessons])
-            rest = [each for each, other, is_new in zip(lessons, given, new, strict=True) if other is None and is_new]
-            entries: list[Entry] = [(each.x, each.label, each.weight, each.id) for each in rest]
             try:
-                self.labels.check([entry[1] for entry in entries], self.given_labels(), [entry[2] for entry in entries])
-                for _ in self._learning.taking(entries):
-                    await give_way()
-            except OSError:  # of the journal
-                self.teaching.give_back(rest)
-            except (ValueError, TypeError) as error:
-                log.error("what the teacher taught is not learned: %s", error)
+                with suppress(OSError):  # of the journal, or of the encoder's server
+                    await self._encode([lesson.x for lesson in lessons])
+                    while lessons:
+                        await self._learn_lesson(lessons[0])
+                        del lessons[0]
+            finally:
+                self.teaching.give_back(lessons)
+
+    async def _learn_lesson(self, lesson: Lesson) -> None:
+        x, label, weight, id = lesson
+        (given,), (is_new,) = self.active_learning.superseded([x], [id]), self._learning.ids.are_new([id])
+        if given is not None or not is_new:
+            return
+        try:
+            self.labels.check([label], self.given_labels(), [weight])
+            for _ in self._learning.taking([(x, label, weight, id)]):
+                await give_way()
+        except (ValueError, TypeError) as error:
+            log.error("what the teacher taught is not learned: %s", error)
 
     @property
     def labels_meant(self) -> LabelsMeant:

@@ -282,6 +282,7 @@ class Monitor:
                 "text": shortened(shown(X[row]), longest),
                 **describe(block.y[row] if block.y else None, answer),
                 **({"withheld": _some(answer.withheld)} if answer.withheld else {}),
+                **({"set": _some(answer.set)} if answer.set is not None else {}),
             }
             for row, answer in zip(rows, answers, strict=True)
         ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from time import time
 from typing import Any
@@ -17,8 +18,9 @@ __all__ = ["Agreement", "Questions"]
 
 SPAN, DAY = 1_000, 86_400.0  # messages over any of which the share is kept; seconds
 STEP = 0.02  # of the threshold, at each message
+MORE = 0.05  # of the messages reach the threshold than the share allows, so that room waits for 20 messages
 AT_RANDOM = 0.1  # share of the questions
-PROBATION = 30  # comparisons with people before which a teacher is asked about each message that they label
+PROBATION = 30  # messages that people label, about each of which a teacher is asked before it is for a share of them
 # What is taken for granted of a teacher: right nine times in ten, as if that many messages had shown it.
 ACCURACY, MESSAGES = 0.9, 10.0
 
@@ -41,10 +43,13 @@ class Quota:
 class Questions:
     """Chooses the messages that a teacher is asked about: those of which the model is unsure, and a random tenth.
 
-    A message is asked about if its uncertainty (1 minus the difference of the two largest probabilities) reaches the
-    threshold of its predicted label. That moves up by 0.02 × (1 − share) with each question and down by 0.02 × share
-    with each other message of the label, so that the share of each is met, also of rare ones. While the model does not
-    know all labels, each message is asked about, up to half of what any 1,000 messages allow. That is never exceeded.
+    A message is asked about if its uncertainty (1 minus the difference of the two largest probabilities) reaches a
+    threshold, and there is room: no 1,000 messages have more questions than the share allows. The threshold moves up by
+    0.02 × (1 − r) with each message that reaches it and down by 0.02 × r with each other one, so that a share r of the
+    messages reach it. r is 0.05 more than the share, so that room is taken soon after it comes.
+
+    While the model does not know all labels, each message is asked about, up to half of what 1,000 messages allow. The
+    other half of it comes evenly over the first 1,000.
 
     Parameters
     ----------
@@ -90,9 +95,12 @@ class Questions:
         self.share, self.per_day = share, per_day
         self._labels, self._clock = frozenset(labels), clock
         self.n_messages = 0
-        self._threshold, self._n_first = 0.5 * (1.0 - share), 0  # of a label that was not predicted yet: the newest
-        self._thresholds: dict[Any, float] = {}
-        self._of_span = Quota(int(share * SPAN + 1e-9), SPAN)
+        self._threshold, self._n_first, self._n_checks = 0.5 * (1.0 - share), 0, 0
+        most = int(share * SPAN + 1e-9)
+        self._most_first = most // 2
+        self._of_span = Quota(most, SPAN)
+        rest = most - self._most_first
+        self._of_span.places.extend(SPAN * (each / rest - 1.0) for each in range(rest))  # as if these had been asked
         self._of_day = None if per_day is None else Quota(per_day, DAY)
 
     @property
@@ -102,31 +110,31 @@ class Questions:
 
     def choose(self, predictions: Predictions) -> list[bool]:
         """Whether to ask about each message, given its prediction. All messages are to be given, in their order."""
-        is_new = not self._labels <= {*predictions.classes} if len(predictions) else False
-        rows = zip(
-            predictions.labels.tolist() if len(predictions) else [], uncertainty(predictions).tolist(), strict=True
-        )
-        return [self._choose(label, value, is_new) for label, value in rows]
+        return [asks() for asks in self.choices(predictions)]
 
-    def _choose(self, label: Any, uncertainty: float, is_new: bool) -> bool:
-        if not self._next():
-            return False
-        is_first = is_new and self._n_first < (self._of_span.places.maxlen or 0) // 2
-        threshold = self._thresholds.get(label, self._threshold)
-        asks = is_first or uncertainty >= threshold or self._chance() < AT_RANDOM * self.share
+    def choices(self, predictions: Predictions) -> Iterator[Callable[[], bool]]:
+        """As `choose`, for messages of which some are passed over: a function for each, which is called in their order
+        for those that are not.
+        """
+        is_new = len(predictions) > 0 and not self._labels <= {*predictions.classes}
+        return (partial(self._choose, value, is_new) for value in uncertainty(predictions).tolist())
+
+    def _choose(self, uncertainty: float, is_new: bool) -> bool:
+        has_room = self._next()
+        is_first = is_new and has_room and self._n_first < self._most_first
+        reaches = uncertainty >= self._threshold
         if is_first:
             self._n_first += 1
         else:
-            self._threshold = min(1.0, max(0.0, threshold + STEP * (asks - self.share)))
-            self._thresholds[label] = self._threshold
-        return self._take(asks)
+            rate = min(1.0, self.share + MORE)
+            self._threshold = min(1.0, max(0.0, self._threshold + STEP * (reaches - rate)))
+        return self._take(has_room and (is_first or reaches or self._chance() < AT_RANDOM * self.share))
 
-    def choose_checks(self, n: int, n_compared: int) -> list[bool]:
-        """Whether to ask about each of `n` messages that a person labelled, to see how good the teacher is, which was
-        compared with people at `n_compared` messages.
-        """
-        few = n_compared < PROBATION
-        return [self._next() and self._take(few or self._chance() < self.share) for _ in range(n)]
+    def choose_check(self) -> bool:
+        """Whether to ask about a message that a person labelled, to see how good the teacher is."""
+        asks = self._next() and (self._n_checks < PROBATION or self._chance() < self.share)
+        self._n_checks += asks
+        return self._take(asks)
 
     def _next(self) -> bool:
         """Whether anything may be asked about the next message."""
@@ -148,25 +156,23 @@ class Questions:
     def get_state(self) -> dict[str, Any]:
         return {
             "n": self.n_messages,
-            "threshold": self._threshold,
-            "thresholds": [[*item] for item in self._thresholds.items()],
             "n_first": self._n_first,
+            "n_checks": self._n_checks,
+            "threshold": self._threshold,
             "places": [*self._of_span.places],
             "times": [*self._of_day.places] if self._of_day is not None else [],
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take over what `get_state` gave; a ValueError, TypeError or LookupError says that it is no such state."""
-        check_integer("n", state["n"], 0, 1 << 53)
-        check_integer("n_first", state["n_first"], 0, 1 << 53)
+        for name in ("n", "n_first", "n_checks"):
+            check_integer(name, state[name], 0, 1 << 53)
         check_number("threshold", state["threshold"], 0.0, 1.0)
-        thresholds = dict(state["thresholds"])
-        for value in thresholds.values():
-            check_number("threshold", value, 0.0, 1.0)
         for each in itertools.chain(state["places"], state["times"]):
-            check_number("place", each, 0.0, 1e300)
-        self.n_messages, self._threshold, self._n_first = state["n"], state["threshold"], state["n_first"]
-        self._thresholds = thresholds
+            check_number("place", each, -SPAN, 1e300)
+        self.n_messages, self._threshold = state["n"], state["threshold"]
+        self._n_first, self._n_checks = state["n_first"], state["n_checks"]
+        self._of_span.places.clear()
         self._of_span.places.extend(state["places"])
         if self._of_day is not None:
             self._of_day.places.extend(state["times"])

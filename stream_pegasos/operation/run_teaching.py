@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from time import sleep
 from typing import Any
 
+from stream_pegasos.evaluation.predicted import has_weight
 from stream_pegasos.learners.predictions import Predictions
+from stream_pegasos.operation.learned_ids import Id
 from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.teaching import Lesson, Teaching
 from stream_pegasos.streams import Example
@@ -19,18 +21,19 @@ class RunTeaching:
     """Has a teacher teach the model of a run. The ids of what it taught are kept, so that labels which come later are
     learned as corrections, or not again.
 
-    A run whose `waits` is set reads on only when the teacher has answered, or fails: for files, which are read faster
-    than any teacher answers.
+    A run whose `waits` is set reads on only when the teacher has answered, or fails for a minute: for files, which are
+    read faster than any teacher answers.
     """
 
     def __init__(self, teaching: Teaching, model: Any, waits: bool, on_event: Callable[[str], None]) -> None:
         self.teaching, self.waits, self._on_event = teaching, waits, on_event
         self._learning = Learning(model)
 
-    def wait(self, is_stopped: Callable[[], bool]) -> None:
-        """Wait for the teacher, if the run does that."""
+    def lessons(self, is_stopped: Callable[[], bool]) -> list[Lesson]:
+        """What the teacher taught since. If the run waits for it, its answers are awaited first."""
         while self.waits and self.teaching.is_busy and not is_stopped():
             sleep(0.01)
+        return self.teaching.lessons()
 
     def ask(self, examples: Sequence[Example], predictions: Predictions) -> None:
         """Ask about some of the examples, which were only predicted."""
@@ -38,19 +41,25 @@ class RunTeaching:
         self.teaching.ask(X, [each.id for each in examples], predictions)
 
     def compare(self, examples: Sequence[Any]) -> None:
-        """Compare what people said of examples with what the teacher says."""
-        self.teaching.compare(*([getattr(each, name) for each in examples] for name in ("x", "id", "y")))
+        """Compare what people said of examples with what the teacher says; one of weight 0 says nothing."""
+        some = [each for each in examples if has_weight(each)]
+        self.teaching.compare(*([getattr(each, name) for each in some] for name in ("x", "id", "y")))
 
     def is_taught(self, example: Example) -> bool:
-        """Whether the teacher taught this example, whose label came later; then that label corrects it."""
-        x: Any = example.x
-        (id,) = self.teaching.ids_for([x], [example.id])
-        if self._learning.ids.are_new([id])[0]:
-            return False
+        """Whether the teacher taught this example, which a person labels now."""
+        return not self._learning.ids.are_new([self._id_of(example)])[0]
+
+    def correct(self, example: Example) -> None:
+        """Learn the label of a person instead of that of the teacher."""
         self.compare([example])
-        if id is not None and not self._learning.ids.has(id, example.y):
-            self._learning.learn([(x, example.y)], [id])
-        return True
+        x: Any = example.x
+        id = self._id_of(example)
+        if has_weight(example) and not self._learning.ids.has(id, example.y):
+            self._learning.learn([(x, example.y, example.w)], [id])
+
+    def _id_of(self, example: Example) -> Id:
+        x: Any = example.x
+        return self.teaching.id_for(x, example.id)
 
     def learn(self, lessons: Sequence[Lesson]) -> int:
         """Learn what the teacher taught; return how many lessons were new."""

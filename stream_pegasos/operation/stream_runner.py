@@ -48,9 +48,8 @@ class StreamRunner:
 
     A message that the source could not read has its fault for an answer. `labels` is a source of labels that come
     later, each with the id of its message; at most `window` messages wait for theirs, and labels for their messages. A
-    StreamError says that the progress belongs to another source, unless it has `moved`.
-
-    `teaching` asks a teacher about messages without a label; what waits for it is in the checkpoint.
+    StreamError says that the progress belongs to another source, unless it has `moved`. `teaching` asks a teacher about
+    messages without a label; what waits for it is in the checkpoint.
     """
 
     def __init__(
@@ -96,8 +95,7 @@ class StreamRunner:
         self._kept = [*self._positions]  # nothing before these is needed again
         self._committing = Lock()  # so that no older position comes after a newer one
         self._next_commit = monotonic() + COMMIT_INTERVAL
-        self._join = None if labels is None else LabelJoin(window)
-        self.teaching = teaching
+        self._join, self.teaching = None if labels is None else LabelJoin(window), teaching
         beside: dict[str, Any] = {"join": self._join, "teaching": teaching}
         for name in beside.keys() & progress.keys():
             try:
@@ -304,23 +302,21 @@ class StreamRunner:
         self._write_first()  # or a kill would leave answers of which nothing is known
         self._deliver()
         self._count(n)
-        if self.teaching is not None:
-            self.teaching.wait(lambda: self._stopping)
-            self._learn_taught()
+        self._learn_taught()
         return True
 
     def _learn_taught(self) -> None:
         """Learn what the teacher answered since."""
-        if self.teaching is None or not (lessons := self.teaching.teaching.lessons()):
+        if self.teaching is None or not (lessons := self.teaching.lessons(lambda: self._stopping)):
             return
-        if not self._encode([lesson.x for lesson in lessons]):
+        if self._encode([lesson.x for lesson in lessons]):
+            with self._lock:
+                self._torn = True
+                self.n_learned += self.teaching.learn(lessons)
+                self._torn = False
+            self._count(len(lessons))
+        else:
             self.teaching.teaching.give_back(lessons)
-            return
-        with self._lock:
-            self._torn = True
-            self.n_learned += self.teaching.learn(lessons)
-            self._torn = False
-        self._count(len(lessons))
 
     def _encode(self, X: list[Any]) -> bool:
         """Have the model's encoder, if it has one, read messages; while its server is away, wait for it. False if the
@@ -351,8 +347,6 @@ class StreamRunner:
         with self._lock:
             self._torn = True
             joined = [example for id, y in labels if (example := self._join.add_label(id, y)) is not None]
-            if self.teaching is not None:
-                joined = [example for example in joined if not self.teaching.is_taught(example)]
             self._learn(joined)
             self._positions[1] = batch.position
             self._torn = False
@@ -380,8 +374,8 @@ class StreamRunner:
             early = None if self._join is None else self._join.add_message(example)
             if early is not None or end == len(examples):
                 these, begin = examples[begin:end], end
-                ask = None if self.teaching is None else self.teaching.ask
-                answers += answer(self.model, these, self._on_bad, self._in_full, on_predicted=ask)
+                asks = None if self.teaching is None else self.teaching.ask
+                answers += answer(self.model, these, self._on_bad, self._in_full, on_predicted=asks)
             if early is not None:
                 self._learn([early])
         return answers
@@ -400,12 +394,19 @@ class StreamRunner:
                 for example in group:
                     refuse(example, fault)
                 continue
-            for block in predict_learn(self.model, list(group), refuse):
-                self.n_learned += n_teaching(block.examples)
-                if self.teaching is not None:
-                    self.teaching.compare(block.examples)
-                ids = [cast(Example, example).id for example in block.examples]
-                answers += block.answers(ids, block.by_label() if self._in_full else NOTHING)
+            taught = (lambda each: False) if self.teaching is None else self.teaching.is_taught
+            for is_taught, some in itertools.groupby(group, taught):
+                if self.teaching is not None and is_taught:
+                    for example in some:
+                        answers += answer(self.model, [example], in_full=self._in_full)
+                        self.teaching.correct(example)
+                    continue
+                for block in predict_learn(self.model, list(some), refuse):
+                    self.n_learned += n_teaching(block.examples)
+                    if self.teaching is not None:
+                        self.teaching.compare(block.examples)
+                    ids = [cast(Example, example).id for example in block.examples]
+                    answers += block.answers(ids, block.by_label() if self._in_full else NOTHING)
         return answers
 
     def _deliver(self) -> None:

@@ -15,11 +15,14 @@ from stream_pegasos.common.locks import Lock
 from stream_pegasos.common.servers import JsonServer, ServerAwayError, ServerRefusedError
 from stream_pegasos.features.message import Message, shown_message
 from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import check_label
 
 __all__ = ["KEYS", "NoLabelError", "Teacher", "TeacherLabel"]
 
 KEYS = "STREAM_PEGASOS_TEACHER"  # how the environment variables begin that have a key, and the host that it is for
 LONGEST = 4_000  # characters of a message that are sent: they cost, and the first ones tell most
+MOST_BYTES = 1 << 20  # of an answer
+MOST_TOKENS = 1 << 32  # that an answer may cost, or else the server tells nonsense
 SHOWN = 100  # characters of an answer that is no label
 TOO_MUCH = (400, 422, 500)  # statuses of a server that does not know a part of a request
 RULES = (
@@ -70,7 +73,7 @@ class Teacher:
         If the address is none, there are fewer than two labels, or two of them are written alike; or if a key is set
         without its host, or would be readable on its way.
     TypeError
-        If a description is no text.
+        If a description is no text, or a label no text and no whole number.
     ImportError
         If httpx is not installed.
 
@@ -103,12 +106,12 @@ class Teacher:
         except ImportError as error:
             raise missing("a teacher", "encoders", error) from error
         described = labels if isinstance(labels, Mapping) else dict.fromkeys(labels)
-        self._labels = {printable(label): label for label in described}
+        self._labels = {printable(label): label for label in map(check_label, described)}
         if len(self._labels) < 2 or len(self._labels) != len(described) or "" in self._labels:
             raise ValueError(f"labels must be two or more that are written differently, got {[*described]!r:.200}")
         lines = [f"- {_as_json(name)}{_meaning(described[label])}" for name, label in self._labels.items()]
         self._system = "\n".join([RULES, *([instructions.strip()] if instructions else []), "Labels:", *lines])
-        self._server = JsonServer(url, "url", KEYS)
+        self._server = JsonServer(url, "url", KEYS, MOST_BYTES)
         self.n_tokens = 0
         self._lock = Lock()
         longest = max(len(name.encode("utf-8", "replace")) for name in self._labels)
@@ -131,7 +134,7 @@ class Teacher:
 
     @property
     def url(self) -> str:
-        return self._server.url
+        return self._server.shown_url
 
     def _schema(self) -> dict[str, Any]:
         label = {"type": "string", "enum": [*self._labels]}
@@ -173,7 +176,7 @@ class Teacher:
             n_tokens = (answer.get("usage") or {}).get("total_tokens", 0)
         except (AttributeError, LookupError, TypeError, ValueError):
             raise NoLabelError("the teacher's answer has no message") from None
-        if isinstance(n_tokens, int):
+        if isinstance(n_tokens, int) and 0 < n_tokens < MOST_TOKENS:
             with self._lock:
                 self.n_tokens += n_tokens
         name = _label_said(said)
@@ -216,7 +219,7 @@ def _meaning(description: Any) -> str:
 
 
 def _label_said(said: Any) -> Any:
-    """The name of a label in an answer, which is JSON, or the name alone."""
+    """The name of a label in an answer, which is JSON, or the name alone; a number may stand without quotes."""
     if not isinstance(said, str):
         return None
     try:
@@ -224,7 +227,7 @@ def _label_said(said: Any) -> Any:
         name = value.get("label") if isinstance(value, dict) else value
     except ValueError:
         name = said.strip()
-    return name if isinstance(name, str) else None
+    return name if isinstance(name, str) else printable(name) if isinstance(name, int) else None
 
 
 def _probability(choice: dict[str, Any], said: str, name: str, labels: Iterable[str]) -> float | None:

@@ -117,40 +117,36 @@ class Teaching:
 
     def ask(self, X: Sequence[Message], ids: Sequence[Id | None], predictions: Predictions) -> None:
         """Ask about some of these messages, which were only predicted."""
-        made = [self.id_for(x, id) for x, id in zip(X, ids, strict=True)]
         with self._changed:
-            rows = [row for row, x in enumerate(X) if not is_blank(x) and not self._knows(made[row])]
-        asks = self.questions.choose(predictions.rows(rows)) if rows else []
-        for row in itertools.compress(rows, asks):
-            self._put(X[row], made[row])
+            for x, id, choose in zip(X, ids, self.questions.choices(predictions), strict=True):
+                made = self.id_for(x, id)
+                if not is_blank(x) and not self._knows(made) and choose():
+                    self._put(x, made)
 
     def compare(self, X: Sequence[Message], ids: Sequence[Id | None], labels: Iterable[Any]) -> None:
         """Compare labels that a person gave with those of the teacher, and ask the teacher about some more of these."""
-        for x, id, label in zip(X, ids, labels, strict=True):
-            made = self.id_for(x, id)
-            with self._changed:
+        with self._changed:
+            for x, id, label in zip(X, ids, labels, strict=True):
+                made = self.id_for(x, id)
                 if made in self._open:
                     self._open[made].truth = label
                 elif made in self._said:
                     self.agreement.add(self._said.pop(made), label)
-                elif not is_blank(x) and self.questions.choose_checks(1, self.agreement.n)[0]:
+                elif not is_blank(x) and self.questions.choose_check():
                     self._put(x, made, label)
 
     def _knows(self, id: Id) -> bool:
         return id in self._open or id in self._said
 
     def _put(self, x: Message, id: Id, truth: Any = None) -> None:
-        with self._changed:
-            if self._knows(id):
-                return
-            question = Question(next(self._numbers), x, id, truth)
-            self._open[id] = question
-            self._waiting.append(question)
-            self.n_asked += 1
-            if len(self._waiting) > self._size:
-                del self._open[self._waiting.popleft().id]
-                self.n_dropped += 1
-            self._changed.notify_all()
+        question = Question(next(self._numbers), x, id, truth)
+        self._open[id] = question
+        self._waiting.append(question)
+        self.n_asked += 1
+        if len(self._open) > self._size:
+            del self._open[self._waiting.popleft().id]
+            self.n_dropped += 1
+        self._changed.notify_all()
 
     def lessons(self) -> list[Lesson]:
         """What the teacher has taught since, in the order of the questions; what a person labelled is only compared."""
@@ -184,9 +180,9 @@ class Teaching:
 
     @property
     def is_busy(self) -> bool:
-        """Whether answers are to come, of a teacher that does not fail."""
+        """Whether answers are to come, of a teacher that has not failed for a minute."""
         with self._changed:
-            return self.error is None and bool(self._waiting or self._n_asking)
+            return self._pause < LONGEST_PAUSE and bool(self._waiting or self._n_asking)
 
     # The teacher's side
 
@@ -296,7 +292,8 @@ class Teaching:
             for id, label in state["said"]:
                 self._said[id] = label
             for x, id, truth in state["open"]:
-                self._put(message_of(x), id, truth)
+                with self._changed:
+                    self._put(message_of(x), id, truth)
                 self.n_asked -= 1
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"the state must be one of a teacher's questions ({error})") from None

@@ -82,6 +82,8 @@ def openapi(operations: Sequence[Operation], learner: LiveLearner) -> dict[str, 
     paths: dict[str, Any] = {}
     for operation in operations:
         examples = operation.examples(learner.monitor.kind)
+        if learner.model.coverage is not None:
+            examples = {name: (sent, with_sets(answer)) for name, (sent, answer) in examples.items()}
         described: dict[str, Any] = {"summary": operation.summary}
         if operation.query is not None:
             properties_of_query = components.pop(operation.query.__name__)["properties"]
@@ -148,6 +150,16 @@ EXAMPLES: dict[str, tuple[list[str], list[Any], dict[str, Any]]] = {
 
 def one_and_many(sent: list[Any], answer: dict[str, Any]) -> Examples:
     return {"one message": (sent[0], answer), "many messages": (sent, [answer] * len(sent))}
+
+
+def with_sets(answer: Any) -> Any:
+    """An example of an answer as a model with a coverage gives it."""
+    if isinstance(answer, list):
+        return [with_sets(each) for each in answer]
+    if "probability" not in answer:
+        return answer
+    label = answer["label"]
+    return {**answer, "set": label if isinstance(label, list) else [label]}
 
 
 def predicting(kind: str) -> Examples:

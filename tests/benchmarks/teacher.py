@@ -11,15 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from statistics import fmean
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from corpora import read_records
 from report import Table, arguments_of
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.learners.predictions import settled
-from stream_pegasos.operation import questions
 from stream_pegasos.operation.questions import Agreement, Questions
 
 STREAMS = ("sms_spam", "enron_1to3", "rt_polarity", "waimai_zh", "banking77", "tweets_emotion")
@@ -53,39 +50,45 @@ def by_chance(share: float, labels: list[str], rng: random.Random) -> Choice:
     return lambda said: rng.random() < share
 
 
-def no_tenth(share: float, labels: list[str], rng: random.Random) -> Choice:
-    """As ours, without the random tenth."""
-    ask = ours(share, labels, rng)
+class Seeded(Questions):
+    """Questions whose random ones differ from seed to seed; without an `rng` there are none."""
 
-    def choose(said: Any) -> bool:
-        with mock.patch.object(questions, "AT_RANDOM", 0.0):
-            return ask(said)
+    def __init__(self, share: float, labels: list[str], rng: random.Random | None) -> None:
+        super().__init__(share, labels=labels)
+        self.rng = rng
 
-    return choose
+    def _chance(self) -> float:
+        return 1.0 if self.rng is None else self.rng.random()
 
 
-def ours(share: float, labels: list[str], rng: random.Random) -> Choice:
-    asker = Questions(share, labels=labels)
-    asker.n_messages = rng.randrange(1 << 30)  # or each seed would have the same random tenth
+def ours(share: float, labels: list[str], rng: random.Random | None) -> Choice:
+    asker = Seeded(share, labels, rng)
     return lambda said: asker.choose(said)[0]
 
 
-def one_threshold(share: float, labels: list[str], rng: random.Random) -> Choice:
-    """As ours, with one threshold for all labels."""
-    ask = ours(share, labels, rng)
+def no_tenth(share: float, labels: list[str], rng: random.Random) -> Choice:
+    return ours(share, labels, None)
+
+
+def by_class(share: float, labels: list[str], rng: random.Random) -> Choice:
+    """As ours, with a threshold for each predicted label."""
+    asker, thresholds = Seeded(share, labels, rng), dict[str, float]()
 
     def choose(said: Any) -> bool:
-        alike = settled(said.scores, np.full(1, ""), (said.classes, said.probabilities), None, said.pair)
-        return ask(alike)
+        label = said.labels[0]
+        asker._threshold = thresholds.get(label, asker._threshold)
+        asks = asker.choose(said)[0]
+        thresholds[label] = asker._threshold
+        return asks
 
     return choose
 
 
 WAYS = {
     "chance": by_chance,
-    "unsure, a tenth at random": one_threshold,
-    "unsure, by class": no_tenth,
-    "unsure, by class, a tenth at random: ours": ours,
+    "unsure": no_tenth,
+    "unsure, by class, a tenth at random": by_class,
+    "unsure, a tenth at random: ours": ours,
 }
 
 
@@ -179,7 +182,7 @@ def beside_people(stream: Stream, share: float, error: float, seed: int, trusts:
         lie = rng.random() < error
         label = other(truth, labels, rng) if lie else truth
         if is_labelled:
-            if share and asker.choose_checks(1, agreement.n)[0]:
+            if share and asker.choose_check():
                 agreement.add(label, truth)
             model.learn_one(text, truth)
         elif share and asker.choose(said)[0]:

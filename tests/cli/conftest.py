@@ -57,18 +57,3 @@ def fails(main):
         return " ".join(err.split()) if code == 2 else err
 
     return run
-
-
-@pytest.fixture
-def serve():
-    from serving import COMMAND, Served
-
-    started = []
-
-    def start(*options):
-        started.append(Served(*options, command=COMMAND))
-        return started[-1]
-
-    yield start
-    for served in started:
-        served.kill()

@@ -11,6 +11,7 @@ pytest.importorskip("httpx")
 pytest.importorskip("prometheus_client")
 
 from stream_pegasos import load
+from stream_pegasos.operation import teaching
 from stream_pegasos.streams import synthetic
 
 ROWS = [*synthetic(2_000, seed=4)]
@@ -45,10 +46,19 @@ def test_descriptions_go_to_the_teacher_and_to_a_new_model(chat, ok):
     assert load("m").n_learned == 4 + len(chat.asked)
 
 
-def test_a_teacher_that_is_away_stops_nobody(chat, main):
+def test_a_teacher_that_is_away_stops_nobody(chat, main, monkeypatch):
+    monkeypatch.setattr(teaching, "LONGEST_PAUSE", 0.1)
     code, out, err = main(f"{FILE} --save m --teacher http://127.0.0.1:9/v1/chat/completions")
     assert code == 0 and out.count("\n") == 2_000 and err.count("does not answer") == 1
     assert "questions to the teacher have no answer" in err
+
+
+def test_a_file_waits_for_a_teacher_that_is_away_for_a_moment(chat, ok, monkeypatch):
+    monkeypatch.setattr(teaching, "FIRST_PAUSE", 0.01)
+    refused = iter([True, True, False] * 1_000)
+    chat.fails = lambda request: (429, b"slow down") if next(refused) else None
+    ok(f"{FILE} --output none --save m --ask-share .05 --teacher", chat.address)
+    assert load("m").n_learned > 60  # of 2,000 messages
 
 
 @pytest.mark.parametrize(

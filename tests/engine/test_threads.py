@@ -185,8 +185,8 @@ def test_threads_is_an_integer_of_at_least_one():
     model = TextClassifier()
     for threads, error in ((0, ValueError), (-1, ValueError), (1.5, TypeError), ("2", TypeError), (True, TypeError)):
         for call in (model.learn_many, model.predict_learn_many):
-            with pytest.raises(error, match="threads (is|must be)"):
+            with pytest.raises(error, match=r"threads (is|must be)"):
                 call(["a"], [True], threads=threads)
-        with pytest.raises(error, match="threads (is|must be)"):
+        with pytest.raises(error, match=r"threads (is|must be)"):
             model.predict_many(["a"], threads=threads)
     assert model.n_iterations == 0

@@ -155,7 +155,7 @@ def test_an_explanation_of_fields_names_the_field_before_each_word():
     assert {"subject: Free", "body: See", "body: you", "sender=shop"} <= set(words)
     assert not any("<s>" in word or "…" in word or word.endswith(" ") for word in words)
     for wrong in (0, -1, "two"):
-        with pytest.raises((TypeError, ValueError), match="limit (is|must be)"):
+        with pytest.raises((TypeError, ValueError), match=r"limit (is|must be)"):
             model.explain_one({"subject": "free"}, limit=wrong)
 
 

@@ -9,7 +9,7 @@ import stat
 import subprocess
 
 import pytest
-from serving import Served, not_served
+from serving import not_served
 from spamd_client import HAM, SPAM, request
 
 NEW = b"Message-ID: <new@x>\nSubject: quota\n\nYour quota is full\n"
@@ -18,17 +18,13 @@ pytestmark = pytest.mark.skipif(shutil.which("spamc") is None, reason="spamc is 
 
 
 @pytest.fixture
-def serve():
-    started = []
-
+def spamd(serve):
     def start(address, *options):
-        started.append(Served("serve", "--port", 0, "--spamd", address, *options))
-        started[-1].address = re.search(" at (.+)", "\n".join(started[-1].lines))[1]
-        return started[-1]
+        served = serve("--spamd", address, *options)
+        served.address = re.search(" at (.+)", "\n".join(served.lines))[1]
+        return served
 
-    yield start
-    for served in started:
-        served.kill()
+    return start
 
 
 def spamc(address, *options, mail=SPAM):
@@ -38,8 +34,8 @@ def spamc(address, *options, mail=SPAM):
     return done.returncode, done.stdout
 
 
-def test_spamc_gets_what_it_asks_for(serve, saved_mail_model):
-    served = serve("0.0.0.0:0", saved_mail_model)
+def test_spamc_gets_what_it_asks_for(spamd, saved_mail_model):
+    served = spamd("0.0.0.0:0", saved_mail_model)
     assert any("may teach the model" in line for line in served.lines)
     address = f"127.0.0.1:{served.address.rpartition(':')[2]}"
     code, line = spamc(address, "-c")
@@ -62,12 +58,12 @@ def test_spamc_gets_what_it_asks_for(serve, saved_mail_model):
     assert spamc(address, "-s", "20") == (0, SPAM)  # not sent at all, as it is too large
 
 
-def test_spamc_teaches_and_a_killed_service_knows_it_by_user(serve, saved_mail_model, tmp_path):
+def test_spamc_teaches_and_a_killed_service_knows_it_by_user(spamd, saved_mail_model, tmp_path):
     users = tmp_path / "users"
     for user in ("ann", "bob"):
         (users / user).mkdir(parents=True)
     options = [saved_mail_model, "--user-models", users]
-    served = serve("127.0.0.1:0", *options)
+    served = spamd("127.0.0.1:0", *options)
     new, old = b"Message successfully un/learned\n", b"Message was already un/learned\n"
     for user in ("ann", "bob"):
         for expected in (new, old):
@@ -76,7 +72,7 @@ def test_spamc_teaches_and_a_killed_service_knows_it_by_user(serve, saved_mail_m
     assert spamc(served.address, "-u", "eve", "-L", "spam", mail=NEW) == (0, old)  # she has no folder
     before = [spamc(served.address, "-u", user, "-c", mail=NEW) for user in ("ann", "bob", "eve")]
     served.kill()
-    served = serve("127.0.0.1:0", *options)
+    served = spamd("127.0.0.1:0", *options)
     assert [spamc(served.address, "-u", user, "-c", mail=NEW) for user in ("ann", "bob", "eve")] == before
     assert spamc(served.address, "-u", "ann", "-L", "spam", mail=NEW) == (0, old)
     assert spamc(served.address, "-u", "bob", "-L", "ham", mail=NEW) == (0, new)
@@ -84,24 +80,24 @@ def test_spamc_teaches_and_a_killed_service_knows_it_by_user(serve, saved_mail_m
     assert {path.name for path in users.iterdir()} == {"ann", "bob"}
 
 
-def test_a_new_model_reads_mails_and_goes_on(serve, tmp_path):
+def test_a_new_model_reads_mails_and_goes_on(spamd, tmp_path):
     options = ["--checkpoint", tmp_path / "m"]
     for expected in (b"Message successfully un/learned\n", b"Message was already un/learned\n"):
-        served = serve("127.0.0.1:0", *options)
+        served = spamd("127.0.0.1:0", *options)
         assert spamc(served.address, "-L", "spam", mail=NEW) == (0, expected)
         served.kill()
 
 
-def test_a_unix_socket_is_replaced_only_where_nobody_listens(serve, saved_mail_model, tmp_path, monkeypatch):
+def test_a_unix_socket_is_replaced_only_where_nobody_listens(spamd, saved_mail_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # as the whole path may be too long for a socket
     path = "./spamd.sock"
-    served = serve(path, saved_mail_model)
+    served = spamd(path, saved_mail_model)
     assert spamc(path, "-c")[0] == 1
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
     assert "it is in use" in not_served(saved_mail_model, "--spamd", path)[1]
     served.kill()
     assert os.path.exists(path)
-    served = serve(path, saved_mail_model)
+    served = spamd(path, saved_mail_model)
     with socket.socket(socket.AF_UNIX) as waiting:
         waiting.connect(path)
         waiting.sendall(request("CHECK", SPAM)[:-5])

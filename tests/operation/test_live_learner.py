@@ -92,6 +92,6 @@ def test_what_would_not_come_back_from_the_journal_is_refused(tmp_path, x, id):
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), 1e31, "1", None])
 def test_a_weight_that_is_none_is_refused_before_anything_is_learned(weight):
     service = LiveLearner(TextClassifier())
-    with pytest.raises((TypeError, ValueError), match="w (is|must be)"):
+    with pytest.raises((TypeError, ValueError), match=r"w (is|must be)"):
         asyncio.run(service.learn([("a", "spam"), ("b", "ham", weight)], [1, 2]))
     assert service.model.classes == () and service.learned_ids() == []

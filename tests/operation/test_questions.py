@@ -38,7 +38,7 @@ def test_the_share_is_never_exceeded_over_any_1000_messages(seed, share, people)
     questions, asked = Questions(share, labels=["ham", "spam"]), []
     for i, value in enumerate(streams(seed)):
         if people and i % people == 0:
-            asked += questions.choose_checks(1, 10)
+            asked.append(questions.choose_check())
         else:
             asked += questions.choose(predictions([value]))
     sums = np.concatenate([[0], np.cumsum(asked)])
@@ -46,11 +46,28 @@ def test_the_share_is_never_exceeded_over_any_1000_messages(seed, share, people)
     assert max(over) <= share * 1_000 + 1e-9
 
 
-def test_the_share_is_met_where_the_stream_goes_on():
-    rng = np.random.default_rng(5)
-    for share in (0.01, 0.05, 0.2, 1.0):
-        n = sum(Questions(share).choose(predictions(rng.random(20_000) ** 4)))
-        assert 0.8 * share <= n / 20_000 <= share
+SHAPES = {
+    "spread": lambda rng, n: rng.random(n) ** 4,
+    "sure of all": lambda rng, n: 1e-9 * rng.random(n),
+    "unsure of few": lambda rng, n: rng.random(n) * (rng.random(n) < 0.02),
+    "all alike": lambda rng, n: np.ones(n),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.05, 0.2, 0.5, 1.0])
+def test_the_share_is_met_where_the_stream_goes_on(shape, share):
+    values = SHAPES[shape](np.random.default_rng(5), 30_000)
+    asked = Questions(share).choose(predictions(values))
+    assert 0.98 * share <= np.mean(asked) <= share
+    assert np.all(np.convolve(asked, np.ones(5_000), "valid") >= 0.8 * 5_000 * share)
+
+
+def test_the_most_uncertain_are_asked_about():
+    rng = np.random.default_rng(6)
+    values = rng.random(20_000)
+    asked = np.array(Questions(0.05).choose(predictions(values)))
+    assert np.mean(values[asked] > 0.85) > 0.8 and np.any(values[asked] < 0.8)  # and a random tenth
 
 
 def test_a_day_has_no_more_questions_than_it_may():
@@ -104,8 +121,8 @@ def test_questions_are_the_same_in_both_engines_and_with_threads(threads, monkey
     assert asked == [*map(int, done.stdout.split())] and len(asked) > 100
 
 
-@pytest.mark.parametrize("kind", ["n", "threshold", "thresholds", "places", "times"])
-@pytest.mark.parametrize("value", [None, "1", -1, float("nan"), [None]])
+@pytest.mark.parametrize("kind", ["n", "n_checks", "threshold", "places", "times"])
+@pytest.mark.parametrize("value", [None, "1", -1_001, float("nan"), [None]])
 def test_what_is_no_state_is_refused(kind, value):
     with pytest.raises((ValueError, TypeError)):
         Questions().set_state({**Questions().get_state(), kind: value})

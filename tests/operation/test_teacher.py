@@ -8,8 +8,9 @@ from chat_server import Chat, chat_server
 pytest.importorskip("httpx")
 
 from stream_pegasos import Teacher
+from stream_pegasos.common import servers
 from stream_pegasos.common.servers import ServerAwayError, ServerRefusedError
-from stream_pegasos.operation.teacher import KEYS, LONGEST, NoLabelError
+from stream_pegasos.operation.teacher import KEYS, LONGEST, MOST_BYTES, NoLabelError
 
 LABELS = {"spam": ["advertising", "lotteries"], "ham": None}
 
@@ -184,6 +185,49 @@ def test_labels_must_be_two_that_differ(labels):
         Teacher("http://127.0.0.1:9/", labels)
 
 
+@pytest.mark.parametrize("label", [None, 1.5, b"a", ("a",)])
+def test_what_is_no_label_is_refused(label):
+    with pytest.raises((TypeError, ValueError), match="label"):
+        Teacher("http://127.0.0.1:9/", [label, "spam"])
+
+
 def test_a_description_must_be_a_text():
     with pytest.raises(TypeError, match="description must be a text"):
         Teacher("http://127.0.0.1:9/", {"a": [1], "b": None})
+
+
+@pytest.mark.parametrize("said", ["4", '{"label": 4}', '{"label": "4"}', " 4\n"])
+def test_labels_that_are_numbers_may_come_as_such(chat, said):
+    chat.spelt = lambda label: said
+    assert Teacher(chat.address, [1, 4]).label_one("a good film").label == 4
+
+
+@pytest.mark.parametrize("n", [-5, 1 << 63, "9", None, 1.5, True])
+def test_what_the_server_says_of_tokens_is_counted_where_it_may_be(chat, n):
+    body = {"choices": [{"message": {"content": '{"label": "ham"}'}}], "usage": {"total_tokens": n}}
+    chat.fails = lambda request: (200, body)
+    teacher = Teacher(chat.address, LABELS)
+    assert teacher.label_one("lunch").label == "ham" and teacher.n_tokens in (0, 1)
+
+
+def test_an_answer_without_end_is_none(chat, monkeypatch):
+    chat.fails = lambda request: (200, b" " * (MOST_BYTES + 1))
+    with pytest.raises(ServerRefusedError, match="more than 1,048,576 bytes"):
+        Teacher(chat.address, LABELS).label_one("lunch")
+    monkeypatch.setattr(servers, "TO_ANSWER", 0.0)
+    chat.fails = lambda request: (200, b" ")
+    with pytest.raises(ServerAwayError, match="takes more than 0 s"):
+        teacher = Teacher(chat.address, LABELS)
+        monkeypatch.setattr(servers.JsonServer, "_client", property(lambda self: self._httpx.Client()))
+        teacher.label_one("lunch")
+
+
+def test_no_key_is_told(chat, monkeypatch):
+    """Neither one that the server repeats, nor one in the query."""
+    monkeypatch.setenv(f"{KEYS}_KEY", "secret")
+    monkeypatch.setenv(f"{KEYS}_HOST", "127.0.0.1")
+    chat.fails = lambda request: (401, b"no such key: secret")
+    teacher = Teacher(chat.address.replace("#", "?api-key=secret#"), LABELS)
+    with pytest.raises(ServerRefusedError) as error:
+        teacher.label_one("lunch")
+    assert "no such key" in str(error.value) and "secret" not in f"{error.value}{teacher.url}"

@@ -14,6 +14,7 @@ pytest.importorskip("httpx")
 
 from stream_pegasos import Teacher, TextClassifier
 from stream_pegasos.common.servers import ServerAwayError, ServerRefusedError
+from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.operation import teaching as teaching_module
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
@@ -218,8 +219,9 @@ def test_late_labels_of_people_correct_the_teacher():
     assert run.model.predict_one("prize number 3") == "spam"
     teaching, learned = run.runner.teaching, run.runner.n_learned
     for example, (_, y) in zip(messages, rows, strict=True):
-        assert teaching.is_taught(example._replace(y=y))
-        assert teaching.is_taught(example._replace(y=y))  # and nothing happens
+        assert teaching.is_taught(example)
+        teaching.correct(example._replace(y=y))
+        teaching.correct(example._replace(y=y))  # and nothing happens
     assert [run.model.predict_one(x) for x, _ in rows] == [y for _, y in rows]
     assert teaching.teaching.agreement.counts == {"ham": [0, 8], "spam": [0, 8]} and learned == 16
     assert not teaching.is_taught(Example("new", "ham", 1.0, 99, 99))
@@ -251,3 +253,51 @@ def test_a_server_teaches():
         run = run_with(Teacher(chat.address, LABELS), Script(examples(200), sizes=[20]), share=0.2).run()
         assert run.runner.n_learned == len(chat.asked) and run.model.predict_one("FREE entry, win a prize") == "spam"
         assert run.runner.teaching.teaching.view()["n_tokens"] == 97 * len(chat.asked)
+
+
+def test_a_label_in_the_stream_itself_corrects_the_teacher():
+    rows = [(f"prize number {i}", "ham") for i in range(8)] + [(f"lunch {i}", "spam") for i in range(8)]
+    messages = [Example(x, None, 1.0, i, i) for i, (x, _) in enumerate(rows)]
+    labelled = [each._replace(y=y) for each, (_, y) in zip(messages, rows, strict=True)]
+    run = run_with(Stand(), Script([*messages, *labelled], sizes=[16, 16])).run()  # the teacher is wrong at each
+    assert [run.model.predict_one(x) for x, _ in rows] == [y for _, y in rows]
+    assert run.runner.teaching.teaching.agreement.counts == {"ham": [0, 8], "spam": [0, 8]}
+    assert [answer.id for answer in run.answers] == [*range(16)] * 2
+
+
+def test_questions_are_the_same_one_by_one_and_many_where_messages_come_again():
+    X = [f"text {i % 7}" for i in range(60)]
+    said = TextClassifier().predictions(X)
+    alone, many = teaching_by(Stand(), 0.01), teaching_by(Stand(), 0.01)
+    for row, x in enumerate(X):
+        alone.ask([x], [None], said.rows([row]))
+    many.ask(X, [None] * len(X), said)
+    assert many.get_state(keeps_messages=True) == alone.get_state(keeps_messages=True)
+
+
+def test_lessons_wait_while_the_encoder_is_away(monkeypatch):
+    teaching = teaching_by(Stand())
+    learner = LiveLearner(TextClassifier(), teaching=teaching)
+    learner.start()
+    asyncio.run(learner.predict(["win a prize", "lunch"], [1, 2]))
+    wait(lambda: not teaching.is_busy)
+
+    async def away(X):
+        raise EncoderAwayError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(learner, "_encode", away)
+        asyncio.run(learner.learn_taught())
+    assert learner.model.n_learned == teaching.n_taught == 0
+    asyncio.run(learner.learn_taught())
+    assert learner.model.n_learned == teaching.n_taught == 2
+    learner.close()
+
+
+def test_few_messages_that_people_label_are_asked_about_while_no_answer_comes():
+    teaching = teaching_by(Stand())
+    teaching.compare(*zip(*((f"text {i}", i, "ham") for i in range(900)), strict=True))
+    assert teaching.n_asked == 900  # as all are, where the share is 1
+    teaching = teaching_by(Stand(), 0.1)
+    teaching.compare(*zip(*((f"text {i}", i, "ham") for i in range(900)), strict=True))
+    assert 30 <= teaching.n_asked < 130

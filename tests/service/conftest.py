@@ -12,21 +12,6 @@ def client():
         yield client
 
 
-@pytest.fixture
-def serve():
-    from serving import COMMAND, Served
-
-    started = []
-
-    def start(*options, command=COMMAND):
-        started.append(Served(*options, command=command))
-        return started[-1]
-
-    yield start
-    for served in started:
-        served.kill()
-
-
 @pytest.fixture(scope="module")
 def browser():
     from pages import a_browser

@@ -115,6 +115,12 @@ def test_the_examples_of_openapi_work(of_each_kind, case):
     assert (seen["n"], tried) == (len(KINDS[case][1]) + 3, 5)
     for path, methods in schema["paths"].items():
         assert "post" in methods or client.get(path).status_code == 200, path
+    service.model.set_decision(coverage=0.9)
+    for path in ("/predict", "/explain"):
+        content = ok(client.get("/openapi.json"))["paths"][path]["post"]
+        said = content["responses"]["200"]["content"]["application/json"]["examples"]["one message"]["value"]
+        sent = content["requestBody"]["content"]["application/json"]["examples"]["one message"]["value"]
+        assert [*said["set"]] and "set" in ok(client.post(path, json=sent))
 
 
 def test_docs_say_what_openapi_says_without_scripts(of_each_kind):

@@ -238,3 +238,25 @@ def test_tenths_of_few_messages_have_no_dot_and_areas_are_as_numbers(page, taugh
             assert radius == pytest.approx(largest * math.sqrt(n / 1_600), abs=0.06)
         assert "fewer than 30 have no dot" in text(page, "few")
         assert texts(page, "#reliability td:nth-child(2)")[1] == "29"  # the table has them all
+
+
+@pytest.mark.parametrize("make", [TextClassifier, several_labels])
+def test_rows_and_tiles_tell_of_sets(page, make):
+    """A row has the labels that may be right beside the one that is predicted."""
+    model = make()
+    model.set_decision(coverage=0.99)
+    as_given = (lambda label: label) if make is TextClassifier else (lambda label: [label])
+    with served(LiveLearner(model)) as url:
+        rows = [{"text": f"number {i}", "label": as_given(("ham", MARKUP)[i % 2])} for i in range(40)]
+        httpx.post(f"{url}learn", json=rows).raise_for_status()
+        httpx.post(f"{url}predict", json={"text": "win a number"}).raise_for_status()
+        open_page(page, url)
+        members = {each["text"]: each["set"] for each in httpx.get(f"{url}monitor").json()["newest"]}
+        assert {*members["win a number"]} == {"ham", MARKUP}
+        found = texts(page, "#newest .predicted")[0]
+        assert "ham" in found and MARKUP in found and "perhaps" in found
+        assert {"Coverage", "Sets of one"} <= {*texts(page, ".figure > :first-child")}
+        assert_no_markup_ran(page)
+        assert_quiet(page)
+        resize(page, TELEPHONE)
+        assert_fits(page)

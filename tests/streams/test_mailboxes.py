@@ -366,7 +366,7 @@ def test_no_mail_is_none_wherever_it_is(tmp_path, name):
 def test_a_path_without_mail_beside_others(tmp_path):
     written(tmp_path, {"file": b"", "ham": mail("a"), "uw": FROM.replace(b"ann", b"MAILER-DAEMON") + INTERNAL})
     (tmp_path / "folder").mkdir()
-    for name, what in {"file": "file", "uw": "file", "folder": "folder"}.items():
+    for name in ("file", "uw", "folder"):
         bad, paths = [], {"spam": tmp_path / name, "ham": tmp_path / "ham"}
         found = list(read_mail(paths, on_bad_line=lambda *at, bad=bad: bad.append(at)))
         said = f"{tmp_path / name} must have at least one mail, got none"

@@ -27,7 +27,7 @@ function showMessage(row, message) {
   if (kind === LABELS) return showLabels(cell, message);
   const { label, predicted } = message;
   const byLimit = message.withheld ? "by limit" : "";
-  writeLabels(cell(".predicted"), [[known(predicted) ? name(predicted) : "–", byLimit]]);
+  writeLabels(cell(".predicted"), [[known(predicted) ? name(predicted) : "–", byLimit], ...others(message)]);
   write(cell(".probability"), score(probability, 3));
   write(cell(".second bdi"), known(second) ? name(second) : "–");
   write(cell(".second span"), known(second) ? message.second_probability.toFixed(3) : "");
@@ -37,10 +37,17 @@ function showMessage(row, message) {
   else setOutcome(cell, "wrong", "✗ is", [label]);
 }
 
+/** The labels in the set of a message that are not predicted. */
+function others({ predicted, set = [] }) {
+  return set.filter((each) => ![predicted].flat().includes(each)).map((each) => [name(each), "perhaps"]);
+}
+
 /** A message that has any number of labels. */
-function showLabels(cell, { label, predicted, probability, right, withheld = [] }) {
+function showLabels(cell, message) {
+  const { label, predicted, probability, right, withheld = [] } = message;
   const chances = predicted.map((each, i) => [name(each), known(probability[i]) ? probability[i].toFixed(2) : ""]);
   chances.push(...withheld.map((each) => [name(each), "withheld by limit"]));
+  chances.push(...others(message));
   writeLabels(cell(".predicted"), chances.length ? chances : ["none"]);
   if (!known(label)) setOutcome(cell, "", "no labels", []);
   else if (right) setOutcome(cell, "right", "✓ right", []);
