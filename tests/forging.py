@@ -65,3 +65,9 @@ def forge(path, change):
     if replaced is not None:
         header["state"] = replaced
     put_together(path, arrays, header)
+
+
+def without_spaces(content):
+    """A safetensors file without those that fill its header."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    return content[8:end].rstrip(b" "), content[end:]

@@ -5,6 +5,7 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -396,5 +397,7 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
 
 def save_model(model: Any, path: Path, progress: Any = None) -> None:
     """Save a model, with its progress if it is a checkpoint."""
+    from stream_pegasos.learners.files import write_model
+
     with writing(path):
-        model.snapshot(progress).write(path)  # whose lock the command holds
+        write_model(path, partial(model.snapshot, progress))  # whose lock the command holds

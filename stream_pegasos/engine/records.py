@@ -17,6 +17,7 @@ SINGLE, DOUBLE, COUNT, POSITION = np.float32, np.float64, np.int64, np.uint32
 # problem. The age tells in which unit the evidence is.
 PAIR = np.dtype([("hash", np.uint64), *((name, SINGLE) for name in OF_FEATURE), ("age", np.uint32)])
 OF_SEVERAL = ("log_ratios", "counts")
+OF_FEATURES = (*OF_FEATURE, *OF_SEVERAL)
 SEVERAL = np.dtype(
     [
         ("hash", np.uint64),
@@ -51,7 +52,7 @@ def as_singles(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
 
 def numbers_of(records: Any, age: int, year: int) -> dict[str, NDArray[np.float32]]:
     """What is known of adaptive features, with the evidence in the unit of this age; a year takes so many bits."""
-    found = {name: records[name].copy() for name in (*OF_FEATURE, *OF_SEVERAL) if name in records.dtype.names}
+    found = {name: records[name].copy() for name in OF_FEATURES if name in records.dtype.names}
     if (records["age"] != age).any():
         years = np.minimum(age - records["age"], 16)
         factors = np.where(years < 16, np.ldexp(1.0, -year * years.astype(np.int32)), 0.0)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import check_bool, check_max_features, check_number, check_one_of
@@ -467,8 +466,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         decided = largest(found.margins) if found.decided is None else found.decided
         return bool(decided[0] != target)
 
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, values = super().to_state()
+    def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
+        arrays, names, values = super().to_state(lazy)
         if self.decisions.of_label:
             values["decisions"] = self.decisions.get_state()
         return arrays, names, values

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.columns import Column
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
 from stream_pegasos.engine.pure.driver import has_column_each
@@ -217,9 +218,9 @@ class Classifier(Learning):
 
     # The state as data: the learner's, the labels, their counts, and the names of features.
 
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        state = self.learner.get_state()
-        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], np.ndarray)}
+    def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
+        state = self.learner.get_state(lazy)
+        arrays = {name: state.pop(name) for name in list(state) if isinstance(state[name], (np.ndarray, Column))}
         values = {"parameters": self._packed_parameters(), "labels": self.labels.get_state(), "learner": state}
         if not self.class_weights.is_fixed:
             values["label_counts"] = self.class_weights.get_state()

@@ -6,10 +6,13 @@ The header of such a file may not be large, so all that can grow is an array: th
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import math
 import os
+import shutil
 import stat
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,8 +24,18 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from stream_pegasos.common.columns import SOME, Column, Columns, read
 from stream_pegasos.common.companions import Companions
-from stream_pegasos.common.packing import look_up, pack, pack_names, unpack, unpack_names, unpack_parameters
+from stream_pegasos.common.packing import (
+    NAME_OFFSETS,
+    NAMES,
+    look_up,
+    pack,
+    pack_names,
+    unpack,
+    unpack_names,
+    unpack_parameters,
+)
 from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.vectors import VectorsError, VectorSource, unpacked, vector_source
 
@@ -33,11 +46,12 @@ STATE, PROGRESS = "state", "progress"
 # The vectors of words that were met, where a file has these, by the hashes of the words.
 VECTORS = "vector_hashes", "vector_codes", "vector_shifts"
 SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "<f4": "F32", "|u1": "U8"}  # in the order of a file
+ORDER = [*SAFETENSORS_DTYPES]
+MOST_BYTES = 10**15
 DTYPES = {name: np.dtype(dtype) for dtype, name in SAFETENSORS_DTYPES.items()}
 
 
 Arrays = Mapping[str, NDArray[Any]]
-
 
 KINDS: dict[str, Any] = {}  # the classes of models, by name
 
@@ -61,57 +75,150 @@ class Snapshot:
     """The state of a model at one moment."""
 
     kind: str
-    arrays: Arrays
+    arrays: Columns
     names: list[Any]
     values: dict[str, Any]
     progress: Any
     field_names: Mapping[str, str] = field(default_factory=dict)
     vectors: VectorSource | None = None
+    spool: Spool | None = None  # where the arrays are, if they are in a file already
 
     @property
     def checksum(self) -> str:
-        return checksum(self._packed(), self.kind)
-
-    def _packed(self) -> dict[str, NDArray[Any]]:
-        """All of it as arrays."""
-        arrays = {**self.arrays, STATE: np.frombuffer(orjson.dumps(self.values), np.uint8), **pack_names(self.names)}
-        if self.vectors is not None:
-            arrays.update(zip(VECTORS, self.vectors.kept, strict=False))
-        if self.progress is not None:
-            arrays[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
-        return arrays
+        return checksum({**self.arrays, **self._kept(), **self._packed()}, self.kind)
 
     def write(self, path: str | os.PathLike[str], keep: str | os.PathLike[str] | None = None) -> None:
-        """Write a model file, which is there whole or not at all, holding its lock; the one before goes to `keep`."""
-        arrays = self._packed()
-        checked = checksum(arrays, self.kind)
+        """Write a model file, as `write_model` does."""
+        write_model(path, self.spooled, keep)
+
+    def spooled(self, file: IO[bytes]) -> Snapshot:
+        """The same with its arrays in a new file, which `finish` makes that of a model."""
+        offsets = Column((len(self.names) + 1,), np.dtype(np.int64), lambda _: ())
+        spool = Spool(file, self._metadata("0" * 8), {**self.arrays, **self._kept(), NAME_OFFSETS: offsets})
+        spool.write(self.arrays)
+        columns = spool.columns()
+        arrays = {name: columns[name] for name in self.arrays}
+        return dataclasses.replace(self, arrays=arrays, field_names={**self.field_names}, spool=spool)
+
+    def finish(self) -> None:
+        """Write what `spooled` did not, last the header."""
+        assert self.spool is not None
+        self.spool.write({**self._kept(), **self._packed()})
+        self.spool.finish(self._metadata(checksum(self.spool.columns(), self.kind)))
+
+    def _kept(self) -> dict[str, NDArray[Any]]:
+        return {} if self.vectors is None else dict(zip(VECTORS, self.vectors.kept, strict=False))
+
+    def _packed(self) -> dict[str, NDArray[Any]]:
+        """What is no array."""
+        packed = {STATE: np.frombuffer(orjson.dumps(self.values), np.uint8), **pack_names(self.names)}
+        if self.progress is not None:
+            packed[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
+        return packed
+
+    def _metadata(self, checked: str) -> dict[str, str]:
         header: dict[str, Any] = {"format_version": FORMAT_VERSION, "kind": self.kind, "checksum": checked}
         if self.field_names:
             header["field_names"] = {**self.field_names}
-        metadata = {FORMAT: orjson.dumps(header).decode()}
-        path = Path(os.path.realpath(path))  # a symbolic link stays one
-        is_device = path.exists() and not path.is_file()  # which, as a pipe, must not be replaced
-        with open(path, "wb") if is_device else replacing(path, keep) as file:
-            write_safetensors(file, arrays, metadata)
+        return {FORMAT: orjson.dumps(header).decode()}
 
 
-def write_safetensors(file: IO[bytes], arrays: Arrays, metadata: dict[str, str]) -> None:
-    """What `safetensors.numpy.save` gives, without its copies of all arrays, in whose time no other thread learns."""
-    arrays = {name: np.ascontiguousarray(arrays[name]) for name in arrays}
-    order = [*SAFETENSORS_DTYPES]
-    names = sorted(arrays, key=lambda name: (order.index(arrays[name].dtype.str), name))
+class Spool:
+    """A safetensors file in the making, as `safetensors.numpy.save` writes it, but for spaces behind its header, which
+    comes last. Of arrays of bytes, which stand at the end, no size has to be known before they are written.
+    """
+
+    def __init__(self, file: IO[bytes], metadata: dict[str, str], arrays: Columns) -> None:
+        self._file, self._places, self._end = file, dict[str, _Place](), 0
+        self._lay_out({name: array for name, array in arrays.items() if array.dtype != np.uint8})
+        unknown = _Place((MOST_BYTES,), np.dtype(np.uint8), MOST_BYTES)
+        header = _header(metadata, dict.fromkeys((STATE, NAMES, PROGRESS, *arrays), unknown) | self._places)
+        self._begin = 8 + len(header) + -len(header) % 8
+
+    def _lay_out(self, arrays: Columns) -> None:
+        for name in sorted(arrays, key=lambda name: (ORDER.index(arrays[name].dtype.str), name)):
+            self._places[name] = place = _Place(arrays[name].shape, arrays[name].dtype, self._end)
+            self._end = place.end
+
+    def write(self, arrays: Columns) -> None:
+        self._lay_out({name: array for name, array in arrays.items() if name not in self._places})
+        ends = {name: self._begin + self._places[name].begin for name in arrays}
+        at = None
+        for name, rows in read(arrays, SOME):
+            if at != ends[name]:
+                self._file.seek(ends[name])
+            self._file.write(rows.data)
+            ends[name] = at = ends[name] + rows.nbytes
+
+    def columns(self) -> dict[str, Column]:
+        """What was written, to be read back."""
+        return {
+            name: Column(place.shape, place.dtype, functools.partial(self._parts, name, place))
+            for name, place in self._places.items()
+        }
+
+    def _parts(self, name: str, place: _Place, n: int) -> Iterator[dict[str, NDArray[Any]]]:
+        self._file.seek(self._begin + place.begin)
+        left = place.end - place.begin
+        while left:
+            part = np.frombuffer(self._file.read(min(left, 8 * n)), np.uint8)
+            if not len(part):
+                raise OSError("the file was cut while it was written")
+            left -= len(part)
+            yield {name: part}
+
+    def finish(self, metadata: dict[str, str]) -> None:
+        """Write the header; spaces stand behind it."""
+        text = _header(metadata, self._places).ljust(self._begin - 8)
+        assert len(text) == self._begin - 8
+        self._file.seek(0)
+        self._file.write(len(text).to_bytes(8, "little") + text)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an array stands behind the header."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    begin: int
+
+    @property
+    def end(self) -> int:
+        return self.begin + math.prod(self.shape) * self.dtype.itemsize
+
+
+def _header(metadata: dict[str, str], places: Mapping[str, _Place]) -> bytes:
     header: dict[str, Any] = {"__metadata__": metadata}
-    begin = 0
-    for name in names:
-        array = arrays[name]
-        dtype = SAFETENSORS_DTYPES[array.dtype.str]
-        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [begin, begin + array.nbytes]}
-        begin += array.nbytes
-    text = orjson.dumps(header)
-    text += b" " * (-len(text) % 8)
-    file.write(len(text).to_bytes(8, "little") + text)
-    for name in names:
-        file.write(arrays[name].data)
+    for name, place in places.items():
+        dtype = SAFETENSORS_DTYPES[place.dtype.str]
+        header[name] = {"dtype": dtype, "shape": place.shape, "data_offsets": [place.begin, place.end]}
+    return orjson.dumps(header)
+
+
+def write_model(
+    path: str | os.PathLike[str],
+    snapshot: Callable[[IO[bytes]], Snapshot],
+    keep: str | os.PathLike[str] | None = None,
+) -> Snapshot:
+    """Write a model file, which is there whole or not at all, holding its lock; the one before goes to `keep`. What
+    `snapshot` gives, with its arrays in the file, is finished and returned.
+    """
+    path = Path(os.path.realpath(path))  # a symbolic link stays one
+    is_device = path.exists() and not path.is_file()  # which, as a pipe, must not be replaced
+    with _for_device(path) if is_device else replacing(path, keep) as file:
+        found = snapshot(file)
+        found.finish()
+    return found
+
+
+@contextlib.contextmanager
+def _for_device(path: Path) -> Iterator[IO[bytes]]:
+    """A file that is copied at the end to where none can be sought in."""
+    with open(path, "wb") as device, tempfile.TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        shutil.copyfileobj(file, device)
 
 
 def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, Any]:
@@ -220,11 +327,12 @@ def read_arrays(file: BufferedReader, entries: dict[str, Any]) -> dict[str, NDAr
     return arrays
 
 
-def checksum(arrays: Arrays, rest: Any) -> str:
+def checksum(arrays: Columns, rest: Any) -> str:
     total = zlib.crc32(orjson.dumps(rest))
     for name in sorted(arrays):
         total = zlib.crc32(name.encode(), total)
-        total = zlib.crc32(np.ascontiguousarray(arrays[name]).data, total)
+        for _, rows in read({name: arrays[name]}, SOME):
+            total = zlib.crc32(rows.data, total)
     return f"{total:08x}"
 
 
@@ -258,7 +366,7 @@ def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterato
     """A file to be written; safely on the disk it takes the place of `path`, and what stood there that of `keep`."""
     temporary = Companions(path).temporary()
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "x+b") as file:
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, path.stat().st_mode & 0o777)
             yield file

@@ -244,7 +244,7 @@ class KernelLearner(Learner, is_rule=False):
         )
         return True
 
-    def get_state(self) -> State:
+    def get_state(self, lazy: bool = False) -> State:
         ends, columns, values, numbers, named = self._vectors
         state = {**self.calibration.get_state(), "n_iterations": self.n_iterations, "coefficients": numbers[0].copy()}
         of_columns = np.fromiter(self._columns, np.int64, len(self._columns))

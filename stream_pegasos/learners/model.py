@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.class_weights import weights_given
 from stream_pegasos.learners.decisions import none_if_empty
 from stream_pegasos.learners.f1_decisions import DecideFor
-from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, check_replaceable, read_model
+from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, check_replaceable, read_model, write_model
 from stream_pegasos.learners.label_meaning import Label, Prediction
 from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
@@ -437,7 +436,10 @@ class Model(OneByOne, base.Estimator):
 
     # Files.
 
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
+    def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
+        """Arrays, names of features and JSON values; if it is `lazy`, an array may be a `Column`, to be read before the
+        model changes.
+        """
         raise NotImplementedError
 
     @classmethod
@@ -473,17 +475,23 @@ class Model(OneByOne, base.Estimator):
             If the file cannot be written, as when the disk is full, or is in use, as a service keeps its model there;
             what was there before is left as it was.
         """
-        snapshot = self.snapshot()
+        source = self.vectors_met() if vectors else self.vector_source
         with locked(path):
             check_replaceable(path)
-            (dataclasses.replace(snapshot, vectors=self.vectors_met()) if vectors else snapshot).write(path)
+            write_model(path, lambda file: self._snapshot(None, file, source))
 
-    def snapshot(self, progress: Any = None) -> Snapshot:
-        """A copy of the state as it is now, to be written while the model goes on learning; with `progress`, such as
-        the position in the stream: anything that `pack` takes.
+    def snapshot(self, progress: Any = None, file: IO[bytes] | None = None) -> Snapshot:
+        """The state as it is now, to be written while the model goes on learning; with `progress`, such as the position
+        in the stream: anything that `pack` takes. Its arrays are copies; or in a file that `write_model` opened, so
+        that memory holds no second model.
         """
+        return self._snapshot(progress, file, self.vector_source)
+
+    def _snapshot(self, progress: Any, file: IO[bytes] | None, vectors: VectorSource | None) -> Snapshot:
         with self.lock:
-            return Snapshot(type(self).__name__, *self.to_state(), progress, self.field_names, self.vector_source)
+            state = self.to_state(lazy=file is not None)
+            taken = Snapshot(type(self).__name__, *state, progress, self.field_names, vectors)
+            return taken if file is None else taken.spooled(file)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:

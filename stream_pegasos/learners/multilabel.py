@@ -346,8 +346,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
         return 0, 0  # whether a label holds does not wait for another one
 
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, values = super().to_state()
+    def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
+        arrays, names, values = super().to_state(lazy)
         others = self.of_others.renewed()  # of a label whose decision was not asked for yet
         limits = {label: self.decisions.get(label, others).limit for label in self.classes}
         if self.of_others.parameters != of_others(self.classifier).parameters:

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import check_integer
@@ -375,8 +374,8 @@ class TextClassifier(ModelOfAnyKind):
     def _more_tags(self) -> set[str]:
         return set() if self.features.fields else {base.tags.TEXT_INPUT}
 
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, classifier = self.classifier.to_state()
+    def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
+        arrays, names, classifier = self.classifier.to_state(lazy)
         kind = type(self.classifier).__name__
         values = {**packed_features(self.features), "kind": kind, "classifier": classifier}
         if self.names is not None:

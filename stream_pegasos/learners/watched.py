@@ -176,8 +176,8 @@ class WatchedClassifier(Classifier):
         """Whether the prediction for a single row is wrong."""
         raise NotImplementedError
 
-    def to_state(self) -> tuple[dict[str, NDArray[Any]], list[Any], dict[str, Any]]:
-        arrays, names, values = super().to_state()
+    def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
+        arrays, names, values = super().to_state(lazy)
         scaler, recency = self.scaler, self.recency
         values["watched"] = {"n_drifts": self.n_drifts, "scaler": IDLE if scaler is None else scaler.get_state()}
         if len(recency.counts):

@@ -10,11 +10,13 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from stream_pegasos.features.vectors import VectorsError
+from stream_pegasos.learners.files import write_model
 from stream_pegasos.mail.verdict import Verdicts
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
@@ -150,7 +152,7 @@ class UserModels:
         """A copy of the common model, written first: a journal goes on from it, while the common model learns on."""
         with self.common.monitor.lock:
             model = copy.deepcopy(self.common.model)
-        model.snapshot().write(path)
+        write_model(path, partial(model.snapshot, None))
         return model
 
     async def _close(self, name: str) -> None:

@@ -7,18 +7,20 @@ import os
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
+from typing import IO, Any
 
 from stream_pegasos.common.companions import Companions
 from stream_pegasos.common.file_lock import FileLock
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.features.vectors import VectorsError
-from stream_pegasos.learners.files import Snapshot, begins_as_model, remove_leftovers
+from stream_pegasos.learners.files import Snapshot, begins_as_model, remove_leftovers, write_model
 from stream_pegasos.learners.loading import load_with_progress
 
 __all__ = ["Checkpoints"]
 
 LONGEST_PAUSE, BYTES_A_SECOND = 3_600.0, 1_000_000  # between two checkpoints, in seconds, and over all of them
+
+Taking = Callable[[IO[bytes]], Snapshot]  # a snapshot whose arrays are in this file
 
 log = logging.getLogger(__name__)
 
@@ -106,9 +108,9 @@ class Checkpoints:
                 f"{path} must be a model, as the checkpoint before {self.path.name} is kept there, got another file"
             )
 
-    def start(self, snapshot: Callable[[], Snapshot], on_written: Callable[[Any], None] | None = None) -> None:
-        """Begin to write checkpoints. Their thread calls `snapshot` for what is to be written, and `on_written` after
-        each one with its progress; if the latter fails, that is logged.
+    def start(self, snapshot: Taking, on_written: Callable[[Any], None] | None = None) -> None:
+        """Begin to write checkpoints. Their thread calls `snapshot` with a file for what is to be written, and
+        `on_written` after each one with its progress; if the latter fails, that is logged.
         """
         if self.reads_only:
             return
@@ -122,10 +124,13 @@ class Checkpoints:
             self._write()
             self._check()
 
-    def write(self, snapshot: Snapshot) -> None:
-        """Write a snapshot, and keep the newest that was whole as the one before; an OSError if that fails."""
-        snapshot.write(self.path, keep=self.previous if self._is_whole else None)
+    def write(self, snapshot: Taking) -> Snapshot:
+        """Write a snapshot, which takes the file, and return it; keep the newest that was whole as the one before. An
+        OSError if that fails.
+        """
+        written = write_model(self.path, snapshot, keep=self.previous if self._is_whole else None)
         self._is_whole, self.written_at = True, monotonic()
+        return written
 
     def count(self, n: int) -> None:
         """Take note that `n` more messages are learned."""
@@ -181,8 +186,7 @@ class Checkpoints:
     def _write_alone(self) -> None:
         self._n_new = 0
         try:
-            snapshot = self._snapshot()
-            self.write(snapshot)
+            snapshot = self.write(self._snapshot)
         except Exception as error:  # any error is reported, and does not end the thread
             message = _reason(error)
             if message != self.error:

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,13 +176,13 @@ class Learning:
         except (ValueError, TypeError) as error:
             log.error("not learned again: %s", error)
 
-    def snapshot(self) -> Snapshot:
-        """The model and all that stands beside it, to be written; the journal begins a new file."""
+    def snapshot(self, file: IO[bytes] | None = None) -> Snapshot:
+        """The model and all that stands beside it, to be written, as to this file; the journal begins a new file."""
         with self.lock:
             ids, digests = self.ids.ids(), self.ids.digests()
             progress: dict[str, Any] = {name: beside.get_state() for name, beside in self._beside.items()}
             progress["journal"] = self.journal.rotate()
-            snapshot: Snapshot = self.model.snapshot(progress)
+            snapshot: Snapshot = self.model.snapshot(progress, file)
             self.is_changed = False
         # Each list is one string, which is fast, and made without the lock.
         progress |= {"ids": json.dumps(ids), "labels_of_ids": json.dumps(digests)}

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from time import monotonic
-from typing import Any
+from typing import IO, Any
 
 from stream_pegasos.evaluation.chunks import encode_ahead, predict_block, weight_of
 from stream_pegasos.evaluation.predicted import Labelled
@@ -114,8 +114,8 @@ class LiveLearner:
         field: str | None = self.model.features.mail_field
         return field
 
-    def snapshot(self) -> Snapshot:
-        return self._learning.snapshot()
+    def snapshot(self, file: IO[bytes] | None = None) -> Snapshot:
+        return self._learning.snapshot(file)
 
     def start(self) -> None:
         """Begin to learn, and to write checkpoints."""

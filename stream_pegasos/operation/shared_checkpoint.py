@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -86,7 +87,7 @@ class SharedCheckpoint:
                 progress = self._first(progress or {})
                 model.flush()
                 check_parts([model, model])
-                self.checkpoints.write(model.snapshot(progress))
+                self.checkpoints.write(partial(model.snapshot, progress))
         finally:
             self.checkpoints.release()
         self._take(model, progress)
@@ -171,7 +172,7 @@ class SharedCheckpoint:
             "position": {**gain.position, "offsets": {**offsets, **own}} if own else there["position"],
             "outputs": outputs,
         }
-        self.checkpoints.write(model.snapshot(progress))
+        self.checkpoints.write(partial(model.snapshot, progress))
         self._take(model, progress)
         self._begins |= own
 

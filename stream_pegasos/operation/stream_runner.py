@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable
 from time import monotonic, sleep
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.common.locks import Lock
@@ -161,7 +161,7 @@ class StreamRunner:
         lags = [source.lag(at) for source, at in zip(self._sources, self._positions, strict=False)]
         return {source.name: lag for source, lag in zip(self._sources, lags, strict=True) if lag is not None}
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, file: IO[bytes] | None = None) -> Snapshot:
         with self._lock:
             if self._torn:
                 raise OSError("the newest messages were learned in part")

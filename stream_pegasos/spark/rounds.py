@@ -128,7 +128,7 @@ class RoundFile:
             self._checkpoints.claim()
             try:
                 self._resume(self._checkpoints)
-                self._checkpoints.start(lambda: self._history.model.snapshot({"spark": self._progress()}))
+                self._checkpoints.start(lambda file: self._history.model.snapshot({"spark": self._progress()}, file))
             except BaseException:
                 self._checkpoints.release()
                 raise

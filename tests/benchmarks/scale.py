@@ -93,7 +93,7 @@ def print_memory_of_saving(model: TextClassifier, size: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model")
         checkpoints = Checkpoints(path, share=0.02)
-        took = seconds(lambda: model.snapshot().write(path))
+        took = seconds(lambda: model.save(path))
         pause = max(checkpoints.seconds, checkpoints.pause(took))
         print(
             f"model of {size:,.0f} MB; while it is saved {1.0 + (megabytes('VmHWM') - now) / size:.2f} times as much; "
@@ -172,7 +172,7 @@ def print_files(model: TextClassifier, path: Path, rounds: int) -> None:
         end = time.perf_counter() + 3.0 / rounds
         alone.append(1e3 * max(waits(learn, lambda end=end: time.perf_counter() > end)))
         checkpoints = Checkpoints(path, every=1)
-        checkpoints.start(model.snapshot)
+        checkpoints.start(partial(model.snapshot, None))
         checkpoints.count(1)
         during.append(1e3 * max(waits(learn, lambda it=checkpoints: it.written_at is not None)))
         checkpoints.close(last=False)

@@ -36,7 +36,7 @@ class Run:
         return self
 
     def start(self):
-        self.checkpoints.start(lambda: self.model.snapshot({"n": self.n}), self.written.append)
+        self.checkpoints.start(lambda file: self.model.snapshot({"n": self.n}, file), self.written.append)
         return self
 
     def learn(self, n=1):
@@ -172,10 +172,10 @@ def test_writing_takes_at_most_a_share_of_the_time(path):
     run = Run(path, every=1, seconds=0.01, share=0.2)
     moments = []
 
-    def slow():
+    def slow(file):
         moments.append(time.monotonic())
         time.sleep(0.02)
-        return run.model.snapshot({"n": run.n})
+        return run.model.snapshot({"n": run.n}, file)
 
     run.checkpoints.start(slow, run.written.append)
     while len(moments) < 4:
@@ -202,9 +202,9 @@ def test_what_is_learned_while_the_last_but_one_is_written_is_in_the_last(path):
     writing, go_on = threading.Event(), threading.Event()
     snapshots = []
 
-    def snapshot():
+    def snapshot(file):
         snapshots.append(run.n)
-        taken = run.model.snapshot({"n": run.n})
+        taken = run.model.snapshot({"n": run.n}, file)
         writing.set()
         assert go_on.wait(SOON)
         return taken
@@ -246,7 +246,16 @@ def no_memory(*_, **__):
 
 
 FAILURES = {
-    "a full disk, in writing": ("stream_pegasos.learners.files.write_safetensors", no_space, "No space left on device"),
+    "a full disk, for arrays": (
+        "stream_pegasos.learners.files.Spool.write",
+        no_space,
+        "No space left on device",
+    ),
+    "a full disk, for the header": (
+        "stream_pegasos.learners.files.Spool.finish",
+        no_space,
+        "No space left on device",
+    ),
     "a full disk, in fsync": ("os.fsync", no_space, "No space left on device"),
     "a full disk, in rename": ("os.replace", no_space, "No space left on device"),
     "a folder that may only be read": ("stream_pegasos.learners.files.open", read_only, "Permission denied"),
@@ -302,7 +311,7 @@ def test_other_reasons_are_reported_each(path, monkeypatch):
 
 def test_a_failure_after_a_checkpoint_is_reported_and_the_next_one_is_written(path):
     run = Run(path)
-    run.checkpoints.start(lambda: run.model.snapshot({"n": run.n}), {}.__getitem__)
+    run.checkpoints.start(lambda file: run.model.snapshot({"n": run.n}, file), {}.__getitem__)
     for _ in range(2):
         n_events = len(run.events)
         run.learn()

@@ -271,7 +271,7 @@ def test_no_answer_is_sent_before_a_checkpoint_has_its_message(tmp_path, monkeyp
     examples, sent = [message(i) for i in range(9)], []
     Run(Script(examples, [4]), send=send, checkpoints=Checkpoints(tmp_path / "model", seconds=1_000)).run()
     assert sent == [(4, 4)] * 3
-    monkeypatch.setattr(Snapshot, "write", no_space)
+    monkeypatch.setattr(Snapshot, "finish", no_space)
     run = Run(Script(examples, [4]), checkpoints=Checkpoints(tmp_path / "other", seconds=1_000))
     with pytest.raises(OSError, match="No space left"):
         run.run()

@@ -123,17 +123,29 @@ cdef class AdaptiveLearner(PairLearner):
             self._take_logs(&above, &below, 1)
             feature.log_ratio = sp_single(min(above, LARGEST_LOG_RATIO))
 
-    def get_state(self):
+    def get_state(self, bint lazy=False):
         wait_for(self._guard, self._guard)
-        if not self.several:
-            return {
-                **self._state_of_pair(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations,
-                **steadiness_of(&self._half_life),
-            }
-        n_taught, taught = taught_of(&self._columns, self._features(), self._table.n, self._age)
+        state = self._state_of_several(lazy) if self.several else {
+            **self._state_of_pair(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations,
+            **steadiness_of(&self._half_life),
+        }
+        return state if lazy else whole(state)
+
+    def _taught_in_parts(self, Py_ssize_t n):
+        cdef Py_ssize_t begin = 0, n_features
+        while begin < max(self._table.n, 1):
+            n_features = n_features_with(self._features() + begin, self._table.n - begin, n)
+            n_taught, taught = taught_of(&self._columns, self._features() + begin, n_features, self._age)
+            yield {"n_taught": n_taught, **dict(zip(adaptive_state.OF_TAUGHT, taught))}
+            begin += max(n_features, 1)
+
+    cdef dict _state_of_several(self, bint lazy):
+        cdef Py_ssize_t n = n_taught_of(&self._columns, self._features(), self._table.n, self._age) if lazy else 0
+        taught = self._taught_in_parts
+        singles = dict.fromkeys(adaptive_state.OF_COLUMN, records.SINGLE)
         state = {
-            **self._state_of_features(records.SEVERAL), "n_taught": n_taught,
-            **dict(zip(adaptive_state.OF_TAUGHT, taught)),
+            **self._state_of_features(records.SEVERAL), **columns_of(self._table.n, {"n_taught": records.COUNT}, taught),
+            **columns_of(n, {"taught_columns": records.COUNT, **singles}, taught),
             **copied(view_of(self._problems, self._n_problems, records.PROBLEM), adaptive_state.OF_PROBLEM),
             "class_counts": view_of(self._class_counts, self._n_classes, records.DOUBLE).copy(),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,

@@ -13,6 +13,7 @@ cdef extern from "cython/adaptive_columns.h" nogil:
     float* sp_squares(float*, const sp_columns*)
     float* sp_counts(float*, const sp_columns*)
     uint32_t* sp_numbers(float*, const sp_columns*)
+    void sp_fetch_weights(float*, const sp_columns*)
     void sp_fetch_evidence(float*, const sp_columns*)
     double sp_factor_of_age(uint32_t)
     void sp_weaken_columns(float*, sp_columns*, uint32_t, double)
@@ -27,6 +28,7 @@ cdef extern from "cython/adaptive_columns.h" nogil:
 cdef enum:
     N_SIZES = 96
     PIECES_OF_LINE = 4
+    FEATURES_AHEAD = 16  # that the processor fetches while it reads those before
 
 # How many pieces a block may have: two sizes for each doubling.
 cdef Py_ssize_t SIZES[N_SIZES]
@@ -174,12 +176,51 @@ cdef int lay_out(Columns* columns, sp_columns* feature, Py_ssize_t n_more, Py_ss
     return 0
 
 
+cdef Py_ssize_t n_features_with(const sp_columns* features, Py_ssize_t n_features, Py_ssize_t n):
+    """How many features have so many columns, or a few more; all if they have fewer."""
+    cdef Py_ssize_t i = 0
+    while i < n_features and n > 0:
+        i += 1
+        n -= features[i].n + 1
+    return i
+
+
+cdef Py_ssize_t n_taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_features, uint32_t age):
+    """How many columns `taught_of` tells of."""
+    cdef Py_ssize_t i, j, n_zeros, n = 0
+    cdef const sp_columns* feature
+    cdef const float* weights
+    cdef double factor, square, count
+    with nogil:
+        for i in range(n_features):
+            sp_fetch_weights(columns.numbers, &features[min(i + FEATURES_AHEAD, n_features)])
+            feature = &features[i + 1]
+            weights, n_zeros = sp_weights(columns.numbers, feature), 0
+            for j in range(feature.n):
+                n_zeros += weights[j] == 0.0
+            n += feature.n - n_zeros
+            if n_zeros == 0:
+                continue
+            factor = sp_factor_of_age(age - feature.age)
+            for j in range(feature.n):
+                if weights[j] == 0.0:
+                    square = sp_single(sp_squares(columns.numbers, feature)[j] * factor)
+                    count = sp_single(sp_counts(columns.numbers, feature)[j] * factor)
+                    n += is_known(weights[j], square, count)
+    return n
+
+
 cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_features, uint32_t age):
     """How many columns of each feature were taught, and of all of these, in order, the numbers, weights, squares and counts."""
     cdef Py_ssize_t i, j, n = 0, begin, place, number
     cdef const sp_columns* feature
+    cdef const float* its_weights  # named once, or they would be looked up anew after each write
+    cdef const float* its_squares
+    cdef const float* its_counts
+    cdef const uint32_t* its_numbers
     cdef double factor
     cdef float weight, square, count
+    cdef bint dense
     for i in range(n_features):
         n += features[i + 1].n
     n_taught, found = np.empty(n_features, np.int64), [np.empty(n, kind) for kind in (np.int64, *3 * (np.float32,))]
@@ -188,16 +229,18 @@ cdef tuple taught_of(Columns* columns, const sp_columns* features, Py_ssize_t n_
     with nogil:
         n = 0
         for i in range(n_features):
+            sp_fetch_weights(columns.numbers, &features[min(i + FEATURES_AHEAD, n_features)])
+            sp_fetch_evidence(columns.numbers, &features[min(i + FEATURES_AHEAD, n_features)])
             feature = &features[i + 1]
-            factor = sp_factor_of_age(age - feature.age)
-            begin = n
+            factor, begin, dense = sp_factor_of_age(age - feature.age), n, feature.dense
+            its_numbers, its_weights = sp_numbers(columns.numbers, feature), sp_weights(columns.numbers, feature)
+            its_squares, its_counts = sp_squares(columns.numbers, feature), sp_counts(columns.numbers, feature)
             for j in range(feature.n):
-                weight = sp_weights(columns.numbers, feature)[j]
-                square = sp_single(sp_squares(columns.numbers, feature)[j] * factor)
-                count = sp_single(sp_counts(columns.numbers, feature)[j] * factor)
+                weight = its_weights[j]
+                square, count = sp_single(its_squares[j] * factor), sp_single(its_counts[j] * factor)
                 if not is_known(weight, square, count):
                     continue
-                place, number = n, column_at(columns, feature, j)
+                place, number = n, j if dense else its_numbers[j]
                 while place > begin and numbers[place - 1] > number:
                     numbers[place], weights[place] = numbers[place - 1], weights[place - 1]
                     squares[place], counts[place] = squares[place - 1], counts[place - 1]

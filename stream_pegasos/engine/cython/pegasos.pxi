@@ -109,8 +109,8 @@ cdef class PegasosLearner(Learner):
             self._steps[c].due = self._steps[c].n_buffered > 0
         check_status(self._step(NULL, 1.0))
 
-    def get_state(self):
-        state = self.weights.get_state() | self._calibration()
+    def get_state(self, bint lazy=False):
+        state = self.weights.get_state(lazy) | self._calibration()
         if self.several:
             state |= self._confidence()
         state |= copied(view_of(self._steps, self.weights.n_columns, records.STEPS), ("n_iterations", "n_buffered"))

@@ -230,6 +230,10 @@ cdef records_of(const Table* table, dtype):
     return view_of(table.records, table.n + 1, dtype)[1:]
 
 
+cdef dict columns_of(Py_ssize_t n, dtypes, parts):
+    return {name: LazyColumn((n,), np.dtype(dtype), parts) for name, dtype in dtypes.items()}
+
+
 cdef keys_of(hashes):
     return (hashes * np.uint64(INVERSE_MULTIPLIER)).view(np.int64)
 

@@ -123,12 +123,23 @@ cdef class WeightDict:
             raise MemoryError
         self._add_column()
 
-    def get_state(self):
+    def get_state(self, bint lazy=False):
         wait_for(self._guard, self._guard)
-        found = self._records()
-        numbers = {name: found[name][:, : self.n_columns].copy() for name in found.dtype.names[1:]}
+        parts, shape = self._records_in_parts, (self._table.n, self.n_columns)
+        numbers = {name: LazyColumn(shape, np.dtype(records.DOUBLE), parts) for name in self._records().dtype.names[1:]}
         names = records.OF_WEIGHTS if self.average else records.OF_WEIGHTS[:2]
-        return {"keys": keys_of(found["hash"]), **numbers, **copied(self._known_columns(), names)}
+        state = {
+            **columns_of(self._table.n, {"keys": records.COUNT}, parts), **numbers, **copied(self._known_columns(), names)
+        }
+        return state if lazy else whole(state)
+
+    def _records_in_parts(self, Py_ssize_t n):
+        cdef Py_ssize_t begin
+        n = max(n // max(self.n_columns, 1), 1)
+        for begin in range(0, max(self._table.n, 1), n):
+            some = self._records()[begin : begin + n]
+            numbers = {name: some[name][:, : self.n_columns].copy() for name in some.dtype.names[1:]}
+            yield {"keys": keys_of(some["hash"]), **numbers}
 
     def set_state(self, state):
         wait_for(self._guard, self._guard)

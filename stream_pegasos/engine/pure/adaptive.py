@@ -382,7 +382,7 @@ class AdaptiveLearner(ScaledLearner):
             feature.count /= factor
             feature.known[1:] /= factor
 
-    def get_state(self) -> State:
+    def get_state(self, lazy: bool = False) -> State:
         rest = {
             "evidence": self._evidence,
             "n_iterations": self._n_iterations,

@@ -263,7 +263,8 @@ class Learner:
     def flush(self) -> None:
         """Take the steps that wait for more examples, if the rule has mini-batches."""
 
-    def get_state(self) -> State:
+    def get_state(self, lazy: bool = False) -> State:
+        """All that is known. If it is `lazy`, an array may be a `Column`, to be read before the learner changes."""
         raise NotImplementedError
 
     def set_state(self, state: State) -> None:

@@ -247,7 +247,7 @@ class PegasosLearner(Learner):
         if not self.several and not column.v:
             self._known = {}
 
-    def get_state(self) -> State:
+    def get_state(self, lazy: bool = False) -> State:
         keys, columns = [*self._known], self._columns
         buffered = [(key, i, x) for i, column in enumerate(columns) for key, x in column.buffer]
         state = {
