@@ -119,17 +119,17 @@ else:
 
 def in_use(kind: type[L]) -> type[L]:
     """A learner of the specification, as it is in the engine in use."""
-    found: type[L] = kind if chosen is pure else getattr(chosen, kind.__name__)
-    return found
+    kind_in_use: type[L] = kind if chosen is pure else getattr(chosen, kind.__name__)
+    return kind_in_use
 
 
 def restore(kind: str, arguments: dict[str, Any] | tuple[Any, ...], state: dict[str, Any] | None) -> Any:
     """Make an engine object anew, on the engine in use, whichever it was pickled on."""
     make: Any = in_use(pure.Learner.kinds[kind]) if kind in pure.Learner.kinds else globals()[kind]
-    made = make(**arguments) if isinstance(arguments, dict) else make(*arguments)
+    restored = make(**arguments) if isinstance(arguments, dict) else make(*arguments)
     if state is not None:
-        made.set_state(state)
-    return made
+        restored.set_state(state)
+    return restored
 
 
 for kind in map(in_use, pure.Learner.kinds.values()):

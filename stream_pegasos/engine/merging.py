@@ -74,13 +74,13 @@ OF_EITHER = (("positives", "negatives"), ("n_positives", "n_negatives"), COUNTS[
 
 def mirrored(state: State) -> State:
     """The state of a learner of two classes in one column that had met them in the other order."""
-    made = dict(state)
+    new_state = dict(state)
     for name in ("coefficients",) if "coefficients" in state else {*SIGNED} & state.keys():
-        made[name] = 0.0 - state[name]  # no −0
-    for one, other in OF_EITHER:
-        if one in state:
-            made[one], made[other] = state[other], state[one]
-    return made
+        new_state[name] = 0.0 - state[name]  # no −0
+    for first, second in OF_EITHER:
+        if first in state:
+            new_state[first], new_state[second] = state[second], state[first]
+    return new_state
 
 
 class Entries:
@@ -116,16 +116,16 @@ class Entries:
         added.
         """
         of_all = {name: self.evidence(name) for name in names if name not in RESTING}
-        made: State = {name: total for name, (total, _) in of_all.items()}
+        new_state: State = {name: total for name, (total, _) in of_all.items()}
         for name in RESTING.keys() & names:
             counts = [of for of in RESTING[name] if of in of_all]
             added = [sum(of_part) for of_part in zip(*(of_all[of][1] for of in counts), strict=True)]
-            made[name] = self.moved(name, added or list(self.n_learned))
+            new_state[name] = self.moved(name, added or list(self.n_learned))
             if smoothing and len(counts) == 2:
-                positives, negatives = (made[of] + smoothing for of in counts)
-                in_several = self._sum([each > 0.0 for each in added]) > 1.0
-                made[name] = np.where(in_several, np.log(positives / negatives), made[name])
-        return {name: value if np.ndim(self._states[0][name]) else value.item() for name, value in made.items()}
+                positives, negatives = (new_state[of] + smoothing for of in counts)
+                in_several = self._sum([array > 0.0 for array in added]) > 1.0
+                new_state[name] = np.where(in_several, np.log(positives / negatives), new_state[name])
+        return {name: value if np.ndim(self._states[0][name]) else value.item() for name, value in new_state.items()}
 
     def evidence(self, name: str) -> tuple[Floats, list[Floats]]:
         """The evidence of all, and what each part added."""
@@ -135,8 +135,8 @@ class Entries:
 
     def _find_evidence(self, name: str) -> tuple[Floats, list[Floats]]:
         before, added = self._before(name) / self._states[0]["evidence"], []
-        for part, at, kept, mixed in zip(self._states[1:], self._places[1:], self.kept, self._mixed, strict=True):
-            added.append(gained(part[name] / part["evidence"], before[at] * kept) * mixed)
+        for part, at, mask, mixed in zip(self._states[1:], self._places[1:], self.kept, self._mixed, strict=True):
+            added.append(gained(part[name] / part["evidence"], before[at] * mask) * mixed)
         return before * self.kept_of_all + self._sum(added), added
 
     def moved(self, name: str, added: Sequence[Any], settled: float | None = None) -> Floats:
@@ -157,8 +157,8 @@ class Entries:
 
     def _sum(self, of_parts: Sequence[Any]) -> Floats:
         total = np.zeros(self._n)
-        for at, each in zip(self._places[1:], of_parts, strict=True):
-            total[at] += each
+        for at, array in zip(self._places[1:], of_parts, strict=True):
+            total[at] += array
         return total
 
 
@@ -168,29 +168,29 @@ def phi(evidence: Floats, settled: float | None) -> Floats:
 
 
 def merged_weights(
-    weights: Entries, occurrences: Sequence[Floats], held: Sequence[Floats] | None, n_learned: float
+    weights: Entries, occurrences: Sequence[Floats], n_held: Sequence[Floats] | None, n_learned: float
 ) -> Floats:
     """The merged weights, given how often the feature of each occurred in each part, and how often with its label,
     unless all labels share the weight; and how many examples were learned, times problems.
     """
     squares = weights.evidence("gradient_squares")[1]
-    pairs = zip(occurrences, occurrences if held is None else held, strict=True)
-    spread = occurrences if held is None else [spread_labels(n, np.minimum(of, n)) for n, of in pairs]
+    pairs = zip(occurrences, occurrences if n_held is None else n_held, strict=True)
+    spread = occurrences if n_held is None else [spread_labels(n, np.minimum(of, n)) for n, of in pairs]
     n, total = sum(float(of.sum()) for of in occurrences), sum(float(of.sum()) for of in squares)
     # As features have the norm 1, the squared gradients of an example are its squared error.
     settled = OCCURRENCES * (total / n_learned) * sqrt(total / n) if n and n_learned else 0.0
     return weights.moved("values", [np.sqrt(a * b) for a, b in zip(squares, spread, strict=True)], settled)
 
 
-def spread_labels(n: Floats, held: Floats) -> Floats:
+def spread_labels(n: Floats, n_held: Floats) -> Floats:
     """p (1 − p) n, smoothed; 0 for what did not occur."""
-    return np.where(n > 0.0, (held + SMOOTHING) * (n - held + SMOOTHING) / (n + 2.0 * SMOOTHING), 0.0)
+    return np.where(n > 0.0, (n_held + SMOOTHING) * (n - n_held + SMOOTHING) / (n + 2.0 * SMOOTHING), 0.0)
 
 
 def union(of_states: Sequence[Places]) -> tuple[Places, list[Places]]:
     """All keys, sorted, and the places among them of the keys of each state."""
-    every, places = np.unique(np.concatenate(of_states), return_inverse=True)
-    return every, np.split(places, np.cumsum([len(each) for each in of_states])[:-1])
+    all_keys, places = np.unique(np.concatenate(of_states), return_inverse=True)
+    return all_keys, np.split(places, np.cumsum([len(array) for array in of_states])[:-1])
 
 
 def merged_adaptive(
@@ -212,33 +212,37 @@ def merged_adaptive(
 
     features, single = entries(places, len(keys)), entries([np.zeros(1, np.int64)] * len(states), 1)
     n_learned = single.n_learned
-    made = {"keys": keys, "evidence": 1.0, "n_iterations": states[0]["n_iterations"] + int(n_learned.sum())}
-    made |= merged_calibration(states, n_learned)
-    made |= merged_steadiness(states, n_learned)
-    made |= merged_dense(states, reduction, numbers, n_classes, single.kept, single.kept_of_all)
+    new_state = {"keys": keys, "evidence": 1.0, "n_iterations": states[0]["n_iterations"] + int(n_learned.sum())}
+    new_state |= merged_calibration(states, n_learned)
+    new_state |= merged_steadiness(states, n_learned)
+    new_state |= merged_dense(states, reduction, numbers, n_classes, single.kept, single.kept_of_all)
     if reduction == "two":
         for total, counts in zip(COUNTS[:2], COUNTS[2:], strict=True):
-            made |= merged_newest(states, total, counts, MOST_NEWEST)
-        made |= features.merged(OF_FEATURE[1:], smoothing) | single.merged(OF_INTERCEPT, smoothing)
+            new_state |= merged_newest(states, total, counts, MOST_NEWEST)
+        new_state |= features.merged(OF_FEATURE[1:], smoothing) | single.merged(OF_INTERCEPT, smoothing)
         positives = features.evidence("positives")[1]
-        return made | {"values": merged_weights(features, features.occurrences(), positives, n_learned.sum())}
+        return new_state | {"values": merged_weights(features, features.occurrences(), positives, n_learned.sum())}
     pairs, of_counts, of_weights = pairs_of(states, places, numbers, n_classes, reduction in OF_ONE_WEIGHT)
     feature, column = np.divmod(pairs, max(n_classes, 1))
-    made |= {"n_taught": np.bincount(feature, minlength=len(keys)), "taught_columns": column}
-    made |= features.merged(("counts", "log_ratios")) | single.merged(("n_examples",))
-    made["log_ratios"] = np.maximum(made["log_ratios"], 0.0)  # rounding may go below
+    new_state |= {"n_taught": np.bincount(feature, minlength=len(keys)), "taught_columns": column}
+    new_state |= features.merged(("counts", "log_ratios")) | single.merged(("n_examples",))
+    new_state["log_ratios"] = np.maximum(new_state["log_ratios"], 0.0)  # rounding may go below
     taught, weights = entries(of_counts, len(pairs)), entries(of_weights, len(pairs))
-    made |= taught.merged(("taught_counts",)) | weights.merged(("gradient_squares",))
+    new_state |= taught.merged(("taught_counts",)) | weights.merged(("gradient_squares",))
     is_shared = reduction in OF_ONE_WEIGHT
     occurrences = [np.repeat(n, state["n_taught"]) for n, state in zip(features.occurrences(), states[1:], strict=True)]
-    held = None if is_shared else taught.evidence("taught_counts")[1]
-    made["values"] = merged_weights(weights, occurrences, held, n_learned.sum() * (1 if is_shared else n_classes))
-    made |= entries(numbers, n_classes).merged(("class_counts",))
+    n_held = None if is_shared else taught.evidence("taught_counts")[1]
+    new_state["values"] = merged_weights(
+        weights, occurrences, n_held, n_learned.sum() * (1 if is_shared else n_classes)
+    )
+    new_state |= entries(numbers, n_classes).merged(("class_counts",))
     if reduction != "ordinal":
-        return made | entries(numbers, n_classes).merged(OF_PROBLEM)
+        return new_state | entries(numbers, n_classes).merged(OF_PROBLEM)
     problems = [ordered_problems(state, of, order.tolist()) for state, of in zip(states, numbers, strict=True)]
     n = len(problems[0]["intercepts"])
-    return made | {"order": order} | Entries(problems, half_life, [np.arange(n)] * len(states), n).merged(OF_PROBLEM)
+    return (
+        new_state | {"order": order} | Entries(problems, half_life, [np.arange(n)] * len(states), n).merged(OF_PROBLEM)
+    )
 
 
 def n_classes_learned(states: Sequence[State], half_life: float) -> list[int]:
@@ -268,10 +272,10 @@ def pairs_of(
 
 def ordered_problems(state: State, of: Places, order: list[int]) -> State:
     """A state with the problems between all ordered classes; one that it does not know is a copy of its neighbour."""
-    problems, met = np.array([state[name] for name in OF_PROBLEM]), of[state["order"]].tolist()
+    problems, labels_met = np.array([state[name] for name in OF_PROBLEM]), of[state["order"]].tolist()
     for number in order:
-        if number not in met:
-            problems = with_class(problems, met, order, number)
+        if number not in labels_met:
+            problems = with_class(problems, labels_met, order, number)
     return state | dict(zip(OF_PROBLEM, problems, strict=True))
 
 
@@ -282,9 +286,9 @@ def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
     keys, places = union([base["keys"], part["keys"]])
     features = Entries([base, part], half_life, places, len(keys))
     (occurrences,) = features.occurrences()
-    known = np.full((len(keys), 2), np.nan)
-    known[places[0]] = ratios_and_weights(base)
-    return np.asarray((occurrences > 0.0) | (ratios_and_weights(part) != known[places[1]]).any(axis=1))
+    known_values = np.full((len(keys), 2), np.nan)
+    known_values[places[0]] = ratios_and_weights(base)
+    return np.asarray((occurrences > 0.0) | (ratios_and_weights(part) != known_values[places[1]]).any(axis=1))
 
 
 def ratios_and_weights(state: State) -> Floats:
@@ -302,9 +306,9 @@ def merged_steadiness(states: Sequence[State], n_learned: NDArray[np.int64]) -> 
     if "n_steady" not in states[0]:
         return {}
     (before, *after), shares = [np.array([state[name] for name in OF_STEADY]) for state in states], shares_of(n_learned)
-    made = dict(zip(OF_STEADY, (before + shares @ (np.array(after) - before)).tolist(), strict=True))
+    new_state = dict(zip(OF_STEADY, (before + shares @ (np.array(after) - before)).tolist(), strict=True))
     n_steady = sum(state["n_steady"] - states[0]["n_steady"] for state in states[1:])
-    return made | {"n_steady": max(states[0]["n_steady"] + n_steady, 0.0)}
+    return new_state | {"n_steady": max(states[0]["n_steady"] + n_steady, 0.0)}
 
 
 def shares_of(n_learned: NDArray[np.int64]) -> Floats:
@@ -332,7 +336,12 @@ def merged_newest(states: Sequence[State], total: str, counts: str, most: float)
 
 
 def merged_dense(
-    states: Sequence[State], reduction: str, numbers: Sequence[Places], n_classes: int, kept: Floats, kept_of_all: float
+    states: Sequence[State],
+    reduction: str,
+    numbers: Sequence[Places],
+    n_classes: int,
+    kept_share: Floats,
+    kept_of_all: float,
 ) -> State:
     """The merged dense block, if any: precisions add up, and weights · precisions, as of normal distributions. Each
     part has `kept` a share of the base's evidence; of that, all together have `kept_of_all`.
@@ -340,28 +349,28 @@ def merged_dense(
     n_dimensions = max(len(state.get("vector_mean", ())) for state in states)
     if not n_dimensions:
         return {}
-    made = DenseBlock.of(reduction, n_dimensions, n_classes)
+    new_block = DenseBlock.of(reduction, n_dimensions, n_classes)
     blocks = [
         DenseBlock.from_state(reduction, DenseBlock.of(reduction, n_dimensions, len(of)).get_state() | state, len(of))
         for state, of in zip(states, numbers, strict=True)
     ]
-    sums = [sums_of(block, of, made) for block, of in zip(blocks, numbers, strict=True)]
+    sums = [sums_of(block, of, new_block) for block, of in zip(blocks, numbers, strict=True)]
     precision, weighted, counts, n, total = (
-        kept_of_all * old + sum(new - share * old for new, share in zip(parts, kept, strict=True))
+        kept_of_all * old + sum(new - share * old for new, share in zip(parts, kept_share, strict=True))
         for old, *parts in zip(*sums, strict=True)
     )
-    made.counts, made.n = np.maximum(counts, 0.0), max(float(n), 0.0)
-    made.mean = total / (made.n + 1.0)
-    made.mean /= max(float(np.linalg.norm(made.mean)), 1.0)
+    new_block.counts, new_block.n = np.maximum(counts, 0.0), max(float(n), 0.0)
+    new_block.mean = total / (new_block.n + 1.0)
+    new_block.mean /= max(float(np.linalg.norm(new_block.mean)), 1.0)
     sizes, axes = np.linalg.eigh(precision)
-    made.covariance = (axes / (np.maximum(sizes, 0.0) + 1.0)) @ axes.T
-    made.weights = weighted @ made.covariance
+    new_block.covariance = (axes / (np.maximum(sizes, 0.0) + 1.0)) @ axes.T
+    new_block.weights = weighted @ new_block.covariance
     prior = np.diag(JOINT_PRECISION)
     information = np.array([block.information + prior for block in blocks[1:]])
     joint = sum(of_part @ block.joint for of_part, block in zip(information, blocks[1:], strict=True))
-    made.joint = np.linalg.solve(information.sum(axis=0), joint).clip(0.0, LARGEST_JOINT_WEIGHT)
-    made.information = information.mean(axis=0) - prior
-    return made.get_state()
+    new_block.joint = np.linalg.solve(information.sum(axis=0), joint).clip(0.0, LARGEST_JOINT_WEIGHT)
+    new_block.information = information.mean(axis=0) - prior
+    return new_block.get_state()
 
 
 def sums_of(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats, Floats, Floats, float, Floats]:
@@ -395,10 +404,10 @@ def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined
     shares = steps / np.maximum(steps.sum(axis=0), 1.0)
     merged = weights[0] + ((weights[1:] - weights[0]) * shares[:, np.newaxis]).sum(axis=0)
     sums, n, n_averaged = (of[0] + (of[1:] - of[0]).sum(axis=0) for of in (sums, n, n_averaged))
-    made = states[0] | {name: states[0][name][:0] for name in OF_BUFFER}
-    made |= merged_calibration(states, steps.max(axis=1, initial=0.0))
-    made |= {"keys": keys, "values": merged, "scale": np.ones(n_columns), "squares": (merged * merged).sum(axis=0)}
-    made |= {"n_iterations": n.astype(np.int64), "n_buffered": np.zeros(n_columns, np.int64)}
-    if "sums" in made:
-        made |= {"sums": -sums, "sums_scale": np.zeros(n_columns), "sums_weight": n_averaged}
-    return made
+    new_state = states[0] | {name: states[0][name][:0] for name in OF_BUFFER}
+    new_state |= merged_calibration(states, steps.max(axis=1, initial=0.0))
+    new_state |= {"keys": keys, "values": merged, "scale": np.ones(n_columns), "squares": (merged * merged).sum(axis=0)}
+    new_state |= {"n_iterations": n.astype(np.int64), "n_buffered": np.zeros(n_columns, np.int64)}
+    if "sums" in new_state:
+        new_state |= {"sums": -sums, "sums_scale": np.zeros(n_columns), "sums_weight": n_averaged}
+    return new_state

@@ -52,10 +52,10 @@ def as_singles(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
 
 def numbers_of(records: Any, age: int, year: int) -> dict[str, NDArray[np.float32]]:
     """What is known of adaptive features, with the evidence in the unit of this age; a year takes so many bits."""
-    found = {name: records[name].copy() for name in OF_FEATURES if name in records.dtype.names}
+    numbers = {name: records[name].copy() for name in OF_FEATURES if name in records.dtype.names}
     if (records["age"] != age).any():
         years = np.minimum(age - records["age"], 16)
         factors = np.where(years < 16, np.ldexp(1.0, -year * years.astype(np.int32)), 0.0)
-        for name in found.keys() - {"values", "log_ratios"}:
-            found[name] = as_singles(found[name] * factors)
-    return found
+        for name in numbers.keys() - {"values", "log_ratios"}:
+            numbers[name] = as_singles(numbers[name] * factors)
+    return numbers

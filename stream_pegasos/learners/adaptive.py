@@ -284,7 +284,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         check_bool("fit_intercept", self.fit_intercept)
         check_number("intercept_scaling", self.intercept_scaling, 1e-30, 1e30)
         by_label = decisions_by_label(self.threshold, self.max_false_positive_rate)
-        one = None if by_label else Decision(self.threshold, self.max_false_positive_rate)  # type: ignore[arg-type]
+        decision = None if by_label else Decision(self.threshold, self.max_false_positive_rate)  # type: ignore[arg-type]
         check_decide_for(self.decide_for, self.threshold, self.max_false_positive_rate)
         check_coverage(self.coverage)
         self._drift = DriftWatch(self.drift_detector)
@@ -292,7 +292,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         labels = Labels(pos_label=self.pos_label)
         self.conformal = changed_coverage(None, self.coverage)
         self._set_up(self.learner_of("two"), labels, self.class_weight)
-        decisions = by_label if one is None else {} if one.is_by_margin else {None: one}
+        decisions = by_label if decision is None else {} if decision.is_by_margin else {None: decision}
         self._set_decisions(labels, decisions, changed_f1(None, self.decide_for, exclusive=True))
 
     def learner_of(self, reduction: str) -> AdaptiveLearner:
@@ -346,7 +346,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     ) -> tuple[Mapping[Any, Decision], Labels, Label | None]:
         """The decisions after a change, on which labels they are, and which of these is named as the positive one."""
         labels, now = self.labels, dict(self.decisions.of_label)
-        named = [label for given in (threshold, rate) if isinstance(given, Mapping) for label in given]
+        named = [label for values in (threshold, rate) if isinstance(values, Mapping) for label in values]
         is_for_one = now.keys() <= {None}
         if pos_label is not None:
             labels = replace(labels, pos_label=pos_label)
@@ -357,11 +357,18 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             decisions: Mapping[Any, Decision] = self._with_decision(labels, threshold, rate, positive)
         else:
             now = {self._positive_label if label is None else label: decision for label, decision in now.items()}
-            meant = next(iter(now)) if pos_label is None and len(now) == 1 else positive
-            if meant is None and not all(value is None or isinstance(value, Mapping) for value in (threshold, rate)):
+            label_read = next(iter(now)) if pos_label is None and len(now) == 1 else positive
+            if label_read is None and not all(
+                value is None or isinstance(value, Mapping) for value in (threshold, rate)
+            ):
                 raise ValueError(WHICH_CLASS)
             decisions = changed_by_label(
-                now, threshold, rate, [] if meant is None else [meant], self._negatives, lambda _: not self.n_iterations
+                now,
+                threshold,
+                rate,
+                [] if label_read is None else [label_read],
+                self._negatives,
+                lambda _: not self.n_iterations,
             )
             for label in decisions.keys() - now.keys():
                 if labels.known and label not in labels.known:
@@ -416,11 +423,11 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     def _tell_of_labels(self, before: Labels) -> None:
         super()._tell_of_labels(before)
-        known, positive = self.labels.known, self._positive_label
-        if None in self.decisions.of_label and len(before.known) < 2 <= self.labels.positive == len(known):
+        known_labels, positive = self.labels.known, self._positive_label
+        if None in self.decisions.of_label and len(before.known) < 2 <= self.labels.positive == len(known_labels):
             warnings.warn(
                 f"the threshold or limit of false positives is for {quoted(positive)}, a label that has not come: "
-                f"it holds neither for {', '.join(map(quoted, known[:-1]))} nor for the new label",
+                f"it holds neither for {', '.join(map(quoted, known_labels[:-1]))} nor for the new label",
                 UserWarning,
                 stacklevel=2,
             )
@@ -436,25 +443,25 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     def _copied_decisions(self) -> Decisions:
         return Decisions(copied(self.decisions.of_label)) if self._has_limits() else self.decisions
 
-    def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
-        margins = found.margins
+    def _decided(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> Decided:
+        margins = raw.margins
         if self.by_margin:
             return None
         if len(margins) == 1 and self.f1 is None:
-            of_one = margins[0].tolist(), probabilities_one(margins[0], found.calibrated[0].tolist())
+            of_one = margins[0].tolist(), probabilities_one(margins[0], raw.calibrated[0].tolist())
             of_learned = () if learned is None else (float(learned.targets[0]), float(learned.weights[0]))
             return np.array([self.decisions.number(labels, *of_one, *of_learned)])
         decided = []
         for rows in blocks(margins):
-            probabilities = probabilities_many(margins[rows], found.calibrated[rows])
-            these = None if learned is None else WeightedTargets(*(each[rows] for each in learned))
+            probabilities = probabilities_many(margins[rows], raw.calibrated[rows])
+            part = None if learned is None else WeightedTargets(*(array[rows] for array in learned))
             decisions = self.decisions if self.f1 is None else self.f1
-            decided.append(decisions.numbers(labels, margins[rows], probabilities, these))
+            decided.append(decisions.numbers(labels, margins[rows], probabilities, part))
         return np.concatenate(decided)
 
-    def _in_sets(self, labels: Labels, found: RawScores) -> Floats:
-        margins = found.margins
-        parts = [probabilities_many(margins[rows], found.calibrated[rows]) for rows in blocks(margins)]
+    def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
+        margins = raw.margins
+        parts = [probabilities_many(margins[rows], raw.calibrated[rows]) for rows in blocks(margins)]
         return with_best(np.concatenate(parts), np.isfinite(margins), largest(margins))
 
     def _limited(self) -> Mapping[Label, float]:
@@ -462,8 +469,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         named: Any = {self._positive_label if label is None else label: decision for label, decision in decisions}
         return limited(named)
 
-    def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
-        decided = largest(found.margins) if found.decided is None else found.decided
+    def _is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
+        decided = largest(raw.margins) if raw.decided is None else raw.decided
         return bool(decided[0] != target)
 
     def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:

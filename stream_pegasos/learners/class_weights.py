@@ -67,16 +67,18 @@ class ClassWeights:
         """The weight of each example, or `None` if all are 1; and the counts after these are learned."""
         if isinstance(w, (int, float)) and w == 1.0 and self._of_label is None:
             return None, self.counts
-        each = each_weight(w, len(targets))
+        example_weights = each_weight(w, len(targets))
         if self._of_label is None:
-            weights = plain_weights(each)
+            weights = plain_weights(example_weights)
             return np.where(weights > 0.0, np.maximum(weights, SMALLEST_WEIGHT), 0.0), self.counts
         labels = [of_target(target) for target in targets.tolist()]
         if self._power is None:
-            weighted = [self.weight(label, weight) for label, weight in zip(labels, each, strict=True)]
+            weighted = [self.weight(label, weight) for label, weight in zip(labels, example_weights, strict=True)]
             return np.array(weighted, np.float64), self.counts
-        of_labels, counts = balanced_weights(labels, self.counts, [weight != 0.0 for weight in each], self._power)
-        pairs = zip(of_labels, each, strict=True)
+        of_labels, counts = balanced_weights(
+            labels, self.counts, [weight != 0.0 for weight in example_weights], self._power
+        )
+        pairs = zip(of_labels, example_weights, strict=True)
         return np.array([product(of_label, plain_weight(weight)) for of_label, weight in pairs], np.float64), counts
 
     def teaching(self, y: Any, w: float | Sequence[float]) -> list[bool] | None:
@@ -93,7 +95,7 @@ class ClassWeights:
         return self.counts if self.is_fixed else balanced_weights(labels, self.counts)[1]
 
     def forget(self, label: Label) -> None:
-        self.counts = {each: count for each, count in self.counts.items() if each != label}
+        self.counts = {other: count for other, count in self.counts.items() if other != label}
 
     def get_state(self) -> Any:
         return [[pack(label), count] for label, count in self.counts.items()]
@@ -109,35 +111,37 @@ class ClassWeights:
 
 def weights_given(w: Any) -> float | list[float]:
     """The weights as a list; one for all, also an array without axes, as a number, which is checked."""
-    given = w.tolist() if isinstance(w, np.ndarray) else w.item() if isinstance(w, np.generic) else listed(w)
-    if not isinstance(given, Iterable):
-        plain_weight(given)
-        return given  # type: ignore[no-any-return]
-    check_column("w", given, "weights")
-    return given if isinstance(given, list) else list(given)
+    values = w.tolist() if isinstance(w, np.ndarray) else w.item() if isinstance(w, np.generic) else listed(w)
+    if not isinstance(values, Iterable):
+        plain_weight(values)
+        return values  # type: ignore[no-any-return]
+    check_column("w", values, "weights")
+    return values if isinstance(values, list) else list(values)
 
 
 def each_weight(w: Any, n: int) -> list[Any]:
     """The weight of each of `n` examples, as given: one for all, or as many."""
-    given = weights_given(w)
-    each = given if isinstance(given, list) else [given] * n
-    check_lengths("weights", len(each), n)
-    return each
+    values = weights_given(w)
+    weights = values if isinstance(values, list) else [values] * n
+    check_lengths("weights", len(weights), n)
+    return weights
 
 
-def without_idle(known: Iterable[Label], y: list[Any], w: Any, teaches: list[bool]) -> tuple[list[Any], list[float]]:
+def without_idle(
+    known_labels: Iterable[Label], y: list[Any], w: Any, teaches: list[bool]
+) -> tuple[list[Any], list[float]]:
     """Labels and weights where what does not teach has the weight 0 and a label that brings nothing new."""
-    stand_in = next(iter([*known, *itertools.compress(y, teaches)]), None)
+    stand_in = next(iter([*known_labels, *itertools.compress(y, teaches)]), None)
     weights = plain_weights(each_weight(w, len(y))) * np.array(teaches)
     return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights.tolist()
 
 
 def plain_weights(w: list[Any]) -> NDArray[np.float64]:
     if {*map(type, w)} == {float}:  # which nearly all are; they are checked together
-        found = np.array(w)
-        if found.min() >= 0.0 and found.max() <= LARGEST_WEIGHT:
-            return found
-    return np.array([plain_weight(each) for each in w], np.float64)
+        weights = np.array(w)
+        if weights.min() >= 0.0 and weights.max() <= LARGEST_WEIGHT:
+            return weights
+    return np.array([plain_weight(weight) for weight in w], np.float64)
 
 
 def plain_weight(w: Any) -> float:

@@ -138,8 +138,8 @@ class Classifier(Learning):
     # Of an example.
 
     def margins_of(self, encoder: Encoder, x: Any) -> Margins:
-        found, n_known = self.learner.margins(encoder, self.scaled(x)), len(self.labels.known)
-        return found if n_known > 1 else found[:n_known]
+        margins, n_known = self.learner.margins(encoder, self.scaled(x)), len(self.labels.known)
+        return margins if n_known > 1 else margins[:n_known]
 
     def label_of(self, margins: Margins) -> Any:
         return self.labels.label(margins)
@@ -184,16 +184,16 @@ class Classifier(Learning):
         teaches = np.array(teaching[:n])
         return n_before + np.cumsum(teaches) - teaches
 
-    def predictions_of(self, found: RawScores, n_learned: Any = None) -> Predictions:
+    def predictions_of(self, raw: RawScores, n_learned: Any = None) -> Predictions:
         """The predictions that raw scores make; `n_learned` is how many examples were learned before each of them."""
         labels, n_learned = self.labels, self.n_learned if n_learned is None else n_learned
         return Predictions(
-            labels.scores_many(found.margins),
-            lambda: labels.labels_many(found.margins, found.decided),
-            lambda: labels.probabilities_many(found.margins, found.calibrated, n_learned),
+            labels.scores_many(raw.margins),
+            lambda: labels.labels_many(raw.margins, raw.decided),
+            lambda: labels.probabilities_many(raw.margins, raw.calibrated, n_learned),
             self._limited(),
             labels.pair,
-            found.members,
+            raw.members,
         )
 
     # What an estimator may change.
@@ -242,17 +242,17 @@ class Classifier(Learning):
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
-        several = has_column_each(state)
-        if several:
+        has_columns = has_column_each(state)
+        if has_columns:
             self.learner.grow()
             self.labels = replace(self.labels, names_opposite=False)
         self.labels.set_state(values["labels"])
         self._set_ways(self._is_watched, self.by_margin)
-        if len(self.classes) > 2 and not several:
+        if len(self.classes) > 2 and not has_columns:
             raise ValueError("more than two classes cannot share a column")
         if not self.class_weights.is_fixed:
             self.class_weights.set_state(values["label_counts"], self.classes)
-        self.learner.declaration.check(state, columns=len(self.classes) if several else 1)
+        self.learner.declaration.check(state, columns=len(self.classes) if has_columns else 1)
         check_names(names, state)
         if self.max_features is not None and (state["keys"] != INTERCEPT).sum() > self.max_features:
             raise ValueError(f"there are more features than max_features={self.max_features}")

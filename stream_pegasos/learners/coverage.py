@@ -120,17 +120,17 @@ def changed_coverage(present: Coverage | None, coverage: float | None) -> Covera
 # With what probability each label, a column, is in the set: in that of `least` 0 are all that are known.
 
 
-def with_best(probabilities: Floats, known: NDArray[np.bool_], best: NDArray[np.intp]) -> Floats:
+def with_best(probabilities: Floats, is_known: NDArray[np.bool_], best: NDArray[np.intp]) -> Floats:
     """Each with its own; the best one, −1 for none, is always in the set."""
-    found = np.where(known, probabilities, NEVER)
+    result = np.where(is_known, probabilities, NEVER)
     rows = np.flatnonzero(best >= 0)
-    found[rows, best[rows]] = 1.0
-    return found
+    result[rows, best[rows]] = 1.0
+    return result
 
 
-def outward(found: Floats) -> Floats:
+def outward(values: Floats) -> Floats:
     """Of ordered labels each with the largest of those beyond it, seen from the best: an interval without gaps."""
-    up = np.maximum.accumulate(found, axis=1)
-    down = np.maximum.accumulate(found[:, ::-1], axis=1)[:, ::-1]
+    up = np.maximum.accumulate(values, axis=1)
+    down = np.maximum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
     inner: Floats = np.minimum(up, down)
     return inner

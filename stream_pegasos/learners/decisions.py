@@ -69,13 +69,13 @@ class Decision:
         if rate is None or (self.limit is not None and self.limit.rate == rate):
             decision.limit = self.limit
         elif decision.limit is not None and not is_new:
-            known = negatives if self.limit is None else copy.deepcopy(self.limit.negatives)
-            if known is None:
+            negatives_met = negatives if self.limit is None else copy.deepcopy(self.limit.negatives)
+            if negatives_met is None:
                 raise ValueError(NOTHING_KEPT)
-            decision.limit = FalsePositiveLimit(decision.limit.rate, known)
+            decision.limit = FalsePositiveLimit(decision.limit.rate, negatives_met)
             if not decision.limit.knows_enough:
                 raise ValueError(
-                    f"max_false_positive_rate is {rate:g}, and the model knows {known.n:,.0f} negative examples; it "
+                    f"max_false_positive_rate is {rate:g}, and the model knows {negatives_met.n:,.0f} negative examples; it "
                     f"takes {math.ceil(FIRST / rate):,} to choose a cut"
                 )
         return decision
@@ -111,7 +111,7 @@ class Decisions:
         """The decisions by the numbers of their classes, the first n of which have columns."""
         decisions = self.of_label.items()
         numbers = [labels.positive if of is None else labels.targets.get(of, n) for of, _ in decisions]
-        return {int(number): each for number, (_, each) in zip(numbers, decisions, strict=True) if number < n}
+        return {int(number): decision for number, (_, decision) in zip(numbers, decisions, strict=True) if number < n}
 
     def number(
         self,
@@ -145,17 +145,17 @@ class Decisions:
         self, labels: Labels, margins: Floats, probabilities: Floats, learned: WeightedTargets | None = None
     ) -> NDArray[np.intp]:
         """The class predicted for each example, −1 for none. With `learned`, limits learn each after its decision."""
-        known = np.isfinite(margins)
-        allowed, others = np.zeros(margins.shape, bool), np.where(known, margins, -np.inf)
+        is_known = np.isfinite(margins)
+        allowed, other_margins = np.zeros(margins.shape, bool), np.where(is_known, margins, -np.inf)
         for number, decision in self._of_numbers(labels, margins.shape[1]).items():
             of_negatives = None if learned is None else (learned.targets != number) * learned.weights
             allowed[:, number] = decision.allows(leads(margins, number), probabilities[:, number], of_negatives)
-            others[:, number] = -np.inf
-        best = largest(others)
-        found = np.where(allowed.any(axis=1), largest(np.where(allowed, probabilities, -np.inf)), best)
+            other_margins[:, number] = -np.inf
+        best = largest(other_margins)
+        numbers = np.where(allowed.any(axis=1), largest(np.where(allowed, probabilities, -np.inf)), best)
         # A class with a decision needs another one to decide against.
-        found[(best < 0) & (known.sum(axis=1) < 2)] = -1
-        return found
+        numbers[(best < 0) & (is_known.sum(axis=1) < 2)] = -1
+        return numbers
 
     def get_state(self) -> Any:
         return [
@@ -166,9 +166,9 @@ class Decisions:
     def set_state(self, state: Any) -> None:
         if [unpack(label) for label, _ in state] != [*self.of_label]:
             raise ValueError("the decisions are not on the labels of the parameters")
-        for (_, one), decision in zip(state, self.of_label.values(), strict=True):
+        for (_, decision_state), decision in zip(state, self.of_label.values(), strict=True):
             if decision.limit is not None:
-                decision.limit.set_state(one)
+                decision.limit.set_state(decision_state)
 
 
 def decisions_by_label(
@@ -234,13 +234,13 @@ def parameters_of_decisions(decisions: Mapping[Any, Decision]) -> dict[str, Any]
 
 def copied(decisions: Mapping[Any, Decision]) -> dict[Any, Decision]:
     """The same decisions, with limits of their own."""
-    made = {label: copy.copy(decision) for label, decision in decisions.items()}
-    for decision in made.values():
+    copies = {label: copy.copy(decision) for label, decision in decisions.items()}
+    for decision in copies.values():
         if decision.limit is not None:
             decision.limit = copy.copy(decision.limit)
             decision.limit.negatives = copy.copy(decision.limit.negatives)
             decision.limit.negatives.counts = dict(decision.limit.negatives.counts)
-    return made
+    return copies
 
 
 def limited(decisions: Mapping[Label, Decision]) -> dict[Label, float]:

@@ -47,20 +47,20 @@ class Lessons(NamedTuple):
         """What is to be said of the labels that are left out, if there are any."""
         if not self.left_out:
             return None
-        few = ", ".join(map(str, self.left_out[:10])) + (", ..." if len(self.left_out) > 10 else "")
-        return f"these names of labels describe nothing, so they are left out: {few}"
+        first_labels = ", ".join(map(str, self.left_out[:10])) + (", ..." if len(self.left_out) > 10 else "")
+        return f"these names of labels describe nothing, so they are left out: {first_labels}"
 
 
-def lessons_of(descriptions: Descriptions, several: bool, message_of: Callable[[str], Any]) -> Lessons:
+def lessons_of(descriptions: Descriptions, has_several: bool, message_of: Callable[[str], Any]) -> Lessons:
     """What is to be learned of descriptions, round by round; names that say nothing are left out."""
     if not isinstance(descriptions, Mapping):
         raise TypeError(f"descriptions must be a mapping of labels to texts, not {type(descriptions).__name__}")
     names = {label: name_as_text(label) for label, description in descriptions.items() if description is None}
-    met = Counter(name.lower() for name in names.values())
+    counts = Counter(name.lower() for name in names.values())
     left_out = [
         label
         for label, name in names.items()
-        if not any(map(str.isalpha, name)) or met[name.lower()] > 1 or truth_of(label) is not None
+        if not any(map(str.isalpha, name)) or counts[name.lower()] > 1 or truth_of(label) is not None
     ]
     lessons: list[tuple[str, Any]] = []
     for label, description in descriptions.items():
@@ -77,6 +77,6 @@ def lessons_of(descriptions: Descriptions, several: bool, message_of: Callable[[
             if not text.strip():
                 raise ValueError(f"a description of {label!r} is blank; None stands for the name of the label")
         lessons += [(text, label) for text in texts]
-    lessons *= TIMES_OF_SEVERAL if several else TIMES
-    X, y = [message_of(text) for text, _ in lessons], [(label,) if several else label for _, label in lessons]
-    return Lessons(X, y, WEIGHT_OF_SEVERAL if several else WEIGHT, left_out)
+    lessons *= TIMES_OF_SEVERAL if has_several else TIMES
+    X, y = [message_of(text) for text, _ in lessons], [(label,) if has_several else label for _, label in lessons]
+    return Lessons(X, y, WEIGHT_OF_SEVERAL if has_several else WEIGHT, left_out)

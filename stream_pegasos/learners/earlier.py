@@ -18,33 +18,38 @@ __all__ = ["as_now"]
 
 
 def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], State]:
-    labels, made, nothing = values["labels"], dict(values), pack(None)
-    made["parameters"] = without_removed(values["parameters"])
+    labels, new_values, nothing = values["labels"], dict(values), pack(None)
+    new_values["parameters"] = without_removed(values["parameters"])
     if isinstance(labels, list) and has_column_each(state):
-        made["labels"] = {"known": labels, "positive": nothing}
+        new_values["labels"] = {"known": labels, "positive": nothing}
     elif "negative" in labels:
-        met = [labels["negative"], *([] if labels["only_named"] else [labels["positive"]])] if labels["met"] else []
-        known = [label for label in met if unpack(label) is not None]
-        if known == [labels["positive"]]:
+        labels_met = (
+            [labels["negative"], *([] if labels["only_named"] else [labels["positive"]])] if labels["met"] else []
+        )
+        known_labels = [label for label in labels_met if unpack(label) is not None]
+        if known_labels == [labels["positive"]]:
             state = mirrored(state)
-        made["labels"] = {"known": known, "positive": labels["positive"] if len(known) == 2 else nothing}
+        new_values["labels"] = {
+            "known": known_labels,
+            "positive": labels["positive"] if len(known_labels) == 2 else nothing,
+        }
     if "n_drifts" in values:  # before there were numeric features
-        made["watched"] = {"n_drifts": made.pop("n_drifts"), "scaler": IDLE}
-    return made, state
+        new_values["watched"] = {"n_drifts": new_values.pop("n_drifts"), "scaler": IDLE}
+    return new_values, state
 
 
 def without_removed(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    kept = dict(parameters)
+    remaining = dict(parameters)
     for name, default in (("counter", "every"), ("initializer", None)):
-        if kept.pop(name, default) != default:
+        if remaining.pop(name, default) != default:
             raise RemovedError(
                 f"it has the {name} of version 0.2; learn a model without it, or see examples/papers/variants.py"
             )
-    if kept.get("kernel") == "cosine":
+    if remaining.get("kernel") == "cosine":
         raise RemovedError("it has the kernel 'cosine', which was removed; 'linear' over lengths of 1 is the same")
-    rule = kept.pop("budget_maintenance", "removal")
-    if rule != "removal" and kept.get("kernel") == "rbf" and kept.get("budget") is not None:
+    rule = remaining.pop("budget_maintenance", "removal")
+    if rule != "removal" and remaining.get("kernel") == "rbf" and remaining.get("budget") is not None:
         raise RemovedError(
             "its support vectors were merged, which was removed; learn it again, with a budget that removes"
         )
-    return kept
+    return remaining

@@ -48,9 +48,9 @@ def explain(learner: Learner, encoder: Encoder, x: Any, columns: Columns, with_i
     vector: Any = 0.0
     intercept = 0.0
     for column, sign in columns:
-        share, of_vector, rest = learner.of_vector(encoder, x, column)
+        share, of_vector, others_score = learner.of_vector(encoder, x, column)
         own = share * float(learner.intercept[column]) if with_intercept else 0.0  # ordered classes may have none yet
-        intercept += sign * (own + rest)
+        intercept += sign * (own + others_score)
         vector = vector + sign * of_vector
         for key, value in learner.contributions(encoder, x, column).items():
             features[key] = features.get(key, 0.0) + sign * share * value
@@ -110,40 +110,42 @@ def phrases(
     located = {field: Located(text) for field, text in texts.items()}
     by_words = sorted(letters_to_words(contributions, located).items(), key=lambda item: -abs(item[1]))
     left = {name: (value, _units(name, texts)) for name, value in by_words}
-    found: list[Phrase] = []
-    while left and len(found) < limit:
+    result: list[Phrase] = []
+    while left and len(result) < limit:
         first, (_, heaviest) = next(iter(left.items()))
         overlapping = {name: units for name, (_, units) in left.items() if name == first or units.overlaps(heaviest)}
         longest = max(overlapping, key=lambda name: overlapping[name].size)
         units = overlapping[longest]
-        parts = overlapping.keys() | {name for name, (_, it) in left.items() if it.overlaps(units)}
-        taken = [left.pop(name) for name in parts]
-        value = math.fsum(each for each, _ in taken)
+        parts = overlapping.keys() | {
+            name for name, (_, units_of_name) in left.items() if units_of_name.overlaps(units)
+        }
+        parts_of_phrase = [left.pop(name) for name in parts]
+        value = math.fsum(value_of_part for value_of_part, _ in parts_of_phrase)
         if units.field == INTERCEPT or units.field not in texts:  # not words of a text
             shown = shown_ngram(longest)
-            found.append(Phrase(shown, value, [(shown, value)]))
+            result.append(Phrase(shown, value, [(shown, value)]))
             continue
         at = located.get(units.field, NOWHERE)
-        words = sorted(shares_of(taken, located).items(), key=lambda item: (-abs(item[1]), item[0]))
+        words = sorted(shares_of(parts_of_phrase, located).items(), key=lambda item: (-abs(item[1]), item[0]))
         shown = at.shown([at.word_with(units.words[0])] if units.is_prefix else units.carriers)
         name = f"{units.field}: {shown}" if units.field else shown
-        found.append(Phrase(name, value, [(at.shown([word]), share) for (_, word), share in words]))
-    return sorted(found, key=lambda phrase: -abs(phrase.value)), [value for value, _ in left.values()]
+        result.append(Phrase(name, value, [(at.shown([word]), share) for (_, word), share in words]))
+    return sorted(result, key=lambda phrase: -abs(phrase.value)), [value for value, _ in left.values()]
 
 
 def words(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) -> dict[str, float]:
     """What each word adds, as the text has it at its first place, behind the name of its field; largest size first."""
     located = {field: Located(text) for field, text in texts.items()}
     by_words = letters_to_words(contributions, located)
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for (field, word), value in shares_of(
-        [(each, _units(name, texts)) for name, each in by_words.items()], located
+        [(label_words, _units(name, texts)) for name, label_words in by_words.items()], located
     ).items():
         name = located[field].shown([word]) if field in located else shown_ngram(word)
         name = f"{field}: {name}" if field in located and field else name
-        found[name] = found.get(name, 0.0) + value
+        shares[name] = shares.get(name, 0.0) + value
     return dict(
-        sorted(((word, value) for word, value in found.items() if value), key=lambda item: (-abs(item[1]), item[0]))
+        sorted(((word, value) for word, value in shares.items() if value), key=lambda item: (-abs(item[1]), item[0]))
     )
 
 
@@ -157,7 +159,7 @@ def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str])
 
 def letters_to_words(contributions: Iterable[tuple[str, float]], located: Mapping[str, Located]) -> dict[str, float]:
     """What each n-gram adds, where what letters within words add is shared out to the words that have them."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for name, value in contributions:
         field, ngram = _field_of(name, located)
         words = [name]
@@ -166,8 +168,8 @@ def letters_to_words(contributions: Iterable[tuple[str, float]], located: Mappin
             words = [word for word in dict.fromkeys(at.masked) if letters in f" {word} "] or words
             words = [f"{field}: {word}" if field else word for word in words]
         for word in words:
-            found[word] = found.get(word, 0.0) + value / len(words)
-    return found
+            shares[word] = shares.get(word, 0.0) + value / len(words)
+    return shares
 
 
 Shares = dict[tuple[str, str], float]  # by the field and the word
@@ -205,8 +207,8 @@ class Located:
 
     def word_with(self, begin: str) -> str:
         """The first word of the text that begins so; only what it begins with where there is none."""
-        both = zip(self.names, self.masked, strict=True)
-        return next((name for name, masked in both if name.startswith(begin) or masked.startswith(begin)), begin)
+        pairs = zip(self.names, self.masked, strict=True)
+        return next((name for name, masked in pairs if name.startswith(begin) or masked.startswith(begin)), begin)
 
     def shown(self, words: Sequence[str]) -> str:
         """Words as the text has them, at the first place where they follow each other, or each at its own."""
@@ -221,18 +223,18 @@ class Located:
         return joined.join([self.shown([word]) for word in words])
 
     def pieces(self, field: str, shares: Shares) -> list[tuple[str, float]]:
-        found: list[tuple[str, float]] = []
+        pieces: list[tuple[str, float]] = []
         end = 0
         for (_, begin, stop), *names in zip(self.units, self.names, self.masked, strict=True):
             value = math.fsum(shares.get((field, name), 0.0) for name in dict.fromkeys(names))
             if value:
                 if begin > end:
-                    found.append((self.text[end:begin], 0.0))
-                found.append((self.text[begin:stop], value))
+                    pieces.append((self.text[end:begin], 0.0))
+                pieces.append((self.text[begin:stop], value))
                 end = stop
-        if rest := self.text[end:]:
-            found.append((rest, 0.0))
-        return found
+        if tail := self.text[end:]:
+            pieces.append((tail, 0.0))
+        return pieces
 
 
 NOWHERE = Located("")

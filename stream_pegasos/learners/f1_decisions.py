@@ -48,9 +48,9 @@ class F1Decision:
 
     def changed(self, decide_for: str) -> Self:
         """The same for another mean of F1, or later; what is counted stays, as nothing changes counts in place."""
-        made = type(self)(decide_for, self.exclusive)
-        made.n, made.counts = self.n, self.counts
-        return made
+        decision = type(self)(decide_for, self.exclusive)
+        decision.n, decision.counts = self.n, self.counts
+        return decision
 
     def numbers(
         self, labels: Labels, margins: Floats, probabilities: Floats, learned: WeightedTargets | None = None
@@ -74,16 +74,16 @@ class F1Decision:
         """
         n = margins.shape[1]
         width = max(n, len(labels.known), 1)  # a label may come with the example
-        known = widened(margins > -np.inf, width)
+        is_known = widened(margins > -np.inf, width)
         probabilities = widened(probabilities, width)
         right, counted = np.zeros((2, width))
         for number, label in enumerate(labels.known):
             right[number], counted[number] = self.counts.get(label, (0.0, 0.0))
         if weights is None:
-            return self._chosen(known, probabilities, right, counted)[:, :n]
-        decided, n_counted = np.zeros(known.shape, bool), self.n
+            return self._chosen(is_known, probabilities, right, counted)[:, :n]
+        decided, n_counted = np.zeros(is_known.shape, bool), self.n
         for row, weight in enumerate(weights.tolist()):
-            decided[row] = self._chosen(known[row], probabilities[row], right, counted)
+            decided[row] = self._chosen(is_known[row], probabilities[row], right, counted)
             if weight := whole_units(min(weight, LARGEST_LESSON)):
                 holds = np.zeros(width, bool)
                 holds[truths[row]] = True
@@ -96,7 +96,7 @@ class F1Decision:
         self.n, self.counts = n_counted, {label: count for label, count in counts if count[1]}
         return decided[:, :n]
 
-    def _chosen(self, known: Bools, probabilities: Floats, right: Any, counted: Any) -> Bools:
+    def _chosen(self, is_known: Bools, probabilities: Floats, right: Any, counted: Any) -> Bools:
         first = RIGHT_AT_FIRST[self.decide_for]
         if self.decide_for == MICRO_F1:
             right, counted = right.sum(), counted.sum()
@@ -104,19 +104,19 @@ class F1Decision:
         half_of_f1 = (right + first) / counted
         chosen: Bools = probabilities > half_of_f1
         if self.exclusive:
-            gains = np.where(known, (probabilities - half_of_f1) / counted, -np.inf)
-            chosen = np.arange(known.shape[-1]) == gains.argmax(axis=-1, keepdims=True)
-        return known & chosen
+            gains = np.where(is_known, (probabilities - half_of_f1) / counted, -np.inf)
+            chosen = np.arange(is_known.shape[-1]) == gains.argmax(axis=-1, keepdims=True)
+        return is_known & chosen
 
     def forget(self, label: Label) -> None:
-        self.counts = {each: count for each, count in self.counts.items() if each != label}
+        self.counts = {other: count for other, count in self.counts.items() if other != label}
 
-    def take(self, others: Sequence[F1Decision]) -> None:
+    def take(self, other_decisions: Sequence[F1Decision]) -> None:
         """Count what those have counted that continued from this one."""
-        labels = list(dict.fromkeys(label for each in (self, *others) for label in each.counts))
+        labels = list(dict.fromkeys(label for decision in (self, *other_decisions) for label in decision.counts))
         states = [
-            {"n": each.n, "counts": [count for label in labels for count in each.counts.get(label, (0.0, 0.0))]}
-            for each in (self, *others)
+            {"n": decision.n, "counts": [count for label in labels for count in decision.counts.get(label, (0.0, 0.0))]}
+            for decision in (self, *other_decisions)
         ]
         merged = merged_newest(states, "n", "counts", self.MOST)
         counts = whole(merged["counts"]).reshape(-1, 2).tolist()
@@ -147,8 +147,8 @@ def widened(numbers: NDArray[Any], width: int) -> NDArray[Any]:
 
 def whole(counts: Floats) -> Floats:
     """Counts as `whole_units`."""
-    found: Floats = np.round(counts / Tail.UNIT) * Tail.UNIT
-    return found
+    result: Floats = np.round(counts / Tail.UNIT) * Tail.UNIT
+    return result
 
 
 def changed_f1(present: F1Decision | None, decide_for: str, exclusive: bool) -> F1Decision | None:

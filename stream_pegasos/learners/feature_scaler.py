@@ -57,15 +57,15 @@ class FeatureScaler:
             return
         moments = self.moments.copy()  # so that a copy of the scaler stays as it is
         if self.n < FIRST_EXAMPLES:
-            known = {*self.names}
-            self.names = [*self.names, *(name for name in x if name not in known)]
+            known_names = {*self.names}
+            self.names = [*self.names, *(name for name in x if name not in known_names)]
             moments = np.hstack([moments, np.zeros((3, len(self.names) - moments.shape[1]))])
         learn_moments(x, self.names, moments, self.n, weight)
         before, self.n = self.n, self.n + weight
         self.n_values += weight * sum(map(bool, x.values()))
         if before // CHECKED_EVERY < self.n // CHECKED_EVERY:
-            kept = moments[0] >= DENSE * self.n
-            self.names, moments = [*compress(self.names, kept)], np.ascontiguousarray(moments[:, kept])
+            is_dense = moments[0] >= DENSE * self.n
+            self.names, moments = [*compress(self.names, is_dense)], np.ascontiguousarray(moments[:, is_dense])
         self._set_moments(moments)
 
     def scaled_rows(self, rows: Any) -> Any:
@@ -75,18 +75,18 @@ class FeatureScaler:
     def learned_rows(self, rows: Any, weights: Iterable[float]) -> Any:
         """Learn the examples of a weight above 0; return all scaled, each as it was before it was learned."""
         if not isinstance(rows, tuple):
-            return [self._learned(*each) for each in zip(rows, weights, strict=True)]
+            return [self._learned(*pair) for pair in zip(rows, weights, strict=True)]
         indptr, indices, data = rows
-        made: list[dict[Any, float]] = []
+        scaled_rows: list[dict[Any, float]] = []
         for (begin, end), weight in zip(pairwise(indptr.tolist()), weights, strict=True):
             if self.is_idle:
                 break
             x = dict(zip(indices[begin:end].tolist(), data[begin:end].tolist(), strict=True))
-            made.append({name: value for name, value in self._learned(x, weight).items() if is_column(name)})
-        end, sizes = indptr[len(made)], np.cumsum([0, *map(len, made)])  # behind these all is as it was
-        names, values = [*chain.from_iterable(made)], [*chain.from_iterable(x.values() for x in made)]
+            scaled_rows.append({name: value for name, value in self._learned(x, weight).items() if is_column(name)})
+        end, sizes = indptr[len(scaled_rows)], np.cumsum([0, *map(len, scaled_rows)])  # behind these all is as it was
+        names, values = [*chain.from_iterable(scaled_rows)], [*chain.from_iterable(x.values() for x in scaled_rows)]
         return (
-            np.concatenate([sizes, indptr[len(made) + 1 :] - end + sizes[-1]]),
+            np.concatenate([sizes, indptr[len(scaled_rows) + 1 :] - end + sizes[-1]]),
             np.concatenate([np.array(names, np.int64), indices[end:]]),
             np.concatenate([np.array(values, np.float64), data[end:]]),
         )
@@ -100,8 +100,8 @@ class FeatureScaler:
     def moments_of(self, names: Sequence[Any]) -> Moments:
         """The moments of these features; of one that is not known those of zeros."""
         places = [self.names.index(name) if name in self.names else -1 for name in names]
-        made: Moments = np.hstack([self.moments, np.zeros((3, 1))])[:, places]
-        return made
+        moments: Moments = np.hstack([self.moments, np.zeros((3, 1))])[:, places]
+        return moments
 
     def get_state(self) -> dict[str, Any]:
         features = zip(map(pack, self.names), *self.moments.tolist(), strict=True)
@@ -128,18 +128,18 @@ def is_column(name: Any) -> bool:
 
 def merge_scalers(base: FeatureScaler, parts: Sequence[FeatureScaler]) -> FeatureScaler:
     """A scaler that knows what the base does, and what each of the parts has learned beyond it."""
-    made, scalers = copy.copy(base), [base, *parts]
-    made.names = [name for name in parts[0].names if all(name in part.names for part in parts)]
-    counts, means, squares = np.array([scaler.moments_of(made.names) for scaler in scalers]).swapaxes(0, 1)
+    merged, scalers = copy.copy(base), [base, *parts]
+    merged.names = [name for name in parts[0].names if all(name in part.names for part in parts)]
+    counts, means, squares = np.array([scaler.moments_of(merged.names) for scaler in scalers]).swapaxes(0, 1)
     n, center = np.array([[scaler.n] for scaler in scalers]), means[1]
     distances = means - center  # lest the squares vanish beside that of a mean
     sums = np.array([counts, n * distances, squares + n * distances**2])
     counts, first, second = sums[:, 0] + (sums[:, 1:] - sums[:, :1]).sum(axis=1)
     counts = np.maximum(counts, 0.0)
-    made.n, made.n_values = (
+    merged.n, merged.n_values = (
         getattr(base, name) + sum(getattr(part, name) - getattr(base, name) for part in parts)
         for name in ("n", "n_values")
     )
-    distance = first / max(made.n, 1e-300)
-    made._set_moments(np.array([counts, center + distance, np.maximum(second - made.n * distance**2, 0.0)]))
-    return made
+    distance = first / max(merged.n, 1e-300)
+    merged._set_moments(np.array([counts, center + distance, np.maximum(second - merged.n * distance**2, 0.0)]))
+    return merged

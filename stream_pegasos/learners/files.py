@@ -223,7 +223,7 @@ def _for_device(path: Path) -> Iterator[IO[bytes]]:
 
 def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, Any]:
     """The model in a file, and what `snapshot` was given beside it."""
-    given = None if vectors is None else vector_source(vectors)
+    own_vectors = None if vectors is None else vector_source(vectors)
     # A pipe is opened without a wait for somebody who writes to it.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -249,8 +249,8 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, 
             state = orjson.loads(arrays.pop(STATE).tobytes())
             names = unpack_names(arrays)
             progress = orjson.loads(arrays.pop(PROGRESS).tobytes()) if PROGRESS in arrays else None
-            kept = tuple(arrays.pop(name) for name in VECTORS) if VECTORS[0] in arrays else ()
-            find_vectors = functools.partial(unpacked, own_vectors=given, arrays=kept)
+            vector_arrays = tuple(arrays.pop(name) for name in VECTORS) if VECTORS[0] in arrays else ()
+            find_vectors = functools.partial(unpacked, own_vectors=own_vectors, arrays=vector_arrays)
             model = kind.from_state(arrays, names, {**state, "find_vectors": find_vectors})
             progress = unpack(progress)
             field_names = header.get("field_names", {})
@@ -265,7 +265,7 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, 
         raise ValueError(f"{path} is damaged: {reason}") from None
     if version != FORMAT_VERSION:
         raise ValueError(f"{path} has format version {version!r}; this version of the package reads {FORMAT_VERSION}")
-    if given is not None and model.vector_source is None:
+    if own_vectors is not None and model.vector_source is None:
         raise ValueError(f"{path} is a model without vectors")
     return model, progress
 
@@ -327,8 +327,8 @@ def read_arrays(file: BufferedReader, entries: dict[str, Any]) -> dict[str, NDAr
     return arrays
 
 
-def checksum(arrays: Columns, rest: Any) -> str:
-    total = zlib.crc32(orjson.dumps(rest))
+def checksum(arrays: Columns, description: Any) -> str:
+    total = zlib.crc32(orjson.dumps(description))
     for name in sorted(arrays):
         total = zlib.crc32(name.encode(), total)
         for _, rows in read({name: arrays[name]}, SOME):
@@ -338,19 +338,19 @@ def checksum(arrays: Columns, rest: Any) -> str:
 
 def packed_features(features: Features) -> dict[str, Any]:
     if isinstance(features, FeatureUnion):
-        found: dict[str, Any] = {"parts": [packed_features(part) for part in features.parts]}
-        return found if all(part.space for part in features.parts[1:]) else found | {"empty_space": "apart"}
+        record: dict[str, Any] = {"parts": [packed_features(part) for part in features.parts]}
+        return record if all(part.space for part in features.parts[1:]) else record | {"empty_space": "apart"}
     described = {name: pack(value) for name, value in features.described().items()}
     return {"features": described, "features_kind": type(features).__name__}
 
 
 def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) -> Features:
     if "parts" in values:
-        first, *others = [unpacked_features(part, find_vectors) for part in values["parts"]]
+        first, *other_parts = [unpacked_features(part, find_vectors) for part in values["parts"]]
         if "empty_space" not in values:  # of 0.2, where the namespace "" was that of the first field
             space = first.each[0].space
-            others = [part if part.space else part.clone({"namespace": space}) for part in others]
-        return FeatureUnion([first, *others])
+            other_parts = [part if part.space else part.clone({"namespace": space}) for part in other_parts]
+        return FeatureUnion([first, *other_parts])
     look_up(kind := values["features_kind"])
     of_earlier: dict[str, Any] = {"mask_digits": True} if kind in ("TextFeatures", "MailFeatures") else {}
     if kind == "TextFeatures":

@@ -37,9 +37,9 @@ class Recency:
 
     def scores_now(self, counts: NDArray[np.float64], share: float) -> NDArray[np.float64]:
         """The scores of all features, new ones last, given their counts now, and what share is left of those before."""
-        scores, known = counts.copy(), counts[: len(self.counts)]
-        since = gained(known, self.counts.astype(float) * share)
-        scores[: len(known)] = RECENT * self.scores.astype(float) + since
+        scores, known_scores = counts.copy(), counts[: len(self.counts)]
+        since = gained(known_scores, self.counts.astype(float) * share)
+        scores[: len(known_scores)] = RECENT * self.scores.astype(float) + since
         return scores
 
     def get_state(self) -> dict[str, NDArray[np.float32]]:
@@ -66,21 +66,21 @@ def most_important(
     """
     of_features = without_rounding(importance)
     most = np.partition(of_features, -n - 1)[-n - 1]  # of those that are forgotten
-    kept: NDArray[np.bool_] = of_features > most
+    mask: NDArray[np.bool_] = of_features > most
     equal = np.flatnonzero(of_features == most)
     ranks = keys[equal]
     named = ranks >= FIRST_NAME
     ranks[named] = [hash_of(names[key - FIRST_NAME]) for key in ranks[named].tolist()]
     equal = equal[np.argsort(ranks)]
-    kept[equal[: n - kept.sum()]] = True
-    return kept
+    mask[equal[: n - mask.sum()]] = True
+    return mask
 
 
-def selected(declaration: Declaration, state: State, kept: NDArray[np.bool_]) -> State:
-    made = declaration.selected(state, kept)
-    if "squares" in made:
-        made["squares"] = np.array([math.fsum(column) for column in (made["values"] ** 2).T.tolist()])
-    return made
+def selected(declaration: Declaration, state: State, mask: NDArray[np.bool_]) -> State:
+    new_state = declaration.selected(state, mask)
+    if "squares" in new_state:
+        new_state["squares"] = np.array([math.fsum(column) for column in (new_state["values"] ** 2).T.tolist()])
+    return new_state
 
 
 def hash_of(name: Any) -> int:
@@ -113,11 +113,11 @@ def with_names_forgotten(state: State, vocabulary: Vocabulary) -> State:
 
 def without_column(learner: Any, column: int) -> Any:
     """A learner like this one of several classes, without one of them; those after it move up by a number."""
-    made = type(learner)(**learner.parameters)
-    made.set_state(learner.get_state())
-    made.flush()
-    is_last, state = made.n_columns == 1, made.declaration.without_column(made.get_state(), column)
+    new_learner = type(learner)(**learner.parameters)
+    new_learner.set_state(learner.get_state())
+    new_learner.flush()
+    is_last, state = new_learner.n_columns == 1, new_learner.declaration.without_column(new_learner.get_state(), column)
     if is_last:  # no class is left for features to say anything of
-        state = selected(made.declaration, state, np.zeros(len(state["keys"]), bool))
-    made.set_state(state)
-    return made
+        state = selected(new_learner.declaration, state, np.zeros(len(state["keys"]), bool))
+    new_learner.set_state(state)
+    return new_learner

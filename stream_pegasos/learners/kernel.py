@@ -180,19 +180,19 @@ class KernelLearner(Learner, is_rule=False):
     def _find_margins(self, encoder: Encoder, row: Row) -> ScoredExample:
         keys = [key for key, value in zip(row.keys, row.values, strict=True) if value]
         values = row.factor * np.array([value for value in row.values if value], np.float64)
-        ends, columns, its, (betas, squares, _), vectors = self._vectors
+        ends, columns, coefficients, (betas, squares, _), vectors = self._vectors
         x = np.zeros(len(self._columns) + 1)  # the last one is for features of no support vector
         x[[self._columns.get(key, -1) for key in keys]] = values
-        products = np.add.reduceat(x[columns] * its, ends[:-1])
+        products = np.add.reduceat(x[columns] * coefficients, ends[:-1])
         products[ends[1:] == ends[:-1]] = 0.0
         square, named = values.dot(values), {}
         if callable(self._kernel):
             named = dict(zip(map(encoder.name, keys), values.tolist(), strict=True))
             with user_code("the kernel"):
-                found = [self._kernel(named, z) for z in (named, *vectors)]
-            for similarity in found:
+                kernels = [self._kernel(named, z) for z in (named, *vectors)]
+            for similarity in kernels:
                 check_number("the value of the kernel", similarity, -LARGEST_SIMILARITY, LARGEST_SIMILARITY)
-            itself, *similarities = map(float, found)
+            itself, *similarities = map(float, kernels)
         else:
             itself = self._similarities(square, square, square)
             similarities = self._similarities(products, square, squares)
@@ -219,13 +219,13 @@ class KernelLearner(Learner, is_rule=False):
         if len(self._columns) > 2 * len(self._vectors[1]) + 64:  # forget those of no support vector
             self.set_state(self.get_state())
         keys, values, products, square, itself, named = scored.values
-        (ends, columns, its, numbers, vectors), n = self._vectors, len(self)
+        (ends, columns, coefficients, numbers, vectors), n = self._vectors, len(self)
         added = [self._columns.setdefault(key, len(self._columns)) for key in keys]
         i, x = n, dict(zip(added, values.tolist(), strict=True))
         alike = (products >= (1.0 - SAME) * square) & (numbers[1] <= (1.0 + SAME) * square)
         for j in np.flatnonzero(alike).tolist():
-            one = slice(ends[j], ends[j + 1])
-            i = j if dict(zip(columns[one].tolist(), its[one].tolist(), strict=True)) == x else i
+            rows = slice(ends[j], ends[j + 1])
+            i = j if dict(zip(columns[rows].tolist(), coefficients[rows].tolist(), strict=True)) == x else i
         new, names = np.array([[weight * y + numbers[0, i : i + 1].sum()], [square], [itself]]), [named]
         if i == n and 0 < self._budget <= n:  # the first of the smallest, which are equal up to rounding, goes
             sizes = np.append(numbers[0] ** 2 * numbers[2], new[0] ** 2 * new[2])
@@ -238,7 +238,7 @@ class KernelLearner(Learner, is_rule=False):
         self._vectors = (
             np.concatenate((ends[: i + 1], np.full(len(names), stop), ends[i + 2 :] + (stop - end))),
             replaced(columns, begin, end, np.array(added, np.int64)),
-            replaced(its, begin, end, values),
+            replaced(coefficients, begin, end, values),
             replaced(numbers, i, i + 1, new),
             [*vectors[:i], *names, *vectors[i + 1 :]],
         )
@@ -252,17 +252,17 @@ class KernelLearner(Learner, is_rule=False):
         return state | ({"itself": numbers[2], "named": named} if callable(self._kernel) else {})
 
     def set_state(self, state: State) -> None:
-        n, (known, columns) = len(state["coefficients"]), np.unique(state["keys"], return_inverse=True)
+        n, (keys, columns) = len(state["coefficients"]), np.unique(state["keys"], return_inverse=True)
         if 0 < self._budget < n:
             raise ValueError("there are more support vectors than the budget")
         squares = np.array([z.dot(z) for z in np.split(state["values"], state["indptr"][1:-1])[:n]], np.float64)
         itself = state["itself"] if "itself" in state else self._similarities(squares, squares, squares)
         numbers, named = np.array([state["coefficients"], squares, itself]), state.get("named", [{}] * n)
         vectors = state["indptr"], np.append(columns, -1), np.append(state["values"], 0.0), numbers, named
-        self._columns, self._vectors = {key: column for column, key in enumerate(known.tolist())}, vectors
+        self._columns, self._vectors = {key: column for column, key in enumerate(keys.tolist())}, vectors
         self.n_iterations = state["n_iterations"]
         self.calibration.set_state(state)
 
 
-def replaced(array: NDArray[Any], begin: int, end: int, others: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate((array[..., :begin], others, array[..., end:]), axis=-1)
+def replaced(array: NDArray[Any], begin: int, end: int, new_part: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate((array[..., :begin], new_part, array[..., end:]), axis=-1)

@@ -29,7 +29,7 @@ def label_of(text: str) -> Label | None:
     return int(whole[1]) if whole is not None and abs(int(whole[1])) <= MOST_EXACT else text or None
 
 
-def label_meant(given: Any, known: Iterable[Label | None] = ()) -> Label | None:
+def label_meant(value: Any, known_labels: Iterable[Label | None] = ()) -> Label | None:
     """The label that is meant, alone or beside labels that are known; `None` where there is none.
 
     | given | alone | beside known labels |
@@ -64,10 +64,10 @@ as above |
     >>> label_meant("true"), label_meant("true", [False, True]), label_meant(True, ["false"])
     ('true', True, 'true')
     """
-    return LabelsMeant(known)(given) if known else ALONE(given)
+    return LabelsMeant(known_labels)(value) if known_labels else ALONE(value)
 
 
-def look_alike(label: Label, known: Iterable[Label | None]) -> Label | None:
+def look_alike(label: Label, known_labels: Iterable[Label | None]) -> Label | None:
     """The known label that a text equals but for case, blanks and characters that nobody sees; `None` without one.
 
     Examples
@@ -75,14 +75,14 @@ def look_alike(label: Label, known: Iterable[Label | None]) -> Label | None:
     >>> look_alike("Spam ", ["ham", "spam"]), look_alike("spam", ["ham", "spam"]), look_alike("scam", ["spam"])
     ('spam', None, None)
     """
-    texts = [each for each in known if isinstance(each, str)]
+    texts = [text for text in known_labels if isinstance(text, str)]
     if not isinstance(label, str) or label in texts:
         return None
     shape = shape_of(label)
-    return next((each for each in texts if shape_of(each) == shape), None)
+    return next((text for text in texts if shape_of(text) == shape), None)
 
 
-def one_slip_away(label: Label, known: Iterable[Label | None]) -> Label | None:
+def one_slip_away(label: Label, known_labels: Iterable[Label | None]) -> Label | None:
     """The known label that a text becomes by one slip of the keyboard: a letter too many, missing, or another one, or
     two that are swapped; `None` without one. Labels of fewer than three letters, and digits, are never slips.
 
@@ -94,18 +94,18 @@ def one_slip_away(label: Label, known: Iterable[Label | None]) -> Label | None:
     if not isinstance(label, str):
         return None
     typed = shape_of(label)
-    return next((each for each in known if isinstance(each, str) and _is_slip(typed, shape_of(each))), None)
+    return next((text for text in known_labels if isinstance(text, str) and _is_slip(typed, shape_of(text))), None)
 
 
-def _is_slip(typed: str, meant: str) -> bool:
-    one, other = sorted((typed, meant), key=len)
-    if len(one) < LEAST_TYPED or one == other:
+def _is_slip(typed: str, known_text: str) -> bool:
+    first, second = sorted((typed, known_text), key=len)
+    if len(first) < LEAST_TYPED or first == second:
         return False
-    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
-    one, other = one[same:], other[same:]
-    is_swap = one[:2] == other[1::-1] and one[2:] == other[2:]
-    changed = one[:2] if is_swap else other[:1] if one == other[1:] else one[:1] + other[:1]
-    return (is_swap or one == other[1:] or one[1:] == other[1:]) and not any(map(str.isdigit, changed))
+    same = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), len(first))
+    first, second = first[same:], second[same:]
+    is_swap = first[:2] == second[1::-1] and first[2:] == second[2:]
+    changed = first[:2] if is_swap else second[:1] if first == second[1:] else first[:1] + second[:1]
+    return (is_swap or first == second[1:] or first[1:] == second[1:]) and not any(map(str.isdigit, changed))
 
 
 def shape_of(text: str) -> str:
@@ -116,23 +116,23 @@ def shape_of(text: str) -> str:
     return "".join(c for c in folded if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf"))
 
 
-def known_label(given: Any, known: Iterable[Label | None]) -> Label | None:
-    meant = LabelsMeant(known)
-    label = meant(given)
-    return label if label is not None and meant.knows(label) else None
+def known_label(value: Any, known_labels: Iterable[Label | None]) -> Label | None:
+    label_reader = LabelsMeant(known_labels)
+    label = label_reader(value)
+    return label if label is not None and label_reader.knows(label) else None
 
 
 class LabelsMeant:
     """`label_meant` beside labels that stay the same; `listed` are the only ones that are taken, `None` for any."""
 
-    def __init__(self, known: Iterable[Label | None] = (), listed: Iterable[Label] | None = None) -> None:
-        there = [label for label in known if label is not None]
-        self._equal = {(isinstance(label, str), label): label for label in there}
-        self._alike = {_reading(label): label for label in reversed(there)}
-        self._are_truths = all(truth_of(label) is not None for label in there)
-        self._truth = next((label for label in there if truth_of(label) is not None), None)
+    def __init__(self, known_labels: Iterable[Label | None] = (), listed: Iterable[Label] | None = None) -> None:
+        labels = [label for label in known_labels if label is not None]
+        self._equal = {(isinstance(label, str), label): label for label in labels}
+        self._alike = {_reading(label): label for label in reversed(labels)}
+        self._are_truths = all(truth_of(label) is not None for label in labels)
+        self._truth = next((label for label in labels if truth_of(label) is not None), None)
         self._listed = None if listed is None else tuple(listed)
-        integers = [label for label in there if type(_reading(label)) is int]
+        integers = [label for label in labels if type(_reading(label)) is int]
         self._has_texts = bool(integers) and all(isinstance(label, str) for label in integers)
         self._has_plain_texts = self._has_texts and all(label == str(_reading(label)) for label in integers)
 
@@ -162,7 +162,7 @@ class LabelsMeant:
         """
         if self._listed is None:
             return True
-        if not any(_reading(each) == _reading(label) for each in self._listed):
+        if not any(_reading(listed_label) == _reading(label) for listed_label in self._listed):
             return False
         if truth_of(label) is not None:
             like = label if self._truth is None else self._truth
@@ -171,36 +171,36 @@ class LabelsMeant:
             self._truth = like
         return True
 
-    def __call__(self, given: Any) -> Label | None:
-        if not self._equal and isinstance(given, str):
-            return label_of(given)
-        if isinstance(given, float):
-            if not given.is_integer() or abs(given) > MOST_EXACT:
-                raise ValueError(f"label {given} is not an integer below 2**53")
-            given = int(given)
-        if given is None:
+    def __call__(self, value: Any) -> Label | None:
+        if not self._equal and isinstance(value, str):
+            return label_of(value)
+        if isinstance(value, float):
+            if not value.is_integer() or abs(value) > MOST_EXACT:
+                raise ValueError(f"label {value} is not an integer below 2**53")
+            value = int(value)
+        if value is None:
             return None
-        if not isinstance(given, (bool, int, str)):
-            raise ValueError(f"a label cannot be of type {type(given).__name__}")
+        if not isinstance(value, (bool, int, str)):
+            raise ValueError(f"a label cannot be of type {type(value).__name__}")
         if not self._equal:
-            return given
-        is_text = isinstance(given, str)
-        equal = self._equal.get((is_text, given))
-        if equal is None and isinstance(given, str):
-            given = given.strip()
-            equal = self._equal.get((True, given))
+            return value
+        is_text = isinstance(value, str)
+        equal = self._equal.get((is_text, value))
+        if equal is None and isinstance(value, str):
+            value = value.strip()
+            equal = self._equal.get((True, value))
         if equal is not None:
             return equal
-        if given == "":
+        if value == "":
             return None
-        reading = _reading(given)
+        reading = _reading(value)
         if reading in self._alike:
             return self._alike[reading]
         if self._are_truths and truth_of(reading) is not None:
-            return written_like(given, self._truth)
+            return written_like(value, self._truth)
         if type(reading) is int and self._has_texts:
-            return given if is_text and not self._has_plain_texts else str(reading)
-        return label_of(given) if isinstance(given, str) else given
+            return value if is_text and not self._has_plain_texts else str(reading)
+        return label_of(value) if isinstance(value, str) else value
 
 
 ALONE = LabelsMeant()

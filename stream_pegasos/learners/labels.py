@@ -80,8 +80,8 @@ class Labels:
     def _find_pair(self) -> tuple[Label | None, ...]:
         if self.by_label or len(self.known) > 2 or (len(self.known) == 2 and self.positive > 1):
             return ()
-        both = [*self.known, None, None][:2]
-        return (both[1], both[0]) if self.positive == 0 else (both[0], both[1])
+        pair = [*self.known, None, None][:2]
+        return (pair[1], pair[0]) if self.positive == 0 else (pair[0], pair[1])
 
     def target_of(self, y: Any) -> float | None:
         """The number of a label that is known."""
@@ -92,42 +92,49 @@ class Labels:
 
     def with_labels(self, y: Any) -> Self:
         """Labels that know those in `y` too."""
-        made, given = self, [*dict.fromkeys(map(check_label, distinct(y)))]
-        for label in given:
-            if made.most is None and len(made.known) > 1:  # only the first two settle anything
-                new = [label for label in given if label not in made.targets]
-                return replace(made, known=(*made.known, *new)) if new else made
-            if label not in made.targets:
-                made = made._with(label)
-        return made
+        new_labels, distinct_labels = self, [*dict.fromkeys(map(check_label, distinct(y)))]
+        for label in distinct_labels:
+            if new_labels.most is None and len(new_labels.known) > 1:  # only the first two settle anything
+                new = [label for label in distinct_labels if label not in new_labels.targets]
+                return replace(new_labels, known=(*new_labels.known, *new)) if new else new_labels
+            if label not in new_labels.targets:
+                new_labels = new_labels._with(label)
+        return new_labels
 
     def _with(self, label: Label) -> Self:
         names_opposite = isinstance(label, bool) and self.names_opposite and not self.known and not self.by_label
-        made = replace(self, known=(*self.known, label, *([not label] if names_opposite else [])))
-        made.n_alone = math.inf if names_opposite and self.counts_alone else self.n_alone
-        if self.most is not None and len(made.known) + (made.positive == len(made.known) > 1) > self.most:
+        new_labels = replace(self, known=(*self.known, label, *([not label] if names_opposite else [])))
+        new_labels.n_alone = math.inf if names_opposite and self.counts_alone else self.n_alone
+        if (
+            self.most is not None
+            and len(new_labels.known) + (new_labels.positive == len(new_labels.known) > 1) > self.most
+        ):
             raise ThirdLabelError(label, *[*self.known, self.pos_label][:2])
-        if self.needs_positive and self.pos_label is None and not are_clear(made.known):
+        if self.needs_positive and self.pos_label is None and not are_clear(new_labels.known):
             raise PositiveLabelError(
                 f"is label {quoted(label)} the positive one? A threshold or a limit of false positives needs the "
                 "positive label: say which it is by pos_label, on the command line --pos-label"
             )
-        is_settled = len(made.known) == 2 and made.pair
-        return replace(made, pos_label=made.pair[1]) if is_settled else made  # which another class does not change
+        is_settled = len(new_labels.known) == 2 and new_labels.pair
+        return (
+            replace(new_labels, pos_label=new_labels.pair[1]) if is_settled else new_labels
+        )  # which another class does not change
 
-    def joined(self, others: Sequence[Labels]) -> Self:
+    def joined(self, other_labels: Sequence[Labels]) -> Self:
         """The labels of all models that continued from this one's."""
-        every: list[Labels] = [self, *others]
-        named = next((labels.pos_label for labels in every if labels.pos_label is not None), None)
-        known = [label for labels in every for label in labels.known]  # with the opposite, unless one forgot it
-        made = replace(self, pos_label=named, names_opposite=False).with_labels(known)
-        n_alone = math.inf if all(labels.n_alone == math.inf for labels in every) else 0.0
-        return replace(made, n_alone=n_alone, names_opposite=all(labels.names_opposite for labels in every))
+        all_labels: list[Labels] = [self, *other_labels]
+        named = next((labels.pos_label for labels in all_labels if labels.pos_label is not None), None)
+        known_labels = [
+            label for labels in all_labels for label in labels.known
+        ]  # with the opposite, unless one forgot it
+        new_labels = replace(self, pos_label=named, names_opposite=False).with_labels(known_labels)
+        n_alone = math.inf if all(labels.n_alone == math.inf for labels in all_labels) else 0.0
+        return replace(new_labels, n_alone=n_alone, names_opposite=all(labels.names_opposite for labels in all_labels))
 
     def without(self, label: Label) -> Self:
         """The other labels; those after this one move up by a number."""
-        known = tuple(each for each in self.known if each != label)
-        return replace(self, known=known, n_alone=0.0, names_opposite=False)
+        remaining = tuple(other for other in self.known if other != label)
+        return replace(self, known=remaining, n_alone=0.0, names_opposite=False)
 
     def label(self, margins: Margins) -> Any:
         return self.choices[np.argmax(margins) if len(margins) else -1]
@@ -136,17 +143,17 @@ class Labels:
         """The predicted labels: those with the numbers `decided` or, without these, with the largest margins."""
         numbers = largest(margins) if decided is None else decided
         choices = self.choices[:-1] if self.known and (numbers >= 0).all() else self.choices
-        found: NDArray[Any] = label_array(choices)[numbers]
-        return found
+        labels: NDArray[Any] = label_array(choices)[numbers]
+        return labels
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         if len(self.known) < 2:
             return of_labels(self._of_few(n_learned))
-        found = probabilities_one(margins, calibrated)
+        result = probabilities_one(margins, calibrated)
         if self.n_alone == math.inf and len(self.known) == 2:
-            found = bounded_by_laplace(np.array([found]), n_learned)[0].tolist()
+            result = bounded_by_laplace(np.array([result]), n_learned)[0].tolist()
         # Another thread may just have met a class that has no column yet.
-        return dict(zip(self.known, found, strict=False))
+        return dict(zip(self.known, result, strict=False))
 
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: Any
@@ -154,12 +161,12 @@ class Labels:
         """The labels, and the probabilities of each example. Labels that came since share what was left for others."""
         if len(self.known) < 2:
             return for_each(self._of_few(n_learned), len(margins))
-        found = with_only(probabilities_many(margins, calibrated), margins, n_learned)
+        result = with_only(probabilities_many(margins, calibrated), margins, n_learned)
         if self.n_alone:
-            n_learned = np.broadcast_to(n_learned, len(found))[:, np.newaxis]
+            n_learned = np.broadcast_to(n_learned, len(result))[:, np.newaxis]
             is_bounded = (n_learned <= self.n_alone) & np.isfinite(margins)
-            found = np.where(is_bounded, bounded_by_laplace(found, n_learned), found)
-        return self.known[: margins.shape[1]], found
+            result = np.where(is_bounded, bounded_by_laplace(result, n_learned), result)
+        return self.known[: margins.shape[1]], result
 
     def _of_few(self, n_learned: Any) -> dict[Any, Any]:
         """The probabilities while fewer than two are known. Of a model for two alone River expects that of `True`."""
@@ -175,15 +182,17 @@ class Labels:
         """Of two classes half the distance of the positive margin above the other; else the margin of each class."""
         if not self.pair:
             return margins
-        both = margins
+        pair_margins = margins
         if not know_two(margins):
-            both = np.full((len(margins), 2), -np.inf)
-            both[:, : margins.shape[1]] = margins
-            both = np.where(np.isfinite(both), both, -both[:, ::-1])  # of a class to come, the mirror of the other
-            both[np.isinf(both)] = 0.0
+            pair_margins = np.full((len(margins), 2), -np.inf)
+            pair_margins[:, : margins.shape[1]] = margins
+            pair_margins = np.where(
+                np.isfinite(pair_margins), pair_margins, -pair_margins[:, ::-1]
+            )  # of a class to come, the mirror of the other
+            pair_margins[np.isinf(pair_margins)] = 0.0
         positive = min(self.positive, 1)
-        found: Floats = (both[:, positive] - both[:, 1 - positive]) / 2.0
-        return found
+        scores: Floats = (pair_margins[:, positive] - pair_margins[:, 1 - positive]) / 2.0
+        return scores
 
     def score(self, margins: Margins) -> Any:
         """What `scores_many` gives for one example; where each class has a score, by label."""
@@ -200,22 +209,22 @@ class Labels:
         if not isinstance(state["known"], list):
             raise ValueError("the labels must be a list")
         labels, named = [unpack(label) for label in state["known"]], unpack(state["positive"])
-        made = replace(self, needs_positive=False, names_opposite=False).with_labels(labels)
-        if list(made.known) != labels:
+        new_labels = replace(self, needs_positive=False, names_opposite=False).with_labels(labels)
+        if list(new_labels.known) != labels:
             raise ValueError("the labels are not as they were written")
         if named is not None:
             if self.pos_label is not None and written_like(self.pos_label, named) != named:
                 raise ValueError(f"the positive label is {named!r}, not {self.pos_label!r}")
-            made = replace(made, pos_label=named)
+            new_labels = replace(new_labels, pos_label=named)
         n_alone = state.get("n_alone", 0.0)
         if n_alone is None:
             n_alone = math.inf
         else:
             check_number("n_alone", n_alone, 0.0, LARGEST_COUNT)
-        made = replace(
-            made, needs_positive=self.needs_positive, names_opposite=self.names_opposite, n_alone=float(n_alone)
+        new_labels = replace(
+            new_labels, needs_positive=self.needs_positive, names_opposite=self.names_opposite, n_alone=float(n_alone)
         )
-        self.__dict__.update(made.__dict__)
+        self.__dict__.update(new_labels.__dict__)
 
 
 class ThirdLabelError(ValueError):
@@ -242,26 +251,26 @@ class PositiveLabelError(ValueError):
 MANY_MESSAGES, MOST_NEW = 300, 0.8
 
 
-def told_of_labels(known: Labels, n_learned: int) -> bool:
+def told_of_labels(labels: Labels, n_learned: int) -> bool:
     """Warn where most of many messages brought a label of their own, as no classes do; return whether it was."""
-    n = len(known.classes)
+    n = len(labels.classes)
     if n_learned < MANY_MESSAGES or n <= MOST_NEW * n_learned:
         return False
-    some = ", ".join(quoted(label)[:40] for label in known.classes[:5])
+    shown = ", ".join(quoted(label)[:40] for label in labels.classes[:5])
     warnings.warn(
-        f"{n_learned:,} messages brought {n:,} labels, such as {some}: these look like numbers to be predicted, ids or "
-        "texts, not like classes; is it the right field? Name that of the label, on the command line by --label-field",
+        f"{n_learned:,} messages brought {n:,} labels, such as {shown}: these look like numbers to be predicted, ids "
+        "or texts, not like classes; is it the right field? Name that of the label, on the command line by --label-field",
         stacklevel=3,
     )
     return True
 
 
-def tell_of_look_alikes(known: Labels, before: Labels) -> None:
+def tell_of_look_alikes(labels: Labels, before: Labels) -> None:
     """Warn of each new label that a known one equals but for case, blanks and characters that nobody sees."""
-    if known.classes == before.classes:
+    if labels.classes == before.classes:
         return
     shapes = {shape_of(label): label for label in reversed(before.classes) if isinstance(label, str)}
-    for label in known.classes[len(before.classes) :]:
+    for label in labels.classes[len(before.classes) :]:
         alike = shapes.setdefault(shape_of(label), label) if isinstance(label, str) else label
         if alike != label:
             warnings.warn(
@@ -285,49 +294,49 @@ def unmet_labels(options: Any, labels: Labels) -> dict[Label, str]:
 
 
 def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
-    known = ", ".join(quoted(each) for each in classes if each is not None)
-    return f"{quoted(label)} is none of the model's classes, which are {known}"
+    shown = ", ".join(quoted(single) for single in classes if single is not None)
+    return f"{quoted(label)} is none of the model's classes, which are {shown}"
 
 
 def are_clear(labels: Iterable[Label | None]) -> bool:
     """Whether the labels themselves say which is the positive one."""
-    there = set(labels)
-    return there <= {0, 1} or there <= {-1, 1} or any(there <= {false, true} for false, true in TRUTHS)
+    label_set = set(labels)
+    return label_set <= {0, 1} or label_set <= {-1, 1} or any(label_set <= {false, true} for false, true in TRUTHS)
 
 
 FEW_LABELS = 16  # an array with no more is searched for each label in turn
 
 
-def targets_many(known: Labels, y: Any) -> tuple[Labels, Floats]:
+def targets_many(labels: Labels, y: Any) -> tuple[Labels, Floats]:
     """The labels with any new ones in `y`, and the target of each."""
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu" and len(y):
         numbers = range(int(y.min()), int(y.max()) + 1)
         if numbers.stop - numbers.start <= FEW_LABELS:  # which len() cannot say of a range beyond 2**63
-            return targets_of_few(known, y, numbers)
-    given = label_list(y)
+            return targets_of_few(labels, y, numbers)
+    values = label_list(y)
     try:
-        targets = targets_of(given, known.targets)
+        targets = targets_of(values, labels.targets)
     except (TypeError, ValueError):  # some are not even hashable, which with_labels says of them by name
         targets = None
     if targets is not None:
-        return known, targets
-    new = known.with_labels(given)
-    targets = targets_of(given, new.targets)
+        return labels, targets
+    new = labels.with_labels(values)
+    targets = targets_of(values, new.targets)
     if targets is None:  # some are of another type, such as an Enum
-        targets = targets_of([*map(check_label, given)], new.targets)
+        targets = targets_of([*map(check_label, values)], new.targets)
         assert targets is not None
     return new, targets
 
 
-def targets_of_few(known: Labels, y: NDArray[Any], numbers: range) -> tuple[Labels, Floats]:
+def targets_of_few(labels: Labels, y: NDArray[Any], numbers: range) -> tuple[Labels, Floats]:
     """What `targets_many` gives for an array of few numbers, without a Python object for each example."""
-    holds = {int(each.argmax()): each for each in (y == number for number in numbers) if each.any()}
+    holds = {int(is_label.argmax()): is_label for is_label in (y == number for number in numbers) if is_label.any()}
     firsts = sorted(holds)  # as they came
-    known, of_each = targets_many(known, [y[first].item() for first in firsts])
+    labels, of_each = targets_many(labels, [y[first].item() for first in firsts])
     targets = np.zeros(len(y))
     for first, target in zip(firsts, of_each, strict=True):
         targets = np.where(holds[first], target, targets)
-    return known, targets
+    return labels, targets
 
 
 def largest(numbers: Floats) -> NDArray[np.intp]:
@@ -344,11 +353,11 @@ def distinct(y: Sequence[Any]) -> Iterable[Any]:
 
 
 def label_list(y: Any) -> list[Any]:
-    given = y.tolist() if hasattr(y, "tolist") and not is_time(y) else listed(y)
-    check_column("y", given, "labels")
-    if not isinstance(given, Iterable):
+    values = y.tolist() if hasattr(y, "tolist") and not is_time(y) else listed(y)
+    check_column("y", values, "labels")
+    if not isinstance(values, Iterable):
         raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}")
-    return list(given)
+    return list(values)
 
 
 def is_time(y: Any) -> bool:

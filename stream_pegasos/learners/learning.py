@@ -105,20 +105,20 @@ class Learning(Model):
     def learn_all(self, encoder: Encoder, rows: Any, y: Any, w: float | Iterable[float]) -> None:
         """Learn examples whose scores nobody asks for, so many at a time that these do not fill the memory."""
         y, n = self._label_list(y), n_rows(rows)
-        known = len(self.classes)
+        n_known = len(self.classes)
         # No call brings more classes than rows, or than it has labels.
-        size = n if n * (known + n) <= MOST_MARGINS else MOST_MARGINS // max(2, known + self._n_labels(y))
+        size = n if n * (n_known + n) <= MOST_MARGINS else MOST_MARGINS // max(2, n_known + self._n_labels(y))
         if n <= size:
             self.learn_rows(encoder, rows, y, w)
             return
         w = _checked_weights(rows, y, w)
         self.check_labels(y, w)
         encoder.check(rows)  # whatever is wrong has to show before the first is learned
-        before, told, self._told_of_labels = self.labels, self._told_of_labels, True  # which is for the whole call
+        before, has_told, self._told_of_labels = self.labels, self._told_of_labels, True  # which is for the whole call
         try:
             self._learn_parts(encoder, rows, y, w, max(1, size))
         finally:
-            self._told_of_labels = told
+            self._told_of_labels = has_told
         if self.labels is not before:
             self._tell_of_labels(before)
 
@@ -131,8 +131,8 @@ class Learning(Model):
 
     def _tell_of_options(self) -> None:
         if not self._told_of_options and self.n_learned >= LABELS_AWAITED:
-            for what in self.faults_of_options():
-                warnings.warn(what, stacklevel=4)
+            for fault in self.faults_of_options():
+                warnings.warn(fault, stacklevel=4)
 
     def _unmet_labels(self) -> dict[Label, str]:
         return unmet_labels(getattr(self, "classifier", self), self.labels)  # a multilabel one is made of another
@@ -185,10 +185,10 @@ class Learning(Model):
 
     def _brought(self, y: Any, teaches: Iterable[bool]) -> list[Any]:
         """The labels of the examples that teach, once all are checked to be labels."""
-        given = label_list(y)
-        for label in distinct(given):
+        values = label_list(y)
+        for label in distinct(values):
             self._check_label(label)
-        return [*compress(given, teaches)]
+        return [*compress(values, teaches)]
 
     # The work on examples.
 
@@ -231,7 +231,7 @@ class Learning(Model):
         before, counts_before, n_before = self.labels, self.class_weights.counts, self.n_learned
         taught = targets if weights is None else targets[weights > 0.0]
         try:
-            found = self._learn_scaled(encoder, rows, labels, targets, weights)
+            raw = self._learn_scaled(encoder, rows, labels, targets, weights)
             self.labels, self.class_weights.counts = labels, counts
             self._count_alone(taught.tolist() if labels.n_alone == math.inf else (), n_before)
         except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
@@ -245,7 +245,7 @@ class Learning(Model):
         if self.labels is not before:
             self._tell_of_labels(before)
         self._tell_of_options()
-        return found
+        return raw
 
     def _count_alone(self, targets: Sequence[float], n_before: int) -> None:
         """Take note of when another label than the first truth value came, among examples that were learned."""
@@ -259,9 +259,9 @@ class Learning(Model):
         if (scaler := self.scaler) is not None:
             encoder.check(rows)
             encoder, rows = in_any_column(encoder), scaler.scaled_rows(rows)
-        found, known = RawScores(*self.learner.predict_learn_many(encoder, rows)), len(self.labels.known)
-        n = len(found.margins)
-        return found if known > 1 else found.without_those_to_come((n * (known < 1), n))
+        raw, n_known = RawScores(*self.learner.predict_learn_many(encoder, rows)), len(self.labels.known)
+        n = len(raw.margins)
+        return raw if n_known > 1 else raw.without_those_to_come((n * (n_known < 1), n))
 
     def scaled(self, x: Any) -> Any:
         """An example with its numeric features scaled."""
@@ -315,15 +315,15 @@ class Learning(Model):
 
     def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
         """How many examples are predicted before the first class is learned, and before the second is."""
-        known = len(self.labels.known)
-        if known > 1:
+        n_known = len(self.labels.known)
+        if n_known > 1:
             return 0, 0
         learned = targets if weights is None else np.where(weights > 0.0, targets, -1.0)
         first, second = (int(np.append(learned >= number, True).argmax()) + 1 for number in (0.0, 1.0))
-        if not known and first <= len(targets):  # a truth value makes the other one known, too
+        if not n_known and first <= len(targets):  # a truth value makes the other one known, too
             known_then = self.labels.with_labels([labels.of_target(targets[first - 1])]).known
             second = first if len(known_then) > 1 else second
-        return 0 if known else first, second
+        return 0 if n_known else first, second
 
     def _learn_targets(
         self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
@@ -342,18 +342,18 @@ class Learning(Model):
         parts: list[tuple[Floats, Floats]],
     ) -> None:
         """Learn rows; the engine adds the scores from before to `parts`, whatever happens later."""
-        done, n = 0, len(targets)
+        n_learned_rows, n = 0, len(targets)
         end = n  # first all at once, since all are to be checked before any is learned
-        while not parts or done < n:
-            these, block = some_rows(rows, done, end), slice(done, end)
+        while not parts or n_learned_rows < n:
+            part, block = some_rows(rows, n_learned_rows, end), slice(n_learned_rows, end)
             block_weights = None if weights is None else weights[block]
-            self.learner.predict_learn_many(encoder, these, targets[block], block_weights, parts)
+            self.learner.predict_learn_many(encoder, part, targets[block], block_weights, parts)
             # The engine stops after an example that brings too many features or names.
             self.forget_least()
             if encoder.is_crowded(self.learner.n_held):
                 self.forget_names()
-            done += len(parts[-1][0])
-            end = min(done + READ_AGAIN, n)
+            n_learned_rows += len(parts[-1][0])
+            end = min(n_learned_rows + READ_AGAIN, n)
 
     # Forgetting.
 
@@ -388,9 +388,9 @@ class Learning(Model):
         if len(learner) > most:
             n_kept = len(state["keys"]) - len(learner) + max(1, most * 3 // 4)
             importance = self._importance(state)
-            kept = most_important(importance, state["keys"], self.vocabulary.names, n_kept)
-            recency = self._recency(state, importance, kept)
-            state = selected(learner.declaration, state, kept)
+            mask = most_important(importance, state["keys"], self.vocabulary.names, n_kept)
+            recency = self._recency(state, importance, mask)
+            state = selected(learner.declaration, state, mask)
         self._replace(before, state, recency)
 
     def _replace(self, before: State, state: State, recency: Recency) -> None:
@@ -409,7 +409,7 @@ class Learning(Model):
         """The importance of each feature in a state; the least important are forgotten first."""
         raise NotImplementedError
 
-    def _recency(self, state: Mapping[str, Any], importance: Floats, kept: NDArray[np.bool_]) -> Recency:
+    def _recency(self, state: Mapping[str, Any], importance: Floats, mask: NDArray[np.bool_]) -> Recency:
         """What is to be known of the features that are kept, at the next forgetting."""
         return self.recency
 
@@ -429,12 +429,12 @@ def in_any_column(encoder: Encoder) -> Encoder:
 
 def _checked_weights(rows: Any, y: Any, w: float | Iterable[float]) -> float | list[float]:
     """The weights of rows that are learned in parts: one for all, or a list."""
-    given = weights_given(w)
+    values = weights_given(w)
     check_lengths("labels", len(y), n_rows(rows))
-    check_lengths("weights", len(given) if isinstance(given, list) else len(y), len(y))
-    for weight in given if isinstance(given, list) else [given]:  # one for all is checked, and read, much faster
+    check_lengths("weights", len(values) if isinstance(values, list) else len(y), len(y))
+    for weight in values if isinstance(values, list) else [values]:  # one for all is checked, and read, much faster
         plain_weight(weight)
-    return given
+    return values
 
 
 def _some_weights(w: float | list[float], begin: int, end: int) -> float | list[float]:

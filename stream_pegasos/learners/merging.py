@@ -146,9 +146,9 @@ def merge_changes(base: Any, parts: Sequence[Any]) -> None:
         keep_features(core, state, np.isin(state["keys"], np.concatenate(keys)))
 
 
-def keep_features(core: Any, state: State, kept: NDArray[np.bool_]) -> None:
+def keep_features(core: Any, state: State, mask: NDArray[np.bool_]) -> None:
     declaration = declared("ovr" if has_column_each(state) else "two", "n_steady" in state)
-    core.learner.set_state(declaration.selected(state, kept))
+    core.learner.set_state(declaration.selected(state, mask))
 
 
 def take_parts(cores: Sequence[Any]) -> None:
@@ -203,7 +203,7 @@ def check_parts(models: Sequence[Any]) -> None:
         if parameters.get("drift_detector") is not None:
             raise TypeError("a model with drift_detector cannot be merged: it watches one sequence of errors")
         each_kind = features.parts if isinstance(features, FeatureUnion) else [features]
-        kinds = [(type(each), each.described()) for each in each_kind if each is not None]
+        kinds = [(type(part), part.described()) for part in each_kind if part is not None]
         described.append((kind, parameters, kinds))
     base = models[0].parts["classifier"]
     if len(models) == 1:
@@ -253,11 +253,11 @@ def states_of(cores: Sequence[Any]) -> list[State]:
 
 def merge_limits(cores: Sequence[Any]) -> None:
     """Give the limits of false positives of the base the negatives of all."""
-    every = [getattr(core.decisions, "of_label", core.decisions) or {} for core in cores]
-    merged = {label: of for decisions in reversed(every) for label, of in decisions.items()}
+    all_decisions = [getattr(core.decisions, "of_label", core.decisions) or {} for core in cores]
+    merged = {label: of for decisions in reversed(all_decisions) for label, of in decisions.items()}
     for label, decision in merged.items():
         if decision.limit is not None:
-            tails = [decisions[label].limit.negatives if label in decisions else Tail() for decisions in every]
+            tails = [decisions[label].limit.negatives if label in decisions else Tail() for decisions in all_decisions]
             places = sorted({place for tail in tails for place in tail.counts})
             states = [{"n": tail.n, "counts": [tail.counts.get(place, 0.0) for place in places]} for tail in tails]
             counts = merged_newest(states, "n", "counts", Tail.MOST)["counts"].tolist()

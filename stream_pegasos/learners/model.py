@@ -216,11 +216,13 @@ class Model(OneByOne, base.Estimator):
             core, n_before = self._core, self._core.n_learned
             try:
                 try:
-                    found = core.learn_rows(encoder, rows, y, w)
+                    raw = core.learn_rows(encoder, rows, y, w)
                 finally:
                     self._name_features(rows, y, w, core.n_learned - n_before)
-                said: Predictions = core.predictions_of(found, core.n_before_each(n_before, len(found.margins), y, w))
-                return said
+                predictions: Predictions = core.predictions_of(
+                    raw, core.n_before_each(n_before, len(raw.margins), y, w)
+                )
+                return predictions
             except PartlyLearnedError as error:
                 n_before_each = core.n_before_each(n_before, len(error.found.margins), y, w)
                 error.predictions = core.predictions_of(error.found, n_before_each)
@@ -236,8 +238,8 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, rows = self._encode_many(X, threads)
         with self.lock:
-            said: Predictions = self._core.predictions_of(self._core.score_rows(encoder, rows))
-        return said
+            predictions: Predictions = self._core.predictions_of(self._core.score_rows(encoder, rows))
+        return predictions
 
     def predict_many(self, X: Any, threads: int = 1) -> Any:
         """The label of each example, as an array; as a series for a data frame or a series.
@@ -259,10 +261,10 @@ class Model(OneByOne, base.Estimator):
         X, threads
             As for `predictions`.
         """
-        said = self.predictions(X, threads)
-        classes, probabilities = said.classes, said.probabilities
+        predictions = self.predictions(X, threads)
+        classes, probabilities = predictions.classes, predictions.probabilities
         if None in classes:  # behind the only label that is known
-            classes, probabilities = classes[:1], np.ones((len(said), 1))
+            classes, probabilities = classes[:1], np.ones((len(predictions), 1))
         if is_frame(X) or is_series(X):
             return frame_like(X, dict(zip(classes, probabilities.T, strict=True)))
         return probabilities

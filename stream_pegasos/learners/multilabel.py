@@ -54,9 +54,9 @@ class LabelSets(Labels):
         super().__post_init__()
         self.never = tuple(label for label in dict.fromkeys(self.never) if label not in self.targets)
 
-    def joined(self, others: Sequence[Labels]) -> Self:
-        never = [label for labels in (self, *others) for label in getattr(labels, "never", ())]
-        return replace(super().joined(others), never=tuple(never))
+    def joined(self, other_labels: Sequence[Labels]) -> Self:
+        never = [label for labels in (self, *other_labels) for label in getattr(labels, "never", ())]
+        return replace(super().joined(other_labels), never=tuple(never))
 
     def get_state(self) -> Any:
         return super().get_state() | {"never": [pack(label) for label in self.never]}
@@ -71,17 +71,17 @@ class LabelSets(Labels):
 
     def label(self, margins: Margins) -> Any:
         """Whether each label holds, given its margin or its decision."""
-        held = dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
-        return held | dict.fromkeys(self.never, False)
+        labels_held = dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
+        return labels_held | dict.fromkeys(self.never, False)
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
         """The labels that hold: those `decided` or, without these, with a margin above 0."""
-        found = np.empty(len(margins), object)
-        found[:] = [()] * len(margins)
+        label_tuples = np.empty(len(margins), object)
+        label_tuples[:] = [()] * len(margins)
         rows, columns = np.nonzero(margins > 0.0 if decided is None else decided)
         for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
-            found[row] += (self.known[column],)
-        return found
+            label_tuples[row] += (self.known[column],)
+        return label_tuples
 
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: Any
@@ -91,8 +91,8 @@ class LabelSets(Labels):
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         """The probability that each label holds, and that it does not."""
-        each = of_each(margins, np.array(calibrated)).tolist()
-        pairs = [*zip(self.known, each, strict=False), *((label, 0.0) for label in self.never)]
+        values = of_each(margins, np.array(calibrated)).tolist()
+        pairs = [*zip(self.known, values, strict=False), *((label, 0.0) for label in self.never)]
         return {label: {False: 1.0 - p, True: p} for label, p in pairs}
 
 
@@ -187,23 +187,23 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     ) -> None:
         for label in self.classes:
             self._decision(label)
-        now, others = self.decisions, self.of_others
+        now, other_decision = self.decisions, self.of_others
         decisions = changed_by_label(
             now, threshold, rate, [*now] if pos_label is None else [pos_label], is_new=self._is_new
         )
         if unknown := [label for label in decisions if label not in now]:
             raise ValueError(unknown_label(unknown[0], self.classes))
         if pos_label is None:
-            share, limit = (None if isinstance(given, Mapping) else given for given in (threshold, rate))
-            others = others.changed(share, limit, is_new=True)
-        are_alike = all(decision.parameters == others.parameters for decision in decisions.values())
-        parameters = parameters_of_decisions({None: others} if are_alike else decisions)
+            share, limit = (None if isinstance(value, Mapping) else value for value in (threshold, rate))
+            other_decision = other_decision.changed(share, limit, is_new=True)
+        are_alike = all(decision.parameters == other_decision.parameters for decision in decisions.values())
+        parameters = parameters_of_decisions({None: other_decision} if are_alike else decisions)
         decide_for = decide_for or self.classifier.decide_for
         check_decide_for(decide_for, **parameters)
         coverage = coverage_asked(coverage, self.classifier.coverage)
         parameters |= {"decide_for": decide_for, "coverage": coverage}
         self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
-        self.decisions, self.of_others = decisions, others
+        self.decisions, self.of_others = decisions, other_decision
         self.f1 = changed_f1(self.f1, decide_for, exclusive=False)
         self.conformal = changed_coverage(self.conformal, coverage)
 
@@ -211,10 +211,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return label not in self.labels.targets
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
-        made = super().clone(new_params, include_attributes)
-        if all(getattr(made.classifier, name) == getattr(self.classifier, name) for name in OF_DECISIONS):
-            made.of_others = self.of_others.renewed()  # which decisions by label do not tell
-        return made
+        new = super().clone(new_params, include_attributes)
+        if all(getattr(new.classifier, name) == getattr(self.classifier, name) for name in OF_DECISIONS):
+            new.of_others = self.of_others.renewed()  # which decisions by label do not tell
+        return new
 
     def drop_class(self, label: Label) -> None:
         if self.f1 is not None:
@@ -239,28 +239,34 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         sets = [whether_each_holds(labels) for labels in sets_of(y)]
         check_lengths("labels", len(sets), n_rows(rows))
         w = weights_given(w)
-        each = each_weight(w, len(sets))
+        example_weights = each_weight(w, len(sets))
         # What has no weight brings no label.
-        sets = [one if weight else {} for one, weight in zip(sets, each, strict=True)]
+        sets = [numbers_of_set if weight else {} for numbers_of_set, weight in zip(sets, example_weights, strict=True)]
         labels = self._labels_with(sets)
-        numbers = [sorted(int(labels.targets[label]) for label, holds in one.items() if holds) for one in sets]
+        numbers = [
+            sorted(int(labels.targets[label]) for label, holds in numbers_of_set.items() if holds)
+            for numbers_of_set in sets
+        ]
         starts = np.cumsum([0, *map(len, numbers)])
-        self.learner.sets = (starts, np.array([number for one in numbers for number in one], np.int64))
+        self.learner.sets = (
+            starts,
+            np.array([number for numbers_of_set in numbers for number in numbers_of_set], np.int64),
+        )
         targets = np.arange(len(sets), dtype=np.float64)
-        weights, _ = self.class_weights.weights_many(targets, int, each if isinstance(w, Iterable) else w)
+        weights, _ = self.class_weights.weights_many(targets, int, example_weights if isinstance(w, Iterable) else w)
         before, n_before = self.labels, self.n_learned
         try:
-            found = self._learn_scaled(encoder, rows, labels, targets, weights)
+            raw = self._learn_scaled(encoder, rows, labels, targets, weights)
             self.labels = labels
         except BaseException:  # a detector's or an interruption: the labels of what was learned before stay
             self.labels = before
-            self.labels = self._labels_with([*itertools.compress(sets, each)][: self.n_learned - n_before])
+            self.labels = self._labels_with([*itertools.compress(sets, example_weights)][: self.n_learned - n_before])
             self.forget_least()
             raise
         if labels.known != before.known:
             self._tell_of_labels(before)
         self._tell_of_options()
-        return found
+        return raw
 
     def _label_list(self, y: Any) -> Any:
         return [*sets_of(y)]
@@ -281,15 +287,21 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         X, threads
             As for `predictions`.
         """
-        said = self.predictions(X, threads)
+        predictions = self.predictions(X, threads)
         if is_frame(X) or is_series(X):
-            return frame_like(X, {of: np.array([of in one for one in said.labels], bool) for of in said.classes})
-        return said.labels
+            return frame_like(
+                X,
+                {
+                    of: np.array([of in label_set for label_set in predictions.labels], bool)
+                    for of in predictions.classes
+                },
+            )
+        return predictions.labels
 
     def _labels_with(self, sets: list[dict[Label, bool]]) -> LabelSets:
         targets = dict(self.labels.targets)
-        for one in sets:
-            for label, holds in one.items():
+        for label_set in sets:
+            for label, holds in label_set.items():
                 if holds:
                     targets.setdefault(label, float(len(targets)))
         return LabelSets(tuple(targets), never=(*self.labels.never, *itertools.chain(*sets)))
@@ -303,10 +315,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def _copied_decisions(self) -> dict[Label, Decision]:
         return copied(self.decisions)
 
-    def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
+    def _decided(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> Decided:
         if self.f1 is None and self.classifier.threshold == 0.5 and self.classifier.max_false_positive_rate is None:
             return None
-        margins, probabilities = found.margins, of_each(found.margins, found.calibrated)
+        margins, probabilities = raw.margins, of_each(raw.margins, raw.calibrated)
         holding = [] if learned is None else [self._set(target) for target in learned.targets.tolist()]
         if self.f1 is not None:
             return self.f1.decided(
@@ -314,14 +326,14 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             )
         decided = np.zeros(margins.shape, bool)
         for column, label in enumerate(labels.classes[: margins.shape[1]]):
-            is_negative = np.array([column not in one for one in holding], bool)
+            is_negative = np.array([column not in columns_held for columns_held in holding], bool)
             of_negatives = None if learned is None else is_negative * learned.weights
             decision = self._decision(label)
             decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], of_negatives)
         return decided
 
-    def _in_sets(self, labels: Labels, found: RawScores) -> Floats:
-        return np.where(np.isfinite(found.margins), of_each(found.margins, found.calibrated), NEVER)
+    def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
+        return np.where(np.isfinite(raw.margins), of_each(raw.margins, raw.calibrated), NEVER)
 
     def _of_truth(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
         """That of the least probable label that holds; where none does, any set will do."""
@@ -329,8 +341,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         numbers = map(self._set, targets.tolist())
         return np.array([row[of].min(initial=1.0) for row, of in zip(padded, numbers, strict=True)])
 
-    def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
-        decided = found.margins[0] > 0.0 if found.decided is None else found.decided[0]
+    def _is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
+        decided = raw.margins[0] > 0.0 if raw.decided is None else raw.decided[0]
         return set(np.flatnonzero(decided).tolist()) != set(self._set(target))
 
     def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
@@ -348,8 +360,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state(lazy)
-        others = self.of_others.renewed()  # of a label whose decision was not asked for yet
-        limits = {label: self.decisions.get(label, others).limit for label in self.classes}
+        other_decision = self.of_others.renewed()  # of a label whose decision was not asked for yet
+        limits = {label: self.decisions.get(label, other_decision).limit for label in self.classes}
         if self.of_others.parameters != of_others(self.classifier).parameters:
             values["others"] = self.of_others.parameters
         values["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]
@@ -368,10 +380,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             self.of_others = Decision(*values["others"])
         for packed, state_of_limit in values["decisions"]:
             label = unpack(packed)
-            made = self._decision(label).limit
-            if label not in self.classes or made is None:
+            limit = self._decision(label).limit
+            if label not in self.classes or limit is None:
                 raise ValueError(f"{label!r} has no limit of false positives")
-            made.set_state(state_of_limit)
+            limit.set_state(state_of_limit)
 
 
 def of_others(classifier: AdaptiveClassifier) -> Decision:
@@ -391,8 +403,8 @@ def sets_of(y: Any) -> Iterable[Any]:
     check_sequence("y", y, "labels")
     if not isinstance(y, Iterable):
         raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}; a set or list an example")
-    found: Iterable[Any] = listed(y)
-    return found
+    label_sets: Iterable[Any] = listed(y)
+    return label_sets
 
 
 def whether_each_holds(y: Any) -> dict[Label, bool]:

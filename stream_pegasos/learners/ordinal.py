@@ -59,8 +59,8 @@ class OrderedLabels(Labels):
         if not len(order):
             return np.full(len(margins), -1)
         reached = np.cumsum(np.exp(margins[:, order])[:, ::-1], axis=1)[:, ::-1] > 0.5
-        found: NDArray[np.intp] = order[np.maximum(reached.sum(axis=1) - 1, 0)]
-        medians: NDArray[np.intp] = np.where(np.isfinite(margins).any(axis=1), found, -1)
+        result: NDArray[np.intp] = order[np.maximum(reached.sum(axis=1) - 1, 0)]
+        medians: NDArray[np.intp] = np.where(np.isfinite(margins).any(axis=1), result, -1)
         return medians
 
     def probabilities_many(
@@ -69,16 +69,16 @@ class OrderedLabels(Labels):
         order = self.order_of(margins)
         if len(order) == 1:
             return super().probabilities_many(margins, calibrated, n_learned)
-        found = with_only(np.exp(margins[:, order]), margins[:, order], n_learned)
-        return tuple(self.known[number] for number in order.tolist()), found
+        result = with_only(np.exp(margins[:, order]), margins[:, order], n_learned)
+        return tuple(self.known[number] for number in order.tolist()), result
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
-        classes, found = self.probabilities_many(margins[np.newaxis], np.array([calibrated]), n_learned)
-        return of_labels(dict(zip(classes, found[0].tolist(), strict=True)))
+        classes, result = self.probabilities_many(margins[np.newaxis], np.array([calibrated]), n_learned)
+        return of_labels(dict(zip(classes, result[0].tolist(), strict=True)))
 
     def order_of(self, margins: Floats) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = self.order[self.order < margins.shape[1]]
-        return found
+        order: NDArray[np.int64] = self.order[self.order < margins.shape[1]]
+        return order
 
     def set_state(self, state: Any) -> None:
         super().set_state(state)
@@ -197,8 +197,8 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     def _as_shown(self, numbers: Floats) -> Floats:
         """The one weight that all classes share."""
-        found: Floats = numbers[:, 0] + 0.0
-        return found
+        shown_values: Floats = numbers[:, 0] + 0.0
+        return shown_values
 
     def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
         if label is not None:
@@ -207,12 +207,12 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
             )
         return explain(self.learner, encoder, self.scaled(x), [(0, 1.0)], with_intercept=False)
 
-    def predictions_of(self, found: RawScores, n_learned: Any = None) -> Predictions:
-        said = super().predictions_of(found, n_learned)
-        order = self.labels.order_of(found.margins)
-        said.scores = found.margins[:, order]
-        said.members = None if found.members is None else found.members[:, order]
-        return said
+    def predictions_of(self, raw: RawScores, n_learned: Any = None) -> Predictions:
+        predictions = super().predictions_of(raw, n_learned)
+        order = self.labels.order_of(raw.margins)
+        predictions.scores = raw.margins[:, order]
+        predictions.members = None if raw.members is None else raw.members[:, order]
+        return predictions
 
     def score_of(self, margins: Margins) -> Any:
         return {label: float(margins[int(self.labels.targets[label])]) for label in self.classes}
@@ -232,16 +232,16 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         self.learner.order = labels.order
         return super()._learn_targets(encoder, rows, labels, targets, weights)
 
-    def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
+    def _decided(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> Decided:
         return None
 
-    def _in_sets(self, labels: Labels, found: RawScores) -> Floats:
+    def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
         assert isinstance(labels, OrderedLabels)
-        margins, order = found.margins, labels.order_of(found.margins)
-        known = np.isfinite(margins)
-        probabilities = with_best(np.exp(margins), known, labels.medians(margins))
+        margins, order = raw.margins, labels.order_of(raw.margins)
+        is_known = np.isfinite(margins)
+        probabilities = with_best(np.exp(margins), is_known, labels.medians(margins))
         probabilities[:, order] = outward(probabilities[:, order])
-        return np.where(known, probabilities, NEVER)
+        return np.where(is_known, probabilities, NEVER)
 
     def decide(
         self,
@@ -261,9 +261,9 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         self.conformal = changed_coverage(self.conformal, coverage)
         self._set_ways((self.classifier.drift_detector, coverage) != (None, None), by_margin=False)
 
-    def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
+    def _is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
         assert isinstance(labels, OrderedLabels)
-        return bool(labels.medians(found.margins)[0] != target)
+        return bool(labels.medians(raw.margins)[0] != target)
 
 
 def check_integer_label(y: Any) -> int:

@@ -76,9 +76,9 @@ class Predictions:
     def rows(self, places: Any) -> Predictions:
         """The predictions for some of the examples."""
         classes, probabilities = self._said
-        said = classes, probabilities[places]
+        class_probabilities = classes, probabilities[places]
         members = None if self.members is None else self.members[places]
-        return settled(self.scores[places], self.labels[places], said, self.limited, self.pair, members)
+        return settled(self.scores[places], self.labels[places], class_probabilities, self.limited, self.pair, members)
 
     def __reduce__(self) -> Any:
         return settled, (self.scores, self.labels, self._said, self.limited, self.pair, self.members)
@@ -103,17 +103,17 @@ class Predictions:
     def sets(self) -> list[list[Label]] | None:
         if self.members is None:
             return None
-        found: list[list[Label]] = [[] for _ in range(len(self))]
+        sets: list[list[Label]] = [[] for _ in range(len(self))]
         rows, columns = np.nonzero(self.members)
         order = np.lexsort((columns, -self.probabilities[rows, columns], rows)) if len(rows) else rows
         classes: Any = self.classes
         for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
-            found[row].append(classes[column])
-        return found
+            sets[row].append(classes[column])
+        return sets
 
     @property
     def withheld(self) -> list[list[Label]]:
-        found: list[list[Label]] = [[] for _ in range(len(self))]
+        label_lists: list[list[Label]] = [[] for _ in range(len(self))]
         labels = self.labels.tolist() if self.limited else []
         for column, label in enumerate(self.classes if self.limited else ()):
             if label is None or label not in self.limited:
@@ -121,20 +121,20 @@ class Predictions:
             for row in np.flatnonzero(self.probabilities[:, column] > self.limited[label]).tolist():
                 predicted = labels[row]
                 if label != predicted and not (isinstance(predicted, tuple) and label in predicted):
-                    found[row].append(label)
-        return found
+                    label_lists[row].append(label)
+        return label_lists
 
 
 def settled(
     scores: Floats,
     labels: NDArray[Any],
-    said: ClassProbabilities,
+    class_probabilities: ClassProbabilities,
     limited: Mapping[Label, float] | None = None,
     pair: tuple[Label | None, ...] = (),
     members: Members = None,
 ) -> Predictions:
     """Predictions whose labels and probabilities are computed already."""
-    return Predictions(scores, lambda: labels, lambda: said, limited, pair, members)
+    return Predictions(scores, lambda: labels, lambda: class_probabilities, limited, pair, members)
 
 
 def joined_predictions(parts: Sequence[Predictions]) -> Predictions:
@@ -212,10 +212,10 @@ class PartlyLearnedError(RuntimeError):
         Their raw scores from before they were learned; and the predictions, if they were asked for.
     """
 
-    def __init__(self, n_learned: int, found: Any, reason: Exception, predictions: Predictions | None = None) -> None:
-        super().__init__(n_learned, found, reason, predictions)
+    def __init__(self, n_learned: int, raw: Any, reason: Exception, predictions: Predictions | None = None) -> None:
+        super().__init__(n_learned, raw, reason, predictions)
         self.n_learned = n_learned
-        self.found = found
+        self.found = raw
         self.predictions = predictions
 
     def __str__(self) -> str:
@@ -226,20 +226,20 @@ def joined_scores(parts: list[RawScores]) -> RawScores:
     """The raw scores of all parts, one after the other; later parts may have more columns."""
     decided = [part.decided for part in parts if part.decided is not None]
     if decided and decided[0].ndim == 1:
-        each = [largest(part.margins) if part.decided is None else part.decided for part in parts]
+        decided_parts = [largest(part.margins) if part.decided is None else part.decided for part in parts]
     else:
-        each = decided
+        decided_parts = decided
     members = [part.members for part in parts if part.members is not None]
     return RawScores(
         joined([part.margins for part in parts], -np.inf),
         joined([part.calibrated for part in parts], np.nan),
-        joined(each, False) if each else None,
+        joined(decided_parts, False) if decided_parts else None,
         joined(members, False) if members else None,
     )
 
 
-def scores_of(found: list[tuple[Floats, Floats]]) -> RawScores:
-    return RawScores(*found[0]) if len(found) == 1 else joined_scores([RawScores(*part) for part in found])
+def scores_of(parts: list[tuple[Floats, Floats]]) -> RawScores:
+    return RawScores(*parts[0]) if len(parts) == 1 else joined_scores([RawScores(*part) for part in parts])
 
 
 def joined(parts: list[NDArray[Any]], missing: float) -> NDArray[Any]:
@@ -247,9 +247,9 @@ def joined(parts: list[NDArray[Any]], missing: float) -> NDArray[Any]:
     width = max(part.shape[1:] for part in parts)
     if all(part.shape[1:] == width for part in parts):
         return np.concatenate(parts)
-    made = np.full((sum(map(len, parts)), *width), missing, parts[0].dtype)
-    done = 0
+    result = np.full((sum(map(len, parts)), *width), missing, parts[0].dtype)
+    n_done = 0
     for part in parts:
-        made[done : done + len(part), : part.shape[1]] = part
-        done += len(part)
-    return made
+        result[n_done : n_done + len(part), : part.shape[1]] = part
+        n_done += len(part)
+    return result

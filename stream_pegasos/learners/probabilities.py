@@ -24,11 +24,11 @@ def blocks(margins: Floats) -> list[slice]:
 
 def of_each(margins: Floats, calibrated: Floats) -> Floats:
     """The probability that each label holds, where several may; above one half exactly where its margin is above 0."""
-    found: Floats = calibrated[..., :1] * margins
-    np.clip(found, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, out=found)  # in place, as there may be many rows and labels
-    np.exp(-found, out=found)
-    np.divide(1.0, np.add(found, 1.0, out=found), out=found)
-    return np.maximum(found, 0.5 + 2.0**-53, out=found, where=margins > 0.0)
+    scaled: Floats = calibrated[..., :1] * margins
+    np.clip(scaled, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, out=scaled)  # in place, as there may be many rows and labels
+    np.exp(-scaled, out=scaled)
+    np.divide(1.0, np.add(scaled, 1.0, out=scaled), out=scaled)
+    return np.maximum(scaled, 0.5 + 2.0**-53, out=scaled, where=margins > 0.0)
 
 
 def of_only(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
@@ -46,10 +46,10 @@ def of_labels(probabilities: Mapping[Any, Any]) -> dict[Any, Any]:
     return {label: 1.0 if None in probabilities else p for label, p in probabilities.items() if label is not None}
 
 
-def bounded_by_laplace(found: Floats, n_learned: Any) -> Floats:
+def bounded_by_laplace(probabilities: Floats, n_learned: Any) -> Floats:
     """Probabilities, of which none is surer than `of_only` after as many examples of one label."""
     surest = of_only(True, n_learned)[True]
-    bounded: Floats = np.clip(found, 1.0 - surest, surest)
+    bounded: Floats = np.clip(probabilities, 1.0 - surest, surest)
     return bounded
 
 
@@ -58,21 +58,21 @@ def know_two(margins: Floats) -> bool:
     return len(margins) > 0 and int(np.isfinite(margins[0]).sum()) > 1
 
 
-def with_only(found: Floats, margins: Floats, n_learned: Any) -> Floats:
+def with_only(probabilities: Floats, margins: Floats, n_learned: Any) -> Floats:
     """The probabilities, with `of_only` where one class alone was known; those yet to come share what is left."""
     if margins.shape[1] < 2 or know_two(margins):
-        return found
+        return probabilities
     is_known = np.isfinite(margins)
     rows = np.flatnonzero(is_known.sum(axis=1) == 1)
     if len(rows):
-        probability = of_only(True, np.broadcast_to(n_learned, len(found))[rows, np.newaxis])[True]
-        found[rows] = np.where(is_known[rows], probability, (1.0 - probability) / (margins.shape[1] - 1))
-    return found
+        probability = of_only(True, np.broadcast_to(n_learned, len(probabilities))[rows, np.newaxis])[True]
+        probabilities[rows] = np.where(is_known[rows], probability, (1.0 - probability) / (margins.shape[1] - 1))
+    return probabilities
 
 
 def for_each(probabilities: Mapping[Any, Any], n: int) -> tuple[tuple[Any, ...], Floats]:
     """The labels, and their probabilities, a row for each of n examples; a number is the same for all."""
-    found = np.empty((n, len(probabilities)))
+    result = np.empty((n, len(probabilities)))
     for column, values in enumerate(probabilities.values()):
-        found[:, column] = values
-    return tuple(probabilities), found
+        result[:, column] = values
+    return tuple(probabilities), result

@@ -386,9 +386,9 @@ class TextClassifier(ModelOfAnyKind):
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
         classifier: Any = kind_of(values["kind"]).from_state(arrays, names, values["classifier"])
         model = cls(unpacked_features(values, values["find_vectors"]), classifier)
-        n, known = model.vector_source.n_dimensions if model.vector_source else 0, len(arrays.get("vector_mean", ()))
-        if known not in (0, n):
-            raise ValueError(f"the classifier knows vectors of {known} numbers, but those of messages have {n}")
+        n, n_known = model.vector_source.n_dimensions if model.vector_source else 0, len(arrays.get("vector_mean", ()))
+        if n_known not in (0, n):
+            raise ValueError(f"the classifier knows vectors of {n_known} numbers, but those of messages have {n}")
         if "names" in values:
             model.keep_names()
             model.names.set_state(values["names"])  # type: ignore[union-attr]
@@ -399,10 +399,10 @@ class TextClassifier(ModelOfAnyKind):
         if not isinstance(table, WordVectors):
             return super().vectors_met()
         with self.lock:
-            met = table.only(*self.features.scanner.kept_vectors())
-        if not len(met.kept[0]):
+            words_met = table.only(*self.features.scanner.kept_vectors())
+        if not len(words_met.kept[0]):
             raise ValueError(
                 "this model has met no word since it was made, copied, merged or loaded, so it has no vectors to "
                 "save; let it predict messages with the words that matter first"
             )
-        return met
+        return words_met

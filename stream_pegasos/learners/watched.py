@@ -64,16 +64,16 @@ class WatchedClassifier(Classifier):
         learned = WeightedTargets.of(targets, weights)
         try:
             self._learn_blocks(encoder, rows, targets, weights, parts)
-            found = scores_of(parts).without_those_to_come(n_before_two)
-            found = found._replace(decided=self._decided(labels, found, learned))
-            return self._with_sets(labels, found, learned)
+            raw = scores_of(parts).without_those_to_come(n_before_two)
+            raw = raw._replace(decided=self._decided(labels, raw, learned))
+            return self._with_sets(labels, raw, learned)
         except BaseException:  # an interruption: limits know what the engine has learned
             if parts:
                 self.decisions, self.f1, self.conformal = before
-                found = scores_of(parts).without_those_to_come(n_before_two)
-                learned = WeightedTargets(*(each[: len(found.margins)] for each in learned))
-                self._decided(labels, found, learned)
-                self._with_sets(labels, found, learned)
+                raw = scores_of(parts).without_those_to_come(n_before_two)
+                learned = WeightedTargets(*(array[: len(raw.margins)] for array in learned))
+                self._decided(labels, raw, learned)
+                self._with_sets(labels, raw, learned)
             raise
 
     def _learn_in_turn(
@@ -84,11 +84,11 @@ class WatchedClassifier(Classifier):
         parts: list[RawScores] = []
         first, second = self._n_before_two(labels, targets, weights)
         for i, target in enumerate(targets.tolist()):
-            row, this = some_rows(rows, i, i + 1), slice(i, i + 1)
-            found = RawScores(*self.learner.predict_learn_many(encoder, row))
-            found = found.without_those_to_come((first - i, second - i))
-            found = self._with_sets(labels, found._replace(decided=self._decided(labels, found)))
-            weight = None if weights is None else weights[this]
+            row, place = some_rows(rows, i, i + 1), slice(i, i + 1)
+            raw = RawScores(*self.learner.predict_learn_many(encoder, row))
+            raw = raw.without_those_to_come((first - i, second - i))
+            raw = self._with_sets(labels, raw._replace(decided=self._decided(labels, raw)))
+            weight = None if weights is None else weights[place]
             teaches = weight is None or bool(weight[0])
             n_drifts, n_before, state = self._drift.n_drifts, self.n_learned, None
             learning_limits = drifted = False
@@ -96,20 +96,20 @@ class WatchedClassifier(Classifier):
             try:
                 if teaches and i >= second:  # with one class nothing can be wrong
                     try:
-                        drifted = self._drift.tell(self._is_wrong(labels, found, target))
+                        drifted = self._drift.tell(self._is_wrong(labels, raw, target))
                     except Exception as error:
                         if not i:
                             raise
                         raise PartlyLearnedError(i, joined_scores(parts), error) from error
                 if teaches:
                     learning_limits = True
-                    learned = WeightedTargets.of(targets[this], weight)
-                    self._decided(labels, found, learned)
-                    self._with_sets(labels, found, learned)
+                    learned = WeightedTargets.of(targets[place], weight)
+                    self._decided(labels, raw, learned)
+                    self._with_sets(labels, raw, learned)
                 if drifted:
                     state = self.learner.get_state()
                     self.learner.forget(KEPT_AFTER_DRIFT)
-                self._learn_blocks(encoder, row, targets[this], weight, [])
+                self._learn_blocks(encoder, row, targets[place], weight, [])
             except BaseException:  # an interruption may come before the row is learned
                 if self.n_learned == n_before:
                     self._drift.n_drifts = n_drifts
@@ -118,10 +118,10 @@ class WatchedClassifier(Classifier):
                     if state is not None:
                         self.learner.set_state(state)
                 raise
-            parts.append(found)
+            parts.append(raw)
         # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
-        none = RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))
-        return joined_scores([*parts, self._with_sets(labels, none)])
+        empty = RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))
+        return joined_scores([*parts, self._with_sets(labels, empty)])
 
     def _kept(self) -> tuple[Any, F1Decision | None, Coverage | None]:
         """What an interruption may take back: the decisions, the counts for F1, and the level of the sets."""
@@ -133,20 +133,20 @@ class WatchedClassifier(Classifier):
         return self.decisions
 
     def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
-        found = super().score_rows(encoder, rows)
-        return self._with_sets(self.labels, found._replace(decided=self._decided(self.labels, found)))
+        raw = super().score_rows(encoder, rows)
+        return self._with_sets(self.labels, raw._replace(decided=self._decided(self.labels, raw)))
 
-    def _with_sets(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> RawScores:
+    def _with_sets(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> RawScores:
         """The scores with sets of labels, if any are asked for. With `learned`, their level learns row by row."""
         if self.conformal is None:
-            return found
-        probabilities, least = self._in_sets(labels, found), np.full(len(found.margins), self.conformal.least)
+            return raw
+        probabilities, least = self._in_sets(labels, raw), np.full(len(raw.margins), self.conformal.least)
         if learned is not None:
             of_truth = self._of_truth(labels, probabilities, learned.targets)
             self.conformal, least = self.conformal.learned(of_truth, learned.weights)
-        return found._replace(members=probabilities >= least[:, np.newaxis])
+        return raw._replace(members=probabilities >= least[:, np.newaxis])
 
-    def _in_sets(self, labels: Labels, found: RawScores) -> Floats:
+    def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
         """The probability with which each label is in the set of an example; `NEVER` if it is not known."""
         raise NotImplementedError
 
@@ -162,17 +162,17 @@ class WatchedClassifier(Classifier):
         share, _ = aged(self.learner.parameters["half_life"], n, steady_before({**state}, n))
         return self.recency.scores_now(counts_now(state), share)
 
-    def _recency(self, state: Mapping[str, Any], importance: Floats, kept: NDArray[np.bool_]) -> Recency:
-        counts, scores = (column[kept].astype(np.float32) for column in (counts_now(state), importance))
+    def _recency(self, state: Mapping[str, Any], importance: Floats, mask: NDArray[np.bool_]) -> Recency:
+        counts, scores = (column[mask].astype(np.float32) for column in (counts_now(state), importance))
         return Recency(counts, scores, state["n_iterations"])
 
     # What an estimator says.
 
-    def _decided(self, labels: Labels, found: RawScores, learned: WeightedTargets | None = None) -> Decided:
+    def _decided(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> Decided:
         """The decision on each row; `None` if margins alone decide. With `learned`, limits learn row by row."""
         raise NotImplementedError
 
-    def _is_wrong(self, labels: Labels, found: RawScores, target: float) -> bool:
+    def _is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
         """Whether the prediction for a single row is wrong."""
         raise NotImplementedError
 

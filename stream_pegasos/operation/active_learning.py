@@ -183,10 +183,10 @@ class ActiveLearning:
         if not self.size and not self._given:
             return
         self._settle()
-        for given in self.superseded(X, origins):
-            if given is not None and given.message.number in self._given:
+        for given_label in self.superseded(X, origins):
+            if given_label is not None and given_label.message.number in self._given:
                 with suppress(OSError):
-                    self._discard(given.message)
+                    self._discard(given_label.message)
         for x in X:
             self._close(x)
 
@@ -196,8 +196,8 @@ class ActiveLearning:
         """
         if not self._given:
             return [None] * len(X)
-        by_message = {given.message.x: given for given in self._given.values()}
-        by_origin = self._by_origin(given.message for given in self._given.values())
+        by_message = {given_label.message.x: given_label for given_label in self._given.values()}
+        by_origin = self._by_origin(given_label.message for given_label in self._given.values())
         given_to = {origin: self._given[message.number] for origin, message in by_origin.items()}
         pairs = zip(X, origins or itertools.repeat(None, len(X)), strict=True)
         return [given_to.get(origin, by_message.get(x)) for x, origin in pairs]
@@ -205,8 +205,8 @@ class ActiveLearning:
     def messages_from(self, origins: Iterable[Any]) -> list[Message | None]:
         """The newest message of each origin that waits for its label or whose label can still be taken back."""
         self._settle()
-        given = [given.message for given in self._given.values()]
-        from_origin = self._by_origin([*self._waiting.values(), *given])
+        given_label = [given_label.message for given_label in self._given.values()]
+        from_origin = self._by_origin([*self._waiting.values(), *given_label])
         return [from_origin[origin].x if origin in from_origin else None for origin in origins]
 
     def _by_origin(self, messages: Iterable[Waiting]) -> dict[Any, Waiting]:
@@ -223,8 +223,8 @@ class ActiveLearning:
         head = [message for message in self.queue(MOST_SCORED // 10, "uncertain") if message.scored_at != n_learned]
         chosen = {message.number for message in head}
         longest_ago = heapq.nsmallest(MOST_SCORED, old, key=lambda message: message.scored_at)
-        rest = (message for message in longest_ago if message.number not in chosen)
-        return [*head, *itertools.islice(rest, MOST_SCORED - len(head))]
+        candidates = (message for message in longest_ago if message.number not in chosen)
+        return [*head, *itertools.islice(candidates, MOST_SCORED - len(head))]
 
     def score(self, messages: Sequence[Waiting], predictions: Predictions, n_learned: int) -> None:
         """Score messages by the predictions of a model that has learned `n_learned` messages."""
@@ -298,9 +298,9 @@ class ActiveLearning:
         OSError
             If the store fails; the label is not given.
         """
-        (given,) = self.superseded([x], [origin])
-        if given is not None:
-            self.take_back(given.message.number)
+        (given_label,) = self.superseded([x], [origin])
+        if given_label is not None:
+            self.take_back(given_label.message.number)
         self._settle()
         message = self._waiting.get(self._number_of.get(x, 0))
         if message is None:
@@ -347,7 +347,7 @@ class ActiveLearning:
     def given(self) -> list[tuple[Given, float]]:
         """The labels that can be taken back, the newest first, each with the seconds that are left for it."""
         now = self._clock()
-        return [(given, max(0.0, given.due - now)) for given in reversed(self._given.values())]
+        return [(given_label, max(0.0, given_label.due - now)) for given_label in reversed(self._given.values())]
 
     def due(self, at_once: bool = False) -> list[Given]:
         """Remove and return the labels to learn now, in the order in which they were given.
@@ -359,16 +359,20 @@ class ActiveLearning:
         """
         now = self._clock()
         is_late = len(self._given) if at_once else max(0, len(self._given) - MOST_HELD)
-        due = [given for place, given in enumerate(self._given.values()) if place < is_late or given.due <= now]
-        for given in due:
-            del self._given[given.message.number]
+        due = [
+            given_label
+            for place, given_label in enumerate(self._given.values())
+            if place < is_late or given_label.due <= now
+        ]
+        for given_label in due:
+            del self._given[given_label.message.number]
             if self.store is not None:
-                self.store.learned(given.message)
+                self.store.learned(given_label.message)
         return due
 
-    def hold(self, given: Sequence[Given]) -> None:
+    def hold(self, given_labels: Sequence[Given]) -> None:
         """Put back labels that were due and could not be learned, before those that were given later."""
-        self._given = {**{each.message.number: each for each in given}, **self._given}
+        self._given = {**{given_label.message.number: given_label for given_label in given_labels}, **self._given}
 
     def _close(self, x: Message) -> None:
         """Ask for a message no longer."""

@@ -40,13 +40,13 @@ def answer(
         return block.answers([example.id for example in examples], block.by_label() if in_full else NOTHING)
 
     readable, answers = [example for example in examples if example.fault is None], list[Answer]()
-    for some, found in together_or_alone(readable, answered, REFUSALS) if readable else ():
-        if isinstance(found, Exception):
-            on_refused(some[0], str(found))
-            found = [_nothing(some[0], str(found))]
-        answers += found
-    rest = iter(answers)
-    return [_nothing(example, example.fault) if example.fault is not None else next(rest) for example in examples]
+    for group, outcome in together_or_alone(readable, answered, REFUSALS) if readable else ():
+        if isinstance(outcome, Exception):
+            on_refused(group[0], str(outcome))
+            outcome = [_nothing(group[0], str(outcome))]
+        answers += outcome
+    remaining = iter(answers)
+    return [_nothing(example, example.fault) if example.fault is not None else next(remaining) for example in examples]
 
 
 def _nothing(example: Example, fault: str | None) -> Answer:
@@ -61,7 +61,7 @@ def now() -> str:
 def shown(label: Any) -> Any:
     """A label, or several, for display: a long text is cut off, and an integer that browsers would round is a text."""
     if isinstance(label, tuple):
-        return [shown(each) for each in label]
+        return [shown(single) for single in label]
     if isinstance(label, str):
         return shortened(label, LONGEST_LABEL)
     if isinstance(label, int) and abs(label) > LARGEST_OF_BROWSERS:
@@ -79,13 +79,13 @@ def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def label_named(classes: Iterable[Any], given: Any) -> Any:
+def label_named(classes: Iterable[Any], value: Any) -> Any:
     """The class that is shown as `given`, or else the one that is meant by it; `None` if there is none. A LookupError
     says that several classes are shown so, such as labels that begin with the same 199 characters.
     """
-    known = [label for label in classes if label is not None]
-    shortened = [label for label in known if shown(label) != label and shown(label) == given]
-    n = len(shortened) + (bool(shortened) and given in known)
+    labels = [label for label in classes if label is not None]
+    shortened = [label for label in labels if shown(label) != label and shown(label) == value]
+    n = len(shortened) + (bool(shortened) and value in labels)
     if n > 1:
-        raise LookupError(f"{given!r} may be any of {n} labels, which are shown alike")
-    return shortened[0] if shortened else known_label(given, known)
+        raise LookupError(f"{value!r} may be any of {n} labels, which are shown alike")
+    return shortened[0] if shortened else known_label(value, labels)

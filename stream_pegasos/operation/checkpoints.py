@@ -81,11 +81,11 @@ class Checkpoints:
         if not self.reads_only:
             self._check_previous()
             remove_leftovers(self.path)
-        there = [path for path in (self.path, self.previous) if path.exists()]
-        if not there:
+        paths = [path for path in (self.path, self.previous) if path.exists()]
+        if not paths:
             return None
         errors = []
-        for path in there:
+        for path in paths:
             try:
                 model, progress = load_with_progress(path, vectors)
             except VectorsError:

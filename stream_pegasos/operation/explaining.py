@@ -34,17 +34,17 @@ def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dic
         named, against = _first_and_second(answer, kind)
     contributions = _contributions(model, kind, x, named, against)
     texts = model.features.texts(x)
-    found, others = phrases(contributions, limit, texts)
+    largest, other_phrases = phrases(contributions, limit, texts)
     return {
         **answer,
         "explained": named,
         "against": against,
         "margin": sum(value for _, value in contributions),
-        "contributions": [(phrase.name, phrase.value) for phrase in found],
-        "words": [phrase.words for phrase in found],
+        "contributions": [(phrase.name, phrase.value) for phrase in largest],
+        "words": [phrase.words for phrase in largest],
         "pieces": list(pieces(contributions, texts).items()),
-        "n_others": len(others),
-        "others": sum(others),
+        "n_others": len(other_phrases),
+        "others": sum(other_phrases),
     }
 
 

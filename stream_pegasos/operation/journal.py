@@ -98,7 +98,7 @@ class Journal:
             if names != {name}:
                 raise ValueError(f"{path} is the journal of another checkpoint; move it away, or remove it")
         self._name, self._newest = min(names, default=self._name), position
-        first, held, of_held = self._number, list[Entry](), None  # those of the last record, and its number
+        first, entries_held, of_held = self._number, list[Entry](), None  # those of the last record, and its number
         for file, record in self._numbered(files, first):
             number, before = record.get("n"), record.get("begun_with", self._begun_with)
             if position is None and before != self._begun_with:
@@ -106,20 +106,23 @@ class Journal:
                     f"its journal was begun with {before}, not with {self._begun_with}, and has no "
                     "checkpoint yet; begin with the former again"
                 )
-            for each in record.get("resolved", ()):
-                self.waiting.pop(each, None)
-            self.waiting |= {each: _entry(*entry) for each, entry in record.get("labels", ())}
+            for number_of_label in record.get("resolved", ()):
+                self.waiting.pop(number_of_label, None)
+            self.waiting |= {number_of_label: _entry(*entry) for number_of_label, entry in record.get("labels", ())}
             if "dropped" in record:
                 dropped = record["dropped"]
                 of_dropped, n_dropped = dropped if isinstance(dropped, list) else (of_held, dropped)
                 if of_dropped == of_held:
-                    del held[-n_dropped:]
+                    del entries_held[-n_dropped:]
             of_rest = record.get("rest")
             is_held = record.get("is_rest", False) and file > first if of_rest is None else of_rest == of_held
             if "entries" in record and not is_held:
-                yield held
-                held, of_held = [_entry(*entry) for entry in record["entries"]], number if of_rest is None else of_rest
-        yield held
+                yield entries_held
+                entries_held, of_held = (
+                    [_entry(*entry) for entry in record["entries"]],
+                    number if of_rest is None else of_rest,
+                )
+        yield entries_held
 
     def _numbered(self, files: dict[tuple[str, int], Path], first: int) -> Iterator[tuple[int, dict[str, Any]]]:
         """Each record from the `first` file on, with the number of its file; a ValueError where some are missing."""
@@ -212,13 +215,13 @@ class Journal:
         yet cannot be written there (OSError), the old file stays in use.
         """
         before = self._file, self._end, self._number
-        rest = self._open[self._n_committed :]
+        tail = self._open[self._n_committed :]
         self._file, self._end = None, 0
         self._number += 1
         position = [self._name, self._number, self._n_records]
         begin: dict[str, Any] = {"labels": [*self.waiting.items()]} if self.waiting else {}
-        if rest:
-            begin |= {"entries": rest, "rest": self._open_record}
+        if tail:
+            begin |= {"entries": tail, "rest": self._open_record}
         try:
             if begin:
                 self._put(begin)  # a single record, which is written whole or not at all
@@ -229,7 +232,7 @@ class Journal:
             with suppress(OSError):
                 self._files.journal(self._name, self._number + 1).unlink(missing_ok=True)
             raise
-        self._open, self._n_committed = rest, 0
+        self._open, self._n_committed = tail, 0
         if before[0] is not None:
             try:
                 with before[0] as file:
@@ -318,9 +321,9 @@ class Journal:
         try:
             self._file = self._file or self._made()
             self._file.seek(self._end)
-            rest = memoryview(line)
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            data = memoryview(line)
+            while data:
+                data = data[self._file.write(data) :]
         except BaseException as error:
             if isinstance(error, OSError):
                 self.error, self._n_failed = _reason(error), len(line)
@@ -375,17 +378,17 @@ def _records(path: Path) -> Iterator[dict[str, Any] | None]:
 def _texts(line: bytes) -> Iterator[bytes | None]:
     """The text of the record in a line, `None` if it is damaged. If a line end is, the line holds two records."""
     while line:
-        checksum, done = 0, 9
+        checksum, begin = 0, 9
         begins = () if line[:9] == b"%08x " % zlib.crc32(line[9:-1]) else _begins_record(line, 10)
         for end in itertools.chain((match.start() - 1 for match in begins), [len(line) - 1]):
-            checksum, done = zlib.crc32(line[done:end], checksum), end
+            checksum, begin = zlib.crc32(line[begin:end], checksum), end
             if line[:9] == b"%08x " % checksum:
                 yield line[9:end]
                 break
         else:
             yield None
             return
-        line = line[done + 1 :]
+        line = line[begin + 1 :]
 
 
 def _reason(error: OSError) -> str:
@@ -412,8 +415,8 @@ def check_exact(value: Any) -> None:
     """
     if isinstance(value, str):
         return
-    for each in value.values() if isinstance(value, dict) else ():
-        check_depth(each)
+    for child in value.values() if isinstance(value, dict) else ():
+        check_depth(child)
     _check_value(value)
 
 
@@ -423,8 +426,8 @@ def _check_value(value: Any) -> None:
             raise TypeError(f"the names of fields must be texts, not {[*value]!r}"[:200])
         value = [*value.values()]
     if isinstance(value, list):
-        for each in value:
-            _check_value(each)
+        for child in value:
+            _check_value(child)
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError(f"a number must be one that JSON has, got {value}")

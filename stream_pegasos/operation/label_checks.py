@@ -26,14 +26,14 @@ class LabelChecks:
         self._known: list[Any] = []
         self._meant = LabelsMeant()
 
-    def meant(self, given: Iterable[Any]) -> LabelsMeant:
+    def meant(self, recent_labels: Iterable[Any]) -> LabelsMeant:
         """Says which label is meant beside those of the model and those that people gave, and which may be learned."""
-        labels = [*self._monitor.model.classes, *each_label(given)]
+        labels = [*self._monitor.model.classes, *each_label(recent_labels)]
         if self._labels is not None:
             return LabelsMeant(labels, self._labels)
-        known = [(type(label), label) for label in labels]
-        if known != self._known:
-            self._known, self._meant = known, LabelsMeant(labels)
+        known_labels = [(type(label), label) for label in labels]
+        if known_labels != self._known:
+            self._known, self._meant = known_labels, LabelsMeant(labels)
         return self._meant
 
     def plain(self, label: Any) -> Any:
@@ -45,19 +45,19 @@ class LabelChecks:
         holds = whether_each_holds(label)
         return tuple(holds) if all(holds.values()) else holds
 
-    def check(self, labels: Sequence[Any], given: Iterable[Any], weights: Sequence[float]) -> int:
+    def check(self, labels: Sequence[Any], recent_labels: Iterable[Any], weights: Sequence[float]) -> int:
         """Check that labels may be learned beside those that people gave; return how many the model will then know. A
         ValueError or TypeError tells of one that may not, or of too many, as if a column of ids were the label.
         """
         if self._labels is not None:
-            meant = self.meant(given)
+            label_reader = self.meant(recent_labels)
             for label in dict.fromkeys(each_label(labels)):
-                if fault := meant.not_taken(label):
+                if fault := label_reader.not_taken(label):
                     raise ValueError(fault)
         self._monitor.model.check_labels(labels, weights)
-        known = set(self._monitor.model.classes)
-        n = len(known.union(each_label(labels)))
-        if n > max(len(known), self._most):
+        known_labels = set(self._monitor.model.classes)
+        n = len(known_labels.union(each_label(labels)))
+        if n > max(len(known_labels), self._most):
             raise ValueError(f"with these there would be {n:,} labels; there may be {self._most:,}")
         return n
 
@@ -73,4 +73,4 @@ class LabelChecks:
 
 def each_label(labels: Iterable[Any]) -> list[Any]:
     """The single labels of messages that may have several."""
-    return [each for label in labels for each in (label if isinstance(label, (tuple, dict)) else (label,))]
+    return [single for label in labels for single in (label if isinstance(label, (tuple, dict)) else (label,))]

@@ -52,16 +52,16 @@ class LearnedIds:
 
     def compared(self, ids: Iterable[Id | None], labels: Iterable[Any]) -> list[str]:
         """For each message: "new", "known" with this label, or "corrected", as it is known with another label."""
-        met: dict[Id, int] = {}
+        labels_met: dict[Id, int] = {}
         outcomes = []
         for id, label in zip(ids, labels, strict=True):
             outcome = NEW
             if id is not None:
                 digest = _digest(label)
-                if id in met or id in self._ids:
-                    before = met[id] if id in met else _label_of(self._ids[id])
+                if id in labels_met or id in self._ids:
+                    before = labels_met[id] if id in labels_met else _label_of(self._ids[id])
                     outcome = KNOWN if before == digest else CORRECTED
-                met[id] = digest
+                labels_met[id] = digest
             outcomes.append(outcome)
         return outcomes
 
@@ -80,10 +80,10 @@ class LearnedIds:
 
     def set_state(self, ids: str, digests: str) -> None:
         """Replace all ids and digests by those of two JSON lists; a ValueError if they are none."""
-        known, labels = _list(ids, int, str), _list(digests, int)
-        if len(labels) != len(known):
+        known_ids, labels = _list(ids, int, str), _list(digests, int)
+        if len(labels) != len(known_ids):
             raise ValueError("the ids must be a list")
-        self._ids = Recent(self._ids.window, zip(known, labels, strict=True))
+        self._ids = Recent(self._ids.window, zip(known_ids, labels, strict=True))
 
 
 def _list(text: str, *kinds: type) -> list[Any]:

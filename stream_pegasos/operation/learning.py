@@ -42,7 +42,7 @@ class Notes(Protocol):
 
     name: str
 
-    def id_of(self, note: list[Any], known: LearnedIds) -> Id:
+    def id_of(self, note: list[Any], learned_ids: LearnedIds) -> Id:
         """The id of the message that is learned with a note."""
 
     def apply(self, note: list[Any]) -> None:
@@ -70,17 +70,17 @@ def lessons(block: PredictedBlock, labels: Sequence[Any], model: Any) -> list[fl
     """How much each label teaches, or would: what its probability lacks; 0 where the model learns nothing, as it is
     certain enough; 1 for a label that is new, or for several.
     """
-    said = block.predictions
-    columns = {label: column for column, label in enumerate(said.classes) if label is not None}
+    predictions = block.predictions
+    columns = {label: column for column, label in enumerate(predictions.classes) if label is not None}
     at = np.array([columns.get(label, -1) if is_one(label) else -1 for label in labels], np.intp)
     rows = np.flatnonzero(at >= 0)
-    at, found = at[rows], np.ones(len(labels))
-    found[rows] = np.maximum(1.0 - said.probabilities[rows, at], SMALLEST_LESSON)
+    at, result = at[rows], np.ones(len(labels))
+    result[rows] = np.maximum(1.0 - predictions.probabilities[rows, at], SMALLEST_LESSON)
     core = model.parts["classifier"]
     limit = getattr(getattr(core, "classifier", core), "margin", None)
     if limit is not None and len(rows):
-        found[rows[margins_at(said, rows, at) > limit]] = 0.0
-    return found.tolist()
+        result[rows[margins_at(predictions, rows, at) > limit]] = 0.0
+    return result.tolist()
 
 
 def is_one(label: Any) -> bool:
@@ -88,18 +88,21 @@ def is_one(label: Any) -> bool:
     return isinstance(label, (str, int))
 
 
-def margins_at(said: Predictions, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
+def margins_at(predictions: Predictions, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
     """How far examples are on the side of a class, beside the margin up to which they are learned."""
-    scores = said.scores[rows]
+    scores = predictions.scores[rows]
     if scores.ndim == 1:
-        signs = [1.0 if said.pair and said.classes[column] == said.pair[1] else -1.0 for column in columns.tolist()]
+        signs = [
+            1.0 if predictions.pair and predictions.classes[column] == predictions.pair[1] else -1.0
+            for column in columns.tolist()
+        ]
         return np.asarray(scores * np.array(signs))
-    if len(said.classes) != scores.shape[1]:
+    if len(predictions.classes) != scores.shape[1]:
         return np.full(len(rows), -np.inf)
-    own, rest = scores[np.arange(len(rows)), columns], scores / -SHARE_OF_REST
-    rest[np.arange(len(rows)), columns] = np.inf
-    found: Floats = np.minimum(own, rest.min(axis=1))
-    return found
+    own, other_margins = scores[np.arange(len(rows)), columns], scores / -SHARE_OF_REST
+    other_margins[np.arange(len(rows)), columns] = np.inf
+    margins: Floats = np.minimum(own, other_margins.min(axis=1))
+    return margins
 
 
 class Learning:
@@ -215,13 +218,15 @@ class Learning:
         labelled = [entry for entry in entries if entry[1] is not None]
         with self.lock:
             outcomes = iter(self.ids.compared(self._ids_of(labelled), [entry[1] for entry in labelled]))
-            known = [entry[1] is not None and next(outcomes) == KNOWN for entry in entries]
-            rest = [noted(entry[3]) if is_known else entry for entry, is_known in zip(entries, known, strict=True)]
+            are_known = [entry[1] is not None and next(outcomes) == KNOWN for entry in entries]
+            new_entries = [
+                noted(entry[3]) if is_known else entry for entry, is_known in zip(entries, are_known, strict=True)
+            ]
             if self._notes is None:
-                rest = [entry for entry, is_known in zip(entries, known, strict=True) if not is_known]
-            self.journal.learn(rest, resolved)
+                new_entries = [entry for entry, is_known in zip(entries, are_known, strict=True) if not is_known]
+            self.journal.learn(new_entries, resolved)
         try:
-            for part in slices([*zip(entries, known, strict=True)], lambda each: size_of(each[0][0])):
+            for part in slices([*zip(entries, are_known, strict=True)], lambda entry_pair: size_of(entry_pair[0][0])):
                 with self.lock:
                     answers = self._take(part)
                 yield answers
@@ -239,24 +244,26 @@ class Learning:
         """Learn, forget and note what stands in the journal, in its order; only predict what is known."""
         answers: list[Any] = []
         for (is_labelled, is_known), group in itertools.groupby(
-            entries, lambda each: (each[0][1] is not None, each[1])
+            entries, lambda pair: (pair[0][1] is not None, pair[1])
         ):
-            these = [entry for entry, _ in group]
-            X, notes = [entry[0] for entry in these], [entry[3] for entry in these]
+            part = [entry for entry, _ in group]
+            X, notes = [entry[0] for entry in part], [entry[3] for entry in part]
             if is_known:
-                found = predict_block(self.model, X, []).answers()
+                answers_of_part = predict_block(self.model, X, []).answers()
                 self._note(notes)
             elif is_labelled:
-                found = self.learn([entry[:3] for entry in these], self._ids_of(these), notes)
+                answers_of_part = self.learn([entry[:3] for entry in part], self._ids_of(part), notes)
             else:
-                for x, _, weight, id in these:
+                for x, _, weight, id in part:
                     if weight:
                         answers.append(self.unlearn(x, id))
                     else:
                         self._note([id])
                 continue
-            learned = [not is_known and weight > 0.0 for _, _, weight, _ in these]
-            answers += [answer._replace(learned=is_new) for answer, is_new in zip(found, learned, strict=True)]
+            learned = [not is_known and weight > 0.0 for _, _, weight, _ in part]
+            answers += [
+                answer._replace(learned=is_new) for answer, is_new in zip(answers_of_part, learned, strict=True)
+            ]
         return answers
 
     def _note(self, notes: Sequence[Any]) -> None:
@@ -296,9 +303,9 @@ class Learning:
         the other one had before, in a few steps that weigh as the lesson did. Limits of false positives forget it.
         """
         lesson = self.ids.lesson(id)
-        others = [other for other in self.model.classes if other != label]
-        if lesson is not None and len(others) == 1:
-            self._forget_negative(others[0], 1.0 - lesson, weight)
+        other_labels = [other for other in self.model.classes if other != label]
+        if lesson is not None and len(other_labels) == 1:
+            self._forget_negative(other_labels[0], 1.0 - lesson, weight)
         for _ in range(MOST_STEPS_BACK if is_one(label) else 1):
             (lacking,) = lessons(predict_block(self.model, [x], []), [label], self.model)
             lesson = 1.0 - lacking if lesson is None else lesson  # of a state of before: as certain as now
@@ -321,10 +328,10 @@ class Learning:
         before = self.model.n_learned
         try:
             for block in predict_learn(self.model, [*examples], threads=self._threads):
-                done = len(answers)
+                n_done = len(answers)
                 if self._monitor is not None:
-                    some = slice(done, done + len(block))
-                    self._monitor.learned([*examples[some]], block, ids[some])
+                    rows = slice(n_done, n_done + len(block))
+                    self._monitor.learned([*examples[rows]], block, ids[rows])
                 taught += lessons(block, block.y, self.model)
                 answers += block.answers()
         finally:
@@ -342,11 +349,11 @@ class Learning:
         than before the lesson, and its id is new again. It returns "one step", or "unknown" if the id or the other
         label is not known and nothing is done.
         """
-        known = list(self.model.classes)
-        others = [label for label in known if not self.ids.has(id, label)]
-        is_known = len(known) == 2 and len(others) == 1
+        labels = list(self.model.classes)
+        other_labels = [label for label in labels if not self.ids.has(id, label)]
+        is_known = len(labels) == 2 and len(other_labels) == 1
         if is_known:
-            self._step_back(x, others[0], id)
+            self._step_back(x, other_labels[0], id)
             self.ids.remove(id)
         self._count(1)
         return ONE_STEP if is_known else UNKNOWN

@@ -159,8 +159,8 @@ class LiveLearner:
             are_new = self._learning.ids.are_new(ids)
             if self.teaching is not None and any(are_new):
                 rows = [*itertools.compress(range(len(X)), are_new)]
-                some = [X[row] for row in rows], [ids[row] for row in rows]
-                self.teaching.ask(*some, block.predictions.rows(rows))
+                new_messages = [X[row] for row in rows], [ids[row] for row in rows]
+                self.teaching.ask(*new_messages, block.predictions.rows(rows))
         new = [*itertools.compress(messages, are_new)]
         self.active_learning.add([x for x, _ in new], [id for _, id in new])
         return answers
@@ -199,7 +199,7 @@ class LiveLearner:
             raise EndingError("the service is ending")
 
     async def _learn_all(
-        self, examples: list[Labelled], ids: Sequence[Id | None], given: int | None = None
+        self, examples: list[Labelled], ids: Sequence[Id | None], number_waiting: int | None = None
     ) -> list[Answer]:
         """Learn all these messages; `given` is the number of the message whose label waited until now, if any."""
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
@@ -211,22 +211,28 @@ class LiveLearner:
         weights = [entry[2] for entry in entries]
         self.labels.check_size(len(examples), self.labels.check(labels, self.given_labels(), weights))
         teaches = [weight > 0.0 for weight in weights]
-        found = self.active_learning.superseded(X, ids)
-        superseded = [each if teaching else None for each, teaching in zip(found, teaches, strict=True)]
-        numbers = [each.message.number for each in superseded if each is not None]
+        given_labels = self.active_learning.superseded(X, ids)
+        superseded = [
+            given_label if teaching else None for given_label, teaching in zip(given_labels, teaches, strict=True)
+        ]
+        numbers = [given_label.message.number for given_label in superseded if given_label is not None]
         answers: list[Answer] = []
         before = self.model.n_learned
         try:
-            with closing(self._learning.taking(entries, numbers if given is None else [given])) as parts:
+            with closing(
+                self._learning.taking(entries, numbers if number_waiting is None else [number_waiting])
+            ) as parts:
                 for part in parts:
-                    these = [i for i in range(len(answers), len(answers) + len(part)) if teaches[i]]
+                    places = [i for i in range(len(answers), len(answers) + len(part)) if teaches[i]]
                     with self._lock:
-                        self.active_learning.drop([X[i] for i in these], [ids[i] for i in these])
+                        self.active_learning.drop([X[i] for i in places], [ids[i] for i in places])
                     answers += part
                     if len(answers) < len(examples):
                         await give_way()
         except BaseException as error:
-            waiting = {each.message.number for each, _ in self.active_learning.given()} - self._journal.waiting.keys()
+            waiting = {
+                given_label.message.number for given_label, _ in self.active_learning.given()
+            } - self._journal.waiting.keys()
             with self._lock, suppress(OSError):
                 for other in superseded:  # whose labels the record of these messages has ended
                     if other is not None and other.message.number in waiting:
@@ -253,10 +259,13 @@ class LiveLearner:
             entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
             superseded = self.active_learning.superseded(X, ids)
             with self._lock:
-                for number in {each.message.number for each in superseded if each is not None}:
+                for number in {given_label.message.number for given_label in superseded if given_label is not None}:
                     self.active_learning.take_back(number)
             outcomes = [*itertools.chain.from_iterable(self._learning.taking(entries))]
-            outcomes = [said if each is None else "taken back" for said, each in zip(outcomes, superseded, strict=True)]
+            outcomes = [
+                outcome if given_label is None else "taken back"
+                for outcome, given_label in zip(outcomes, superseded, strict=True)
+            ]
         await self.sync()
         return outcomes
 
@@ -272,18 +281,18 @@ class LiveLearner:
     async def learn_given(self, at_once: bool = False) -> None:
         """Learn the labels of people that can no longer be taken back, or `at_once` all of them."""
         async with self.learning_lock:  # no label is learned twice
-            held = []
+            held_labels = []
             try:
-                for given in self.active_learning.due(at_once):
-                    message = given.message
+                for given_label in self.active_learning.due(at_once):
+                    message = given_label.message
                     try:
-                        await self._learn_all([(message.x, given.label)], [message.origin], message.number)
+                        await self._learn_all([(message.x, given_label.label)], [message.origin], message.number)
                     except OSError:  # of the journal
-                        held.append(given)
+                        held_labels.append(given_label)
                     except (ValueError, TypeError, RuntimeError) as error:
                         log.error("a label that was given is not learned: %s", error)
             finally:
-                self.active_learning.hold(held)
+                self.active_learning.hold(held_labels)
 
     async def learn_taught(self) -> None:
         """Learn what the teacher answered, unless a person labelled the message meanwhile."""
@@ -319,7 +328,7 @@ class LiveLearner:
 
     def given_labels(self) -> list[Any]:
         """The labels of people that can still be taken back, the newest first."""
-        return [each.label for each, _ in self.active_learning.given()]
+        return [given_label.label for given_label, _ in self.active_learning.given()]
 
     def learned_ids(self) -> list[Id]:
         """The ids of the newest messages learned, the oldest first."""
@@ -374,8 +383,8 @@ class LiveLearner:
                 "seconds_ago": None if written is None else monotonic() - written,
                 "error": self.checkpoints.error,
             }
-        told = {"n_refused": self.refusals.of_clients.total(), "checkpoint": checkpoint}
-        return {**view, **told, "asks": self.active_learning.size > 0, "fields": self.fields}
+        additions = {"n_refused": self.refusals.of_clients.total(), "checkpoint": checkpoint}
+        return {**view, **additions, "asks": self.active_learning.size > 0, "fields": self.fields}
 
     def describe(self) -> dict[str, Any]:
         with self._lock:
@@ -389,7 +398,7 @@ class LiveLearner:
             with self._lock, suppress(OSError):
                 self._journal.try_again()
         fails = {"checkpoints fail": self.checkpoints, "the journal fails": self._journal}
-        return ", ".join(what for what, store in fails.items() if store and store.error is not None) or "ok"
+        return ", ".join(name for name, store in fails.items() if store and store.error is not None) or "ok"
 
     @property
     def can_learn(self) -> bool:

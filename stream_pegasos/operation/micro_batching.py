@@ -80,11 +80,11 @@ class Encoding:
 
     async def encode(self, X: Sequence[Message]) -> None:
         """Wait until the messages are encoded, or refused; an EncoderAwayError if the server of the encoder is away."""
-        done = asyncio.get_running_loop().create_future()
-        self._waiting.append((X, done))
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((X, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._encode_waiting())
-        await done
+        await future
 
     async def _encode_waiting(self) -> None:
         while self._waiting:
@@ -97,13 +97,13 @@ class Encoding:
                     except EncoderAwayError as error:
                         away = error
             finally:
-                for _, done in batch:
-                    if done.done():  # as of a client that is gone
+                for _, future in batch:
+                    if future.done():  # as of a client that is gone
                         continue
                     if away is None:
-                        done.set_result(None)
+                        future.set_result(None)
                     else:
-                        done.set_exception(EncoderAwayError(str(away)))
+                        future.set_exception(EncoderAwayError(str(away)))
 
 
 async def give_way() -> None:

@@ -98,8 +98,8 @@ class Monitor:
         shown = [
             {**message, "label_probability": _known(p)} for message, p in zip(messages, probabilities, strict=True)
         ]
-        its = dict(enumerate(zip(examples, ids, strict=False)))
-        self.wrong.add(shown, *zip(*(its[row] for row in rows), strict=True))
+        example_pairs = dict(enumerate(zip(examples, ids, strict=False)))
+        self.wrong.add(shown, *zip(*(example_pairs[row] for row in rows), strict=True))
 
     def predicted(self, X: list[Message], block: PredictedBlock) -> None:
         """Count messages that were only predicted."""
@@ -156,7 +156,7 @@ class Monitor:
             points = [*points, self._curve_point()]
         metrics = {name: _known(value) for name, value in score.metrics().items()}
         window = {name.removeprefix("window_"): metrics.pop(name) for name in [*metrics] if name.startswith("window_")}
-        rows, others = score.of_classes(), score.others(MOST_CLASSES)
+        rows, other_classes = score.of_classes(), score.others(MOST_CLASSES)
         counts = {row.label: row.count for row in rows}
         shown_rows = sorted(rows[:MOST_CLASSES]) if self.kind == ORDERED else rows[:MOST_CLASSES]
         return {
@@ -182,7 +182,9 @@ class Monitor:
             "fewest_in_tenth": FEWEST_IN_TENTH,
             "reliability": [[int(n), _known(p), _known(share)] for n, p, share in score.reliability.tolist()],
             "classes": [{"label": shown(row.label), **_rates(row, score.n_answered)} for row in shown_rows],
-            "others": None if others is None else {"n_classes": others.n_classes, **_rates(others, score.n_answered)},
+            "others": None
+            if other_classes is None
+            else {"n_classes": other_classes.n_classes, **_rates(other_classes, score.n_answered)},
             "confused": [
                 {
                     "truth": shown(row.truth),
@@ -201,13 +203,13 @@ class Monitor:
         """
         score, part = self.score, search.casefold()
         rows = score.of_classes()
-        met = set(score.tally.labels)
+        labels_met = set(score.tally.labels)
         # The model may have learned labels that this monitor has not met.
-        new = (label for label in self.model.classes if label not in met)
+        new = (label for label in self.model.classes if label not in labels_met)
         rows += [ClassRow(label, math.nan, math.nan, math.nan, 0) for label in new]
-        found = [row for row in rows if part in str(row.label).casefold()]
-        rates = [{"label": shown(row.label), **_rates(row, score.n_answered)} for row in found[:limit]]
-        return {"n": len(found), "classes": rates}
+        matching = [row for row in rows if part in str(row.label).casefold()]
+        rates = [{"label": shown(row.label), **_rates(row, score.n_answered)} for row in matching[:limit]]
+        return {"n": len(matching), "classes": rates}
 
     def counts(self, labels: Sequence[Any]) -> list[int]:
         """How many messages of each label were learned here."""
@@ -241,7 +243,7 @@ class Monitor:
             check_integer("length of the curve", len(points), 0, MOST_ROWS - 1)
             check_integer("step", state["step"], 1, 1 << 53)
             self._curve = Curve(state["step"])
-            self._curve.rows = [[int(n), *rest] for n, *rest in points.tolist()]
+            self._curve.rows = [[int(n), *values_of_point] for n, *values_of_point in points.tolist()]
             self._drifts = [int(n) for n in state["drifts"]]
             self.n_predictions, self.n_failed = int(state["n_predictions"]), int(state["n_failed"])
             if self._keeps_names and "names" in state:
@@ -324,14 +326,14 @@ class Monitor:
         """
         if not self._has_weights:
             raise LookupError("the model has no weights")
-        place, known = 1, None
+        place, known_label = 1, None
         if self.kind != ORDERED:
-            known = label_named(self.model.classes, label)
-            if known is None:
+            known_label = label_named(self.model.classes, label)
+            if known_label is None:
                 raise LookupError("the model does not know the label")
-            place = self.model.classes.index(known)
+            place = self.model.classes.index(known_label)
         sign = (
-            -1.0 if known is not None and known in self.model.pair[:1] else 1.0
+            -1.0 if known_label is not None and known_label in self.model.pair[:1] else 1.0
         )  # a single score is the positive one's
         weights = [(name, sign * weight) for name, weight in self._names.weights(self.model, place)]
         weights.sort(key=lambda pair: -pair[1])
@@ -346,8 +348,8 @@ def _by_surprise(block: PredictedBlock) -> list[int]:
     columns = {label: column for column, label in enumerate(predictions.classes)}
     of_label: dict[Any, list[tuple[float, int]]] = {}
     for row, y in enumerate(block.y):
-        each = y if isinstance(y, Collection) and not isinstance(y, str) else (y,)
-        for label in each:
+        labels_held = y if isinstance(y, Collection) and not isinstance(y, str) else (y,)
+        for label in labels_held:
             column = columns.get(label)
             probability = 0.0 if column is None else float(predictions.probabilities[row, column])
             of_label.setdefault(label, []).append((probability, row))
@@ -391,8 +393,8 @@ def _shown_labels(y: Any, answer: Any) -> dict[str, Any]:
 
 
 def _some(labels: Sequence[Any]) -> list[Any]:
-    some = [shown(label) for label in labels[:MOST_LABELS]]
-    return some if len(labels) <= MOST_LABELS else [*some, f"… {len(labels) - MOST_LABELS:,} more"]
+    first_labels = [shown(label) for label in labels[:MOST_LABELS]]
+    return first_labels if len(labels) <= MOST_LABELS else [*first_labels, f"… {len(labels) - MOST_LABELS:,} more"]
 
 
 def _known(value: float) -> float | None:

@@ -34,6 +34,6 @@ def made_with(estimator: base.Base) -> dict[str, Any]:
 def _described(value: Any) -> Any:
     if isinstance(value, (Model, Features)):
         return {"kind": type(value).__name__, **made_with(value)}
-    if isinstance(value, list) and any(isinstance(each, Features) for each in value):
-        return [_described(each) for each in value]
+    if isinstance(value, list) and any(isinstance(item, Features) for item in value):
+        return [_described(item) for item in value]
     return pack(value)

@@ -37,7 +37,7 @@ class Quota:
 
     def count(self, place: float) -> int:
         """How many are in the span that ends here."""
-        return sum(place - each < self._span for each in [*self.places])
+        return sum(place - number < self._span for number in [*self.places])
 
 
 class Questions:
@@ -168,8 +168,8 @@ class Questions:
         for name in ("n", "n_first", "n_checks"):
             check_integer(name, state[name], 0, 1 << 53)
         check_number("threshold", state["threshold"], 0.0, 1.0)
-        for each in itertools.chain(state["places"], state["times"]):
-            check_number("place", each, -SPAN, 1e300)
+        for number in itertools.chain(state["places"], state["times"]):
+            check_number("place", number, -SPAN, 1e300)
         self.n_messages, self._threshold = state["n"], state["threshold"]
         self._n_first, self._n_checks = state["n_first"], state["n_checks"]
         self._of_span.places.clear()
@@ -188,9 +188,9 @@ class Agreement:
     def n(self) -> int:
         return sum(compared for _, compared in self.counts.values())
 
-    def add(self, said: Label, truth: Any) -> None:
-        count = self.counts.setdefault(said, [0, 0])
-        count[0] += said == truth
+    def add(self, label: Label, truth: Any) -> None:
+        count = self.counts.setdefault(label, [0, 0])
+        count[0] += label == truth
         count[1] += 1
 
     def accuracy(self, label: Label) -> float:

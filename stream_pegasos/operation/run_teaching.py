@@ -37,13 +37,13 @@ class RunTeaching:
 
     def ask(self, examples: Sequence[Example], predictions: Predictions) -> None:
         """Ask about some of the examples, which were only predicted."""
-        X: list[Any] = [each.x for each in examples]
-        self.teaching.ask(X, [each.id for each in examples], predictions)
+        X: list[Any] = [example.x for example in examples]
+        self.teaching.ask(X, [example.id for example in examples], predictions)
 
     def compare(self, examples: Sequence[Any]) -> None:
         """Compare what people said of examples with what the teacher says; one of weight 0 says nothing."""
-        some = [each for each in examples if has_weight(each)]
-        self.teaching.compare(*([getattr(each, name) for each in some] for name in ("x", "id", "y")))
+        some = [example for example in examples if has_weight(example)]
+        self.teaching.compare(*([getattr(example, name) for example in some] for name in ("x", "id", "y")))
 
     def is_taught(self, example: Example) -> bool:
         """Whether the teacher taught this example, which a person labels now."""

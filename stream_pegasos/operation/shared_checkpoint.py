@@ -111,8 +111,8 @@ class SharedCheckpoint:
         """The progress from which a run goes on, with how long its output was at its last exchange."""
         path = "" if output is None else os.path.abspath(output)
         length = self.progress["outputs"].get(place(path))
-        known: dict[str, Any] = {"sources": self.progress["sources"], "position": self.progress["position"]}
-        return known if length is None else {**known, "output": (path, length)}
+        known_progress: dict[str, Any] = {"sources": self.progress["sources"], "position": self.progress["position"]}
+        return known_progress if length is None else {**known_progress, "output": (path, length)}
 
     def begin_parts(self) -> None:
         """Take note that all parts are given up; those that are read from now on begin at the offsets of the file."""
@@ -146,18 +146,18 @@ class SharedCheckpoint:
 
     def _exchange(self, model: Any, gain: Gain, sources: Any) -> None:
         model.flush()
-        newest, there = self._newest()
-        own, offsets = offsets_at(gain.position), offsets_at(there["position"])
+        newest, path = self._newest()
+        own, offsets = offsets_at(gain.position), offsets_at(path["position"])
         is_older = any(offsets.get(part, -1) < offset for part, offset in offsets_at(self.progress["position"]).items())
         overtaken = [part for part in own if offsets.get(part) != self._begins.get(part)]
         if is_older or overtaken:
-            self._take(newest, there)
+            self._take(newest, path)
             reason = f"another run has read partition {', '.join(overtaken)} meanwhile"
             reason = f"{self.checkpoints.path} is older than it was" if is_older else reason
             raise OvertakenError(f"{reason}; what was learned since the last exchange is dropped, and learned again")
-        outputs = {**there["outputs"], **length_by_path(gain.written)}
-        if own.items() <= offsets.items() and outputs.keys() == there["outputs"].keys():  # a new output is noted
-            self._take(newest, there)
+        outputs = {**path["outputs"], **length_by_path(gain.written)}
+        if own.items() <= offsets.items() and outputs.keys() == path["outputs"].keys():  # a new output is noted
+            self._take(newest, path)
             self._begins |= own
             return
         if not gain.n_learned:
@@ -167,9 +167,9 @@ class SharedCheckpoint:
         progress = {
             "id": new_id(),
             "sources": sources,
-            "n_read": there["n_read"] + gain.n_read,
-            "n_learned": there["n_learned"] + gain.n_learned,
-            "position": {**gain.position, "offsets": {**offsets, **own}} if own else there["position"],
+            "n_read": path["n_read"] + gain.n_read,
+            "n_learned": path["n_learned"] + gain.n_learned,
+            "position": {**gain.position, "offsets": {**offsets, **own}} if own else path["position"],
             "outputs": outputs,
         }
         self.checkpoints.write(partial(model.snapshot, progress))

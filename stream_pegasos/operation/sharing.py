@@ -51,10 +51,10 @@ class Sharing:
         """Have the source wait before parts change, until the event that it `put` behind what it has read is set."""
 
         def hand_over() -> Any:
-            done = threading.Event()
-            if not put(done):
-                done = self.is_over
-            while not done.wait(0.1) and not self.is_over.is_set():
+            is_done = threading.Event()
+            if not put(is_done):
+                is_done = self.is_over
+            while not is_done.wait(0.1) and not self.is_over.is_set():
                 pass
             return self.shared.progress["position"]
 

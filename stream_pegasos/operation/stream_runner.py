@@ -127,7 +127,7 @@ class StreamRunner:
         if self._checkpoints is not None:
             self._checkpoints.start(self.snapshot, self._keep)
         if self._sharing is not None:
-            self._sharing.join(lambda done: self._put(0, done))
+            self._sharing.join(lambda event: self._put(0, event))
         for number in range(len(self._sources)):
             threading.Thread(target=self._read, args=[number], name="source", daemon=True).start()
         if self.teaching is not None:
@@ -143,8 +143,8 @@ class StreamRunner:
                 self.teaching.close()
             if self._unsent and not self._torn:
                 is_kept = self._checkpoints is not None or self._sharing is not None
-                kept = "; they are when the run goes on" if is_kept else ""
-                self._on_event(f"{len(self._unsent):,} answers were not sent{kept}")
+                note_of_answers = "; they are when the run goes on" if is_kept else ""
+                self._on_event(f"{len(self._unsent):,} answers were not sent{note_of_answers}")
             if self._checkpoints is not None:
                 self._checkpoints.close(last=not self._torn)  # none of what was learned in part
             elif self._sharing is not None:
@@ -179,7 +179,7 @@ class StreamRunner:
                 progress |= {"label_position": self._positions[1], "join": self._join.get_state()}
             if self.teaching is not None:
                 progress["teaching"] = self.teaching.get_state()
-            snapshot: Snapshot = self.model.snapshot(progress)
+            snapshot: Snapshot = self.model.snapshot(progress, file)
         if self._output is not None:
             self._output.sync()  # the answers are on the disk before the checkpoint that counts them
         return snapshot
@@ -246,13 +246,13 @@ class StreamRunner:
             self._kept = [self._sharing.shared.committable]
             self._commit()
 
-    def _hand_over(self, done: threading.Event) -> None:
+    def _hand_over(self, event: threading.Event) -> None:
         """Exchange all that was read, before the source goes on with other parts."""
         assert self._sharing is not None
         self._exchange(waits=True)
         self._sharing.begin_parts()
         self._positions[0] = None
-        done.set()
+        event.set()
 
     def _leave(self) -> None:
         """Exchange for the last time, and leave the stream to the others."""
@@ -340,7 +340,11 @@ class StreamRunner:
     def _take_labels(self, batch: Batch) -> bool:
         """Learn the messages that wait for the labels of a batch; False if the run is stopped before that."""
         assert self._join is not None
-        labels = [(each.id, each.y) for each in batch.examples if each.y is not None and self._may_be_learned(each)]
+        labels = [
+            (labelled.id, labelled.y)
+            for labelled in batch.examples
+            if labelled.y is not None and self._may_be_learned(labelled)
+        ]
         waiting = [self._join.message(id) for id, _ in labels]
         if not self._encode([message.x for message in waiting if message is not None]):
             return False
@@ -373,9 +377,9 @@ class StreamRunner:
             # A label that came before its message is learned right after the answer, within a batch, too.
             early = None if self._join is None else self._join.add_message(example)
             if early is not None or end == len(examples):
-                these, begin = examples[begin:end], end
+                part, begin = examples[begin:end], end
                 asks = None if self.teaching is None else self.teaching.ask
-                answers += answer(self.model, these, self._on_bad, self._in_full, on_predicted=asks)
+                answers += answer(self.model, part, self._on_bad, self._in_full, on_predicted=asks)
             if early is not None:
                 self._learn([early])
         return answers
@@ -389,12 +393,14 @@ class StreamRunner:
             answers.append(predicted._replace(error=reason))
             self._on_bad(example, reason)
 
-        for fault, group in itertools.groupby(examples, lambda each: self._label_fault(each.y) or each.label_fault):
+        for fault, group in itertools.groupby(
+            examples, lambda labelled: self._label_fault(labelled.y) or labelled.label_fault
+        ):
             if fault is not None:
                 for example in group:
                     refuse(example, fault)
                 continue
-            taught = (lambda each: False) if self.teaching is None else self.teaching.is_taught
+            taught = (lambda labelled: False) if self.teaching is None else self.teaching.is_taught
             for is_taught, some in itertools.groupby(group, taught):
                 if self.teaching is not None and is_taught:
                     for example in some:
@@ -459,11 +465,13 @@ class StreamRunner:
         before; where that has no position, the group has to know the old one.
         """
         before, self._before = self._before, progress
-        kept = [progress["position"], progress.get("label_position")]
+        new_positions = [progress["position"], progress.get("label_position")]
         if before is not None:
-            known = before.get("position"), before.get("label_position")
-            kept = [None if old is None else new for old, new in zip(known, kept, strict=True)]
-        self._kept = kept
+            known_positions = before.get("position"), before.get("label_position")
+            new_positions = [
+                None if old is None else new for old, new in zip(known_positions, new_positions, strict=True)
+            ]
+        self._kept = new_positions
         self._commit()
 
     def _commit(self) -> None:

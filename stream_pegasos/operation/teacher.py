@@ -218,37 +218,39 @@ def _meaning(description: Any) -> str:
     return f": {'; '.join(texts)}" if texts else ""
 
 
-def _label_said(said: Any) -> Any:
+def _label_said(content: Any) -> Any:
     """The name of a label in an answer, which is JSON, or the name alone; a number may stand without quotes."""
-    if not isinstance(said, str):
+    if not isinstance(content, str):
         return None
     try:
-        value = orjson.loads(said)
+        value = orjson.loads(content)
         name = value.get("label") if isinstance(value, dict) else value
     except ValueError:
-        name = said.strip()
+        name = content.strip()
     return name if isinstance(name, str) else printable(name) if isinstance(name, int) else None
 
 
-def _probability(choice: dict[str, Any], said: str, name: str, labels: Iterable[str]) -> float | None:
+def _probability(choice: dict[str, Any], content: str, name: str, labels: Iterable[str]) -> float | None:
     """The probability of the label said among all labels, from the tokens that spell it: at the place of each, of the
     tokens that may spell any label, the share of those that may spell this one. `None` where the server does not tell.
     """
-    begin = said.find(_as_json(name)[:-1])
+    begin = content.find(_as_json(name)[:-1])
     if begin < 0:
         return None
-    whole = [f"{said[: begin + 1]}{_as_json(label)[1:]}" for label in labels]
-    this, place, probability, is_told = f"{said[: begin + 1]}{_as_json(name)[1:]}", 0, 1.0, False
+    whole = [f"{content[: begin + 1]}{_as_json(label)[1:]}" for label in labels]
+    spelling, place, probability, is_told = f"{content[: begin + 1]}{_as_json(name)[1:]}", 0, 1.0, False
     try:
         for token in choice["logprobs"]["content"]:
             after = place + len(token["token"])
             if after > begin + 1 and place < begin + len(_as_json(name)):
-                if said[place:after] != token["token"]:
+                if content[place:after] != token["token"]:
                     return None
-                shares = {each["token"]: float(each["logprob"]) for each in token.get("top_logprobs") or ()}
+                shares = {chance["token"]: float(chance["logprob"]) for chance in token.get("top_logprobs") or ()}
                 shares[token["token"]] = float(token["logprob"])
-                able = {t: math.exp(share) for t, share in shares.items() if t and _spells_any(said[:place] + t, whole)}
-                own = [each for t, each in able.items() if _spells_any(said[:place] + t, [this])]
+                able = {
+                    t: math.exp(share) for t, share in shares.items() if t and _spells_any(content[:place] + t, whole)
+                }
+                own = [chance for t, chance in able.items() if _spells_any(content[:place] + t, [spelling])]
                 probability *= sum(own) / sum(able.values())
                 is_told = True
             place = after
@@ -258,4 +260,4 @@ def _probability(choice: dict[str, Any], said: str, name: str, labels: Iterable[
 
 
 def _spells_any(text: str, whole: Sequence[str]) -> bool:
-    return any(each.startswith(text) or text.startswith(each) for each in whole)
+    return any(word.startswith(text) or text.startswith(word) for word in whole)

@@ -111,7 +111,7 @@ class Teaching:
         """The ids under which messages that a person labels are to be learned, to correct what the teacher taught."""
         with self._changed:
             return [
-                made if id is None and (made := self.id_for(x, id)) in self._said else id
+                own_id if id is None and (own_id := self.id_for(x, id)) in self._said else id
                 for x, id in zip(X, ids, strict=True)
             ]
 
@@ -119,21 +119,21 @@ class Teaching:
         """Ask about some of these messages, which were only predicted."""
         with self._changed:
             for x, id, choose in zip(X, ids, self.questions.choices(predictions), strict=True):
-                made = self.id_for(x, id)
-                if not is_blank(x) and not self._knows(made) and choose():
-                    self._put(x, made)
+                own_ids = self.id_for(x, id)
+                if not is_blank(x) and not self._knows(own_ids) and choose():
+                    self._put(x, own_ids)
 
     def compare(self, X: Sequence[Message], ids: Sequence[Id | None], labels: Iterable[Any]) -> None:
         """Compare labels that a person gave with those of the teacher, and ask the teacher about some more of these."""
         with self._changed:
             for x, id, label in zip(X, ids, labels, strict=True):
-                made = self.id_for(x, id)
-                if made in self._open:
-                    self._open[made].truth = label
-                elif made in self._said:
-                    self.agreement.add(self._said.pop(made), label)
+                own_id = self.id_for(x, id)
+                if own_id in self._open:
+                    self._open[own_id].truth = label
+                elif own_id in self._said:
+                    self.agreement.add(self._said.pop(own_id), label)
                 elif not is_blank(x) and self.questions.choose_check():
-                    self._put(x, made, label)
+                    self._put(x, own_id, label)
 
     def _knows(self, id: Id) -> bool:
         return id in self._open or id in self._said
@@ -151,7 +151,11 @@ class Teaching:
     def lessons(self) -> list[Lesson]:
         """What the teacher has taught since, in the order of the questions; what a person labelled is only compared."""
         with self._changed:
-            answered, self._answered, lessons = sorted(self._answered, key=lambda each: each.number), [], []
+            answered, self._answered, lessons = (
+                sorted(self._answered, key=lambda open_question: open_question.number),
+                [],
+                [],
+            )
             for question in answered:
                 assert question.said is not None
                 label, probability = question.said
@@ -189,11 +193,11 @@ class Teaching:
     def _work(self) -> None:
         while (question := self._next()) is not None:
             try:
-                said = self._teacher.label_one(self._shown(question.x))
+                teacher_label = self._teacher.label_one(self._shown(question.x))
             except Exception as error:  # of any kind, as a server may answer anything
                 self._failed(question, error)
             else:
-                self._came(question, said)
+                self._came(question, teacher_label)
 
     def _next(self) -> Question | None:
         """Wait for the next question; `None` at the end. A teacher that fails is asked one question at a time."""
@@ -206,16 +210,16 @@ class Teaching:
                 self._changed.wait(left if left > 0.0 else None)
             return None
 
-    def _came(self, question: Question, said: TeacherLabel) -> None:
+    def _came(self, question: Question, teacher_label: TeacherLabel) -> None:
         with self._changed:
             self._n_asking -= 1
             self._pause = 0.0
-            question.said = said
+            question.said = teacher_label
             self._answered.append(question)
-            again, self.error = bool(self._told), None
+            is_again, self.error = bool(self._told), None
             self._told.clear()
             self._changed.notify_all()
-        if again:
+        if is_again:
             self._on_event("the teacher answers again")
 
     def _failed(self, question: Question, error: Exception) -> None:
@@ -275,7 +279,9 @@ class Teaching:
                 "counts": [self.n_asked, self.n_taught, self.n_left_out, self.n_dropped, self._teacher.n_tokens],
                 "faults": dict(self.faults),
                 "said": [[*item] for item in self._said.items()],
-                "open": [[each.x, each.id, each.truth] for each in self._open.values()] if keeps_messages else [],
+                "open": [[question.x, question.id, question.truth] for question in self._open.values()]
+                if keeps_messages
+                else [],
             }
 
     def set_state(self, state: Mapping[str, Any]) -> None:

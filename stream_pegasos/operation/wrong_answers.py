@@ -52,7 +52,7 @@ class WrongAnswers:
         first, or else the "suspicious" ones, whose label was the least probable.
         """
         part = part.casefold()
-        messages = [each.shown for each in reversed(self._newest) if not part or part in _searched(each.shown)]
+        messages = [wrong.shown for wrong in reversed(self._newest) if not part or part in _searched(wrong.shown)]
         if first == "suspicious":
             messages.sort(key=lambda message: math.inf if (p := message["label_probability"]) is None else p)
         return messages
@@ -73,9 +73,9 @@ class WrongAnswers:
 
 def _searched(message: Mapping[str, Any]) -> str:
     labels = (
-        each
+        label_list
         for name in ("label", "predicted")
-        for each in (message[name] if isinstance(message[name], list) else [message[name]])
+        for label_list in (message[name] if isinstance(message[name], list) else [message[name]])
     )
     return "\n".join([message["text"], *map(printable, labels)]).casefold()
 

@@ -143,10 +143,10 @@ class AdaptiveLearner(ScaledLearner):
         features = [self._features.get(key, self._unknown) for key in keys]
         if not self.several:
             return features, np.array([feature.known for feature in features]).reshape(-1, 3, 2).swapaxes(0, 1)
-        known = np.zeros((3, len(features), max(len(self._class_counts), int(self._shares_weights))))
+        known_counts = np.zeros((3, len(features), max(len(self._class_counts), int(self._shares_weights))))
         for i, feature in enumerate(features):
-            known[:, i, feature.classes] = feature.known
-        return features, known
+            known_counts[:, i, feature.classes] = feature.known
+        return features, known_counts
 
     def _scales_and_weights(self, keys: Sequence[int]) -> tuple[Floats, Floats]:
         features, (weights, _, _) = self._found(keys)
@@ -168,8 +168,10 @@ class AdaptiveLearner(ScaledLearner):
         odds = (counts + smoothing) / (np.maximum(totals[:, np.newaxis] - counts, 0.0) + smoothing)
         n_odds = (n_above + smoothing) / (np.maximum(self._n_examples - n_above, 0.0) + smoothing)
         ratios = np.log(odds / n_odds)
-        found = np.abs(ratios).mean(axis=1) if self._is_ordinal else np.where(counts > 0.0, ratios, 0.0).max(axis=1)
-        return np.array(found.clip(0.0, LARGEST_LOG_RATIO))
+        largest_ratios = (
+            np.abs(ratios).mean(axis=1) if self._is_ordinal else np.where(counts > 0.0, ratios, 0.0).max(axis=1)
+        )
+        return np.array(largest_ratios.clip(0.0, LARGEST_LOG_RATIO))
 
     def _find_prior(self) -> None:
         if not self.several:
@@ -351,9 +353,11 @@ class AdaptiveLearner(ScaledLearner):
         log_ratios = self._log_ratios(totals, counts, emphasis)
         self._keep(keys, log_ratios, totals, np.stack([weights, squares, counts], axis=1))
 
-    def _keep(self, keys: Iterable[int], log_ratios: Floats, totals: Floats, known: Floats) -> None:
+    def _keep(self, keys: Iterable[int], log_ratios: Floats, totals: Floats, known_counts: Floats) -> None:
         """Store what is known of features, without columns that are all 0."""
-        for key, log_ratio, total, of_feature in zip(keys, log_ratios.tolist(), totals.tolist(), known, strict=True):
+        for key, log_ratio, total, of_feature in zip(
+            keys, log_ratios.tolist(), totals.tolist(), known_counts, strict=True
+        ):
             if self.several:
                 classes = np.flatnonzero(of_feature.any(axis=0))
                 self._features[key] = Feature(log_ratio, total, classes, of_feature[:, classes])
@@ -383,7 +387,7 @@ class AdaptiveLearner(ScaledLearner):
             feature.known[1:] /= factor
 
     def get_state(self, lazy: bool = False) -> State:
-        rest = {
+        others_of_state = {
             "evidence": self._evidence,
             "n_iterations": self._n_iterations,
             **self._half_life.get_state(),
@@ -401,21 +405,21 @@ class AdaptiveLearner(ScaledLearner):
                 "keys": keys,
                 **dict(zip(OF_FEATURE, map(np.copy, of_features), strict=True)),
                 **dict(zip(OF_INTERCEPT, (weight, self._prior, square, positives, negatives), strict=True)),
-                **rest,
+                **others_of_state,
                 **self._mistakes.get_state(),
             }
-        known = np.hstack([feature.known for feature in (self._unknown, *features)])
+        known_counts = np.hstack([feature.known for feature in (self._unknown, *features)])
         return {
             "keys": keys,
             "log_ratios": log_ratios,
             "counts": np.array([feature.count for feature in features], np.float64),
             "n_taught": np.array([len(feature.classes) for feature in features], np.int64),
             "taught_columns": np.concatenate([feature.classes for feature in (self._unknown, *features)]),
-            **dict(zip(OF_COLUMN, known, strict=True)),
+            **dict(zip(OF_COLUMN, known_counts, strict=True)),
             **dict(zip(OF_PROBLEM, self._problems.copy(), strict=True)),
             "class_counts": self._class_counts.copy(),
             "n_examples": self._n_examples,
-            **rest,
+            **others_of_state,
             **({"order": np.array(self._known_order, np.int64)} if self._is_ordinal else {}),
         }
 
@@ -441,7 +445,7 @@ class AdaptiveLearner(ScaledLearner):
             strict=True,
         )
         of_features = zip(*(state[name].tolist() for name in ("keys", "log_ratios", "counts")), taught, strict=False)
-        self._features = {key: Feature(ratio, total, *its) for key, ratio, total, its in of_features}
+        self._features = {key: Feature(ratio, total, *known_counts) for key, ratio, total, known_counts in of_features}
         self._problems = np.array([state[name] for name in OF_PROBLEM])
         self._class_counts, self._n_examples = state["class_counts"].copy(), state["n_examples"]
         if self._is_ordinal:

@@ -241,11 +241,11 @@ def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bo
     return bool(((np.diff(columns) > 0) | (np.diff(of_feature) > 0)).all())
 
 
-def with_class(problems: Floats, met: list[int], order: list[int], number: int) -> Floats:
+def with_class(problems: Floats, labels_met: list[int], order: list[int], number: int) -> Floats:
     """The problems between ordered classes after one more class was met; the new problem is a copy of its neighbour."""
-    rank = sum(order.index(each) < order.index(number) for each in met)
-    met.insert(rank, number)
-    if len(met) == 1:
+    rank = sum(order.index(label) < order.index(number) for label in labels_met)
+    labels_met.insert(rank, number)
+    if len(labels_met) == 1:
         return problems
     at, last = max(rank - 1, 0), problems.shape[1] - 1
     return np.insert(problems, at, problems[:, min(at, last)] if last >= 0 else 0.0, axis=1)
@@ -319,9 +319,9 @@ def from_two_classes(state: State) -> State:
     """
     ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
     slope = max(float(state["joint_weights"][0]), LEAST_SLOPE) if "joint_weights" in state else state["slope"]
-    made = Calibration().get_state(several=True) | in_columns(state, np.array([-1.0, 1.0]))
-    made |= squares_of_confidence(state)
-    made |= {"log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO), "slope": max(slope / 2.0, SMALLEST_SLOPE)}
+    new_state = Calibration().get_state(has_columns=True) | in_columns(state, np.array([-1.0, 1.0]))
+    new_state |= squares_of_confidence(state)
+    new_state |= {"log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO), "slope": max(slope / 2.0, SMALLEST_SLOPE)}
     if "vector_weights" in state:
-        made["vector_weights"] = np.outer([-1.0, 1.0], state["vector_weights"])
-    return {field.name: made[field.name] for field in declared("ovr", "n_steady" in state).fields_of(state)}
+        new_state["vector_weights"] = np.outer([-1.0, 1.0], state["vector_weights"])
+    return {field.name: new_state[field.name] for field in declared("ovr", "n_steady" in state).fields_of(state)}

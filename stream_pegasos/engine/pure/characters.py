@@ -132,14 +132,14 @@ AT_ONCE = 1 << 16  # characters, lest a long text become as many small ones
 @cache
 def letter_parts() -> frozenset[int]:
     """Characters that may become one with the letter before, or that another one stands for in form C."""
-    found = {c for first, last in HANGUL_PARTS for c in range(first, last + 1)}
+    letters = {c for first, last in HANGUL_PARTS for c in range(first, last + 1)}
     for first, last in COMPOSITIONS:
         for c in range(first, last + 1):
             decomposition = unicodedata.decomposition(chr(c)).split()
             if decomposition and decomposition[0][0] != "<":
                 is_composed = unicodedata.normalize("NFC", chr(c)) == chr(c)
-                found.add(int(decomposition[-1], 16) if is_composed else c)
-    return frozenset(found)
+                letters.add(int(decomposition[-1], 16) if is_composed else c)
+    return frozenset(letters)
 
 
 @cache
@@ -155,15 +155,15 @@ def patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """The text in one of Unicode's normalization forms, in a time that is linear."""
-    behind, many = patterns()
+    behind, pattern = patterns()
     pieces, begin = [], 0
     while begin < len(text):
         end = begin + AT_ONCE
         while end < min(len(text), begin + AT_ONCE + MOST_PARTS) and behind.match(text, end):
             end += 1
-        for found in many.finditer(text, begin, end):
-            pieces.append(unicodedata.normalize(form, text[begin : found.end()]))
-            begin = found.end()
+        for match in pattern.finditer(text, begin, end):
+            pieces.append(unicodedata.normalize(form, text[begin : match.end()]))
+            begin = match.end()
         pieces.append(unicodedata.normalize(form, text[begin:end]))
         begin = end
     return "".join(pieces)

@@ -100,16 +100,19 @@ class DenseBlock:
         return joined.clip(-LARGEST_JOINED, LARGEST_JOINED)  # type: ignore[no-any-return]
 
     def learn_joint(self, of_features: Floats, of_vector: Floats, holds: NDArray[np.bool_], weight: float) -> None:
-        both = np.stack(np.broadcast_arrays(of_features, of_vector), axis=1)
-        both = both.clip(-LARGEST_MARGIN_JOINED, LARGEST_MARGIN_JOINED)
-        joined = both @ self.joint
+        margins_joined = np.stack(np.broadcast_arrays(of_features, of_vector), axis=1)
+        margins_joined = margins_joined.clip(-LARGEST_MARGIN_JOINED, LARGEST_MARGIN_JOINED)
+        joined = margins_joined @ self.joint
         if self._is_softmax:
             p = softmax(joined)
-            centred = both - p @ both
+            centred = margins_joined - p @ margins_joined
             curvature, gradient = (p[:, np.newaxis] * centred).T @ centred, -centred[holds].sum(axis=0)
         else:
             p = sigmoids(joined)
-            curvature, gradient = (both * (p * (1.0 - p))[:, np.newaxis]).T @ both, (p - holds) @ both
+            curvature, gradient = (
+                (margins_joined * (p * (1.0 - p))[:, np.newaxis]).T @ margins_joined,
+                (p - holds) @ margins_joined,
+            )
         self.information = JOINT_MEMORY * self.information + weight * curvature
         (a, b), (_, c) = (self.information + np.diag(JOINT_PRECISION)).tolist()
         determinant = max(a * c - b * b, math.prod(JOINT_PRECISION))  # which it is, but for rounding
@@ -159,8 +162,8 @@ class DenseBlock:
         counts = self.counts
         if self.reduction == "ordinal":
             counts = counts[order[:0:-1]].cumsum()[::-1]
-        few = 0.5 * self.evidence
-        log_odds = np.log((counts + few) / (np.maximum(self.n - counts, 0.0) + few))
+        half_evidence = 0.5 * self.evidence
+        log_odds = np.log((counts + half_evidence) / (np.maximum(self.n - counts, 0.0) + half_evidence))
         return sigmoids(margins + (1.0 - SHARE_BESIDE) * log_odds)
 
     def add_class(self) -> None:
@@ -195,10 +198,10 @@ class DenseBlock:
         rows, columns = np.tril_indices(len(self.mean))
         weights = self.weights[0] if self.reduction in OF_ONE_WEIGHT else self.weights
         information = self.information[[0, 0, 1], [0, 1, 1]]
-        found = self.mean, self.covariance[rows, columns], weights, self.joint, information
+        arrays = self.mean, self.covariance[rows, columns], weights, self.joint, information
         counts = {"vector_counts": self.counts.copy()} if self.reduction in ("multilabel", "ordinal") else {}
         numbers = {"n_vectors": self.n, "vector_evidence": self.evidence}
-        return {**dict(zip(OF_DENSE, map(np.copy, found), strict=True)), **counts, **numbers}
+        return {**dict(zip(OF_DENSE, map(np.copy, arrays), strict=True)), **counts, **numbers}
 
     @classmethod
     def from_state(cls, reduction: str, state: State, n_classes: int) -> DenseBlock:

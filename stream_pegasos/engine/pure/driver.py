@@ -28,8 +28,8 @@ def are_plain(y: Iterable[Any]) -> bool:
 
 
 def targets_of(y: list[Any], targets: Mapping[Any, float]) -> NDArray[np.float64] | None:
-    found = [targets.get(label) for label in y]
-    return None if None in found or not are_plain(y) else np.array(found, np.float64)
+    numbers = [targets.get(label) for label in y]
+    return None if None in numbers or not are_plain(y) else np.array(numbers, np.float64)
 
 
 CALIBRATION_RATE = 0.5  # the size of the first steps of the logarithm of the slope
@@ -156,9 +156,9 @@ class Calibration:
             slope = self.slope * (1.0 - CALIBRATION_RATE * gradient / math.sqrt(self._squares))
             self.slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
 
-    def get_state(self, several: bool = False) -> State:
+    def get_state(self, has_columns: bool = False) -> State:
         state = {"slope": self.slope, "calibration_squares": self._squares}
-        if several:
+        if has_columns:
             state.update(
                 zip([field.name for field in CONFIDENCE], self.confidence + self._confidence_squares, strict=True)
             )

@@ -15,8 +15,8 @@ from stream_pegasos.common.state import State
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT, VALUE_LIMIT, Row
 
 
-def parameters_of(made: Any) -> dict[str, Any]:
-    return {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
+def parameters_of(encoder: Any) -> dict[str, Any]:
+    return {field.name: getattr(encoder, field.name) for field in dataclasses.fields(encoder)}
 
 
 class Encoder:

@@ -50,20 +50,20 @@ def standardize(
     """The example in which the features at these places are how many deviations they are above the mean, be they absent
     or not; one that never changed is 1, or 0 if it is 0. A value that is no number stays as it is.
     """
-    made = x.copy()
+    scaled = x.copy()
     for place in places:
         name = names[place]
         try:
             value = check_value(name, x[name]) if name in x else 0.0
         except (TypeError, ValueError):
             continue
-        made.pop(name, None)  # so that those of a table stand in their order, at the end
+        scaled.pop(name, None)  # so that those of a table stand in their order, at the end
         _, mean, squares = moments[:, place].tolist()
         difference, deviation, least = value - mean, math.sqrt(squares / n), CONSTANT * abs(mean)
         if deviation > least:
-            made[name] = min(max(difference / deviation, -LARGEST_SCALED), LARGEST_SCALED)
+            scaled[name] = min(max(difference / deviation, -LARGEST_SCALED), LARGEST_SCALED)
         elif abs(difference) > least:
-            made[name] = math.copysign(LARGEST_SCALED, difference)
+            scaled[name] = math.copysign(LARGEST_SCALED, difference)
         else:
-            made[name] = float(value != 0.0)
-    return made
+            scaled[name] = float(value != 0.0)
+    return scaled

@@ -122,9 +122,9 @@ class PegasosLearner(Learner):
     def __len__(self) -> int:
         return len(self._known) - (INTERCEPT in self._known)
 
-    def _set_several(self, several: bool) -> None:
-        self.several = several
-        reduction = "ovr" if several and self.reduction == "two" else self.reduction
+    def _set_several(self, has_columns: bool) -> None:
+        self.several = has_columns
+        reduction = "ovr" if has_columns and self.reduction == "two" else self.reduction
         self.declaration = declared(self.batch_size, self.average_from > 0, reduction)
 
     @property
@@ -153,8 +153,8 @@ class PegasosLearner(Learner):
         return self._by_class(self.intercept_scaling * np.array([column.get(INTERCEPT) for column in self._columns]))
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        found = np.array([key for key in self._known if key != INTERCEPT], np.int64)
-        return found, self.weights_of(found)
+        keys = np.array([key for key in self._known if key != INTERCEPT], np.int64)
+        return keys, self.weights_of(keys)
 
     def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         rows = [[column.get(key) for column in self._columns] for key in keys.tolist()]
@@ -188,11 +188,13 @@ class PegasosLearner(Learner):
             pairs = zip(row.keys, row.values, strict=True) if sign else ()
             violators.append([(key, sign * weight * row.factor * x) for key, x in pairs])
         if self.batch_size == 1:
-            self.step([Batch(*each, 1) for each in zip(self._columns, violators, strict=True)])
+            self.step(
+                [Batch(*violators_of_column, 1) for violators_of_column in zip(self._columns, violators, strict=True)]
+            )
             return True
-        for column, each in zip(self._columns, violators, strict=True):
+        for column, violators_of_column in zip(self._columns, violators, strict=True):
             column.n_buffered += 1
-            column.buffer += each
+            column.buffer += violators_of_column
         self._step_from_buffers([column for column in self._columns if column.n_buffered == self.batch_size])
         return True
 
@@ -291,13 +293,16 @@ def from_two_classes(state: State) -> State:
     """As an "ovr" learner has it: the negative class in column 0, the positive one in 1; as margins are −m and m, the
     slope is half.
     """
-    both, made = np.array([-1.0, 1.0]), Calibration().get_state(several=True) | state | squares_of_confidence(state)
+    signs, new_state = (
+        np.array([-1.0, 1.0]),
+        Calibration().get_state(has_columns=True) | state | squares_of_confidence(state),
+    )
     for name in {"values", "sums"} & state.keys():
-        made[name] = state[name] * both
+        new_state[name] = state[name] * signs
     for name in {*OF_COLUMN} & state.keys():
-        made[name] = np.repeat(state[name], 2)
-    made["buffer_keys"] = np.tile(state["buffer_keys"], 2)
-    made["buffer_columns"] = np.repeat(np.arange(2), len(state["buffer_keys"]))
-    made["buffer_values"] = np.outer(both, state["buffer_values"]).ravel()
-    made["slope"] = max(state["slope"] / 2.0, SMALLEST_SLOPE)
-    return made
+        new_state[name] = np.repeat(state[name], 2)
+    new_state["buffer_keys"] = np.tile(state["buffer_keys"], 2)
+    new_state["buffer_columns"] = np.repeat(np.arange(2), len(state["buffer_keys"]))
+    new_state["buffer_values"] = np.outer(signs, state["buffer_values"]).ravel()
+    new_state["slope"] = max(state["slope"] / 2.0, SMALLEST_SLOPE)
+    return new_state

@@ -35,11 +35,11 @@ def probabilities_one(margins: Any, calibrated: Sequence[float]) -> list[float]:
     second = max(terms)
     # The calibrated probability stays the largest.
     confidence = max(sigmoid(intercept + of_log_odds * log_odds), second / (total + second) + 2.0**-52)
-    made = [term / total * (1.0 - confidence) for term in terms]
-    made[top] = confidence
-    return made
+    result = [term / total * (1.0 - confidence) for term in terms]
+    result[top] = confidence
+    return result
 
 
 def probabilities_many(margins: NDArray[np.float64], calibrated: NDArray[np.float64]) -> NDArray[np.float64]:
-    found = [probabilities_one(*of) for of in zip(margins.tolist(), calibrated.tolist(), strict=True)]
-    return np.array(found, np.float64).reshape(margins.shape)
+    result = [probabilities_one(*of) for of in zip(margins.tolist(), calibrated.tolist(), strict=True)]
+    return np.array(result, np.float64).reshape(margins.shape)

@@ -27,8 +27,8 @@ class ScaledLearner(Learner, is_rule=False):
         return len(self._features)
 
     def items(self) -> tuple[NDArray[np.int64], Floats]:
-        found = np.fromiter(self._features, np.int64, len(self._features))
-        return found, self.weights_of(found)
+        keys = np.fromiter(self._features, np.int64, len(self._features))
+        return keys, self.weights_of(keys)
 
     def weights_of(self, keys: NDArray[np.int64]) -> Floats:
         scales, weights = self._scales_and_weights(keys.tolist())

@@ -84,7 +84,7 @@ class Scanner(Encoder):
         names = [murmur3_32(name.encode("utf-8", "surrogatepass")) for name, _ in self.fields]
         self._scanners = [self, *(Scanner(*arguments) for _, arguments in self.fields)]
         self._hashes_of_fields = [0, *names]
-        self._table: Any = next((each.vectors for each in self._scanners if each.vectors is not None), None)
+        self._table: Any = next((scanner.vectors for scanner in self._scanners if scanner.vectors is not None), None)
         self._met: dict[str, None] = {}  # words whose vectors were looked up
 
     def transform_one(self, text: Any) -> dict[int, float]:
@@ -138,11 +138,11 @@ class Scanner(Encoder):
 
     def words(self, message: Any) -> list[str]:
         """The distinct words of a message that vectors are looked up for."""
-        found: dict[str, None] = {}
+        words: dict[str, None] = {}
         for scanner, text in zip(self._scanners, message if self.fields else [message], strict=True):
             if scanner.vectors is not None and scanner.analyzer != "vector":
-                found |= dict.fromkeys(scanner._words(text))
-        return [*found]
+                words |= dict.fromkeys(scanner._words(text))
+        return [*words]
 
     def _words(self, text: Any) -> Iterable[str]:
         if self.analyzer == "ngrams":
@@ -212,10 +212,10 @@ class Scanner(Encoder):
         words = [token for token in tokens if self._is_word(token)]
         fading = letters_fading(len(folded))
         if self.letters and words and fading:
-            alone = 0.0 if any(map(is_run, tokens)) else share_of_letters(len(words))
-            yield max(self.letters, alone) * fading, letters_of_words(words, 3)
-            if alone:
-                yield alone * fading, [each for size in (2, 4) for each in letters_of_words(words, size)]
+            share = 0.0 if any(map(is_run, tokens)) else share_of_letters(len(words))
+            yield max(self.letters, share) * fading, letters_of_words(words, 3)
+            if share:
+                yield share * fading, [letter for size in (2, 4) for letter in letters_of_words(words, size)]
         if self.length and tokens:
             yield self.length, [length_name(len(folded), CHARACTERS), length_name(len(tokens), TOKENS)]
 

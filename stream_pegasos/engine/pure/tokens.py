@@ -64,27 +64,29 @@ def tokens_of(text: str) -> list[str]:
             return text[begin:end]
         return "".join(text[i] for i in range(begin, end) if kinds[i] not in "ijb")
 
-    found = []
+    tokens = []
     for match in TOKEN.finditer(kinds):
         token = there(*match.span())
         if match[0][0] in "hc":
             token = Run(token)
-            token.characters = [there(*each.span()) for each in CHARACTER_OF_TOKEN.finditer(kinds, *match.span())]
+            token.characters = [
+                there(*character_match.span()) for character_match in CHARACTER_OF_TOKEN.finditer(kinds, *match.span())
+            ]
             token.is_word = match[0][0] == "h"
-        found.append(token)
-    return found
+        tokens.append(token)
+    return tokens
 
 
 def units_of(text: str) -> list[tuple[str, int, int]]:
     """The words and marks of a text, and the characters of its runs, each with its begin and its end."""
     kinds = text.translate(KINDS)
-    found = []
+    units = []
     for token in TOKEN.finditer(kinds):
         is_word = token[0][0] not in "hc"
         for unit in [token] if is_word else CHARACTER_OF_TOKEN.finditer(kinds, *token.span()):
             begin, end = unit.span()
-            found.append(("".join(text[i] for i in range(begin, end) if kinds[i] not in "ijb"), begin, end))
-    return found
+            units.append(("".join(text[i] for i in range(begin, end) if kinds[i] not in "ijb"), begin, end))
+    return units
 
 
 def ngrams_of_tokens(
@@ -95,13 +97,13 @@ def ngrams_of_tokens(
     boundaries: bool = False,
 ) -> Iterator[str]:
     """Words, marks, and n-grams of them, which a long run ends; the beginnings of words; the n-grams of runs."""
-    kept = [token for token in tokens if token not in stop_words]
-    if not kept:
+    kept_tokens = [token for token in tokens if token not in stop_words]
+    if not kept_tokens:
         return
     if ngram_range[0] == 1:
-        yield from (str(token) for token in kept if not is_run(token))
+        yield from (str(token) for token in kept_tokens if not is_run(token))
     lines: list[list[str]] = [[]]
-    for token in [BEGIN, *kept, END] if boundaries else kept:
+    for token in [BEGIN, *kept_tokens, END] if boundaries else kept_tokens:
         if is_run(token) and not is_short(token):
             lines.append([])
         else:
@@ -111,11 +113,11 @@ def ngrams_of_tokens(
             for i in range(len(line) - n + 1):
                 yield " ".join(line[i : i + n])
     if boundaries and ngram_range[1] > 1:
-        if is_run(kept[0]):
-            yield f"{BEGIN} {kept[0].characters[0]}"
-        if is_run(kept[-1]):
-            yield f"{kept[-1].characters[-1]} {END}"
-    for token in kept:
+        if is_run(kept_tokens[0]):
+            yield f"{BEGIN} {kept_tokens[0].characters[0]}"
+        if is_run(kept_tokens[-1]):
+            yield f"{kept_tokens[-1].characters[-1]} {END}"
+    for token in kept_tokens:
         if isinstance(token, Run):
             yield from ngrams_of_run(token, prefix_length)
         if 0 < prefix_length < len(token) and not is_run(token):
