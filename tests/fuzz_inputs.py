@@ -361,9 +361,9 @@ BODIES = [
 def paths():
     """Those of operations with a body, and all."""
     from stream_pegasos.operation.live_learner import LiveLearner
-    from stream_pegasos.service.operations import operations_of
+    from stream_pegasos.service.operations import make_operations
 
-    operations = operations_of(LiveLearner(TextClassifier()), metrics=None)
+    operations = make_operations(LiveLearner(TextClassifier()), metrics=None)
     with_body = [each.path for each in operations if each.takes is not None]
     return with_body, [*(each.path for each in operations), "/openapi.json", "/", "/page.js"]
 

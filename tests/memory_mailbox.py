@@ -1,8 +1,8 @@
 """A mailbox in memory, and a filter of it in a process that may be killed wherever it waits for the server."""
 
 from stream_pegasos import MailFeatures, TextClassifier
-from stream_pegasos.mail.imap import MailboxFilter, MailboxPlan
 from stream_pegasos.mail.imap_ledger import Ledger
+from stream_pegasos.mail.mailbox_filter import MailboxFilter, MailboxPlan
 from stream_pegasos.mail.verdict import Verdict, Verdicts
 from stream_pegasos.mail_text.ids import mail_id
 
@@ -90,7 +90,7 @@ class Mailbox:
         self.undelivered |= {(self.opened, uid): "damaged" for uid, mail in found.items() if mail in self.broken}
         yield {uid: mail for uid, mail in found.items() if mail not in self.broken}
 
-    def with_keyword(self, *names):
+    def search_keywords(self, *names):
         return self.call(lambda: {uid for name in names for uid in self.keywords.get(name, ()) if uid in self.here})
 
     def flag(self, uid):

@@ -4,14 +4,14 @@ from collections import namedtuple
 
 import numpy as np
 
-from stream_pegasos.evaluation.chunks import predict_block
+from stream_pegasos.evaluation.blocks import predict_block
 from stream_pegasos.evaluation.scores import Outcomes
 from stream_pegasos.learners.predictions import settled
 
 Prediction = namedtuple("Prediction", "label probability margin")
 
 
-def of_classes(truths, predicted, probabilities):
+def class_rows(truths, predicted, probabilities):
     """Given what is predicted of each example, and one probability for what came true and for what is predicted."""
     probabilities = np.asarray(probabilities, float)
     return Outcomes(list(truths), list(predicted), probabilities, probabilities)
@@ -36,7 +36,7 @@ def matrix(score, *classes):
     return [[found.get((truth, label), 0) for label in classes] for truth in classes]
 
 
-def predictions_of(model, X):
+def make_predictions(model, X):
     """The prediction for each example."""
     return [Prediction(*said) for said in predict_block(model, X, []).each()]
 

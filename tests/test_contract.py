@@ -121,8 +121,8 @@ def test_what_a_model_says_of_itself(case):
     names = ["a", 3, 7, 8]
     for model in (case.make(), case.trained(40)):
         capabilities = model.capabilities
-        of_labels = {"several classes", "ordered", "several labels"}
-        assert capabilities <= {"texts", "vectors", "weights", "explain", *of_labels}
+        probabilities_with_labels = {"several classes", "ordered", "several labels"}
+        assert capabilities <= {"texts", "vectors", "weights", "explain", *probabilities_with_labels}
         assert ("texts" in capabilities) == (case.of != "features") == ("features" in model.parts)
         several = case.has_weights
         assert ("several classes" in capabilities) == several == model._multiclass
@@ -144,7 +144,7 @@ def test_what_a_model_says_of_itself(case):
         is_flat = case.classes == TWO or case.classes == ORDERED or (case.classes == GROWING and not model.n_iterations)
         weights = {None: model.weights} if is_flat else model.weights
         columns = np.array([name for name in names if isinstance(name, int)] + [1 << 40])
-        found = model.weights_of(columns)
+        found = model.get_weights(columns)
         assert found.shape == (len(columns), len(weights))
         for of, row in zip(weights, found.T.tolist(), strict=True):
             assert row == [weights[of].get(column, 0.0) for column in columns.tolist()]
@@ -310,11 +310,11 @@ def test_balanced(case, name, power, tmp_path):
 
 @for_each([case for case in weighting if isinstance(case.option("class_weight"), dict)])
 def test_a_class_weight_is_a_weight_of_its_examples(case):
-    weight_of, (X, y) = case.option("class_weight"), case.columns(60)
+    get_weight, (X, y) = case.option("class_weight"), case.columns(60)
     model, many, expected = case.make(), case.make(), case.make().clone({"class_weight": None})
     for x, label in zip(X, y, strict=True):
         model.learn_one(x, label, 2.0)
-        expected.learn_one(x, label, 2.0 * weight_of.get(label, 1.0))
+        expected.learn_one(x, label, 2.0 * get_weight.get(label, 1.0))
     many.learn_many(X, y, 2.0)
     assert seen(model) == seen(many) == seen(expected)
 

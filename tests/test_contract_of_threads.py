@@ -131,7 +131,7 @@ def looks_of(case, model):
     looks["all that is predicted"] = lambda: told(model.predictions(many_of(case, probes)))
     if case.has_weights:
         looks["weights"] = lambda: model.weights
-        looks["weights of columns"] = lambda: model.weights_of(np.arange(40)).tolist()
+        looks["weights of columns"] = lambda: model.get_weights(np.arange(40)).tolist()
         if case.of != "features" and case.classes == TWO:
             looks["explanation"] = lambda: model.explain_ngrams_one(probes[0])
     else:

@@ -6,8 +6,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import stream_pegasos
 
 PACKAGE = Path(stream_pegasos.__file__).parent
@@ -29,8 +27,6 @@ cli
 FLOOR_OF = {layer: floor for floor, layers in enumerate(FLOORS.split("\n")) for layer in layers.split()}
 OF_RIVER = {"_more_tags", "_multiclass", "_unit_test_skips"}  # its protocol, for River to read
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_replace"}  # public, says Python
-LONGEST = {".py": 500, ".css": 450, ".js": 450, ".pyx": 550, ".pxi": 550}  # lines of a file
-LONGER = {"benchmarks/speed.py"}  # one table of many rows
 
 
 def module_of(path):
@@ -141,13 +137,3 @@ def test_texts_are_written_and_read_in_a_named_encoding():
         calls = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
         wrong += [f"{path}:{call.lineno}: {ast.unparse(call)}" for call in calls if is_wrong(call)]
     assert not wrong
-
-
-@pytest.mark.parametrize(
-    "folder, suffixes, least", [(PACKAGE, LONGEST.keys(), 60), (TESTS, (".py",), 90)], ids=["package", "tests"]
-)
-def test_files_are_short_enough_to_be_read(folder, suffixes, least):
-    paths = [path for path in folder.rglob("*") if path.suffix in suffixes]
-    lengths = {path.relative_to(folder).as_posix(): path.read_text("utf-8").count("\n") for path in paths}
-    assert len(lengths) > least
-    assert {name for name, length in lengths.items() if length > LONGEST[Path(name).suffix]} <= LONGER

@@ -15,7 +15,7 @@ from stream_pegasos import (
     TextFeatures,
     prequential,
 )
-from stream_pegasos.common.packing import parameters_of
+from stream_pegasos.common.packing import get_parameters
 from stream_pegasos.evaluation.tuning import tune
 from stream_pegasos.streams import synthetic
 
@@ -47,7 +47,7 @@ def test_the_options_that_were_set_are_shown_nested():
 
 def set_options(estimator, default):
     """The names of the options that were set, those of parts included."""
-    for name, value in parameters_of(estimator).items():
+    for name, value in get_parameters(estimator).items():
         if isinstance(value, base.Base):
             yield name
             if type(value).__module__.startswith("stream_pegasos."):
@@ -61,8 +61,8 @@ def test_no_option_that_was_set_is_left_out_and_no_other_is_shown(case):
     model = case.make()
     names = [found[1] for line in repr(model).splitlines() if (found := re.match(r" +(\w+)=", line))]
     detector = case.option("drift_detector") or getattr(getattr(model, "classifier", None), "drift_detector", None)
-    of_river = {*parameters_of(detector)} if detector else set()  # which shows all
-    assert [name for name in names if name not in of_river] == [*set_options(model, type(model)())]
+    wrap_river = {*get_parameters(detector)} if detector else set()  # which shows all
+    assert [name for name in names if name not in wrap_river] == [*set_options(model, type(model)())]
 
 
 def test_what_is_reported_says_what_it_holds():

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.answers import ANSWERS, EvaluatedAnswers, Output, chosen_format
+from stream_pegasos.cli.answer_formats import ANSWERS, EvaluatedAnswers, Output, chosen_format
 from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, check_plot, check_replaceable, print_lines, writing
-from stream_pegasos.cli.descriptions import DescriptionOptions
+from stream_pegasos.cli.description_options import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import (
@@ -24,7 +24,7 @@ from stream_pegasos.cli.models import (
     tell_of_labels,
 )
 from stream_pegasos.cli.stream import Stream, labelled_stream
-from stream_pegasos.cli.suspects import check_suspects, write_suspects
+from stream_pegasos.cli.suspect_files import check_suspects, write_suspects
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.results import Comparison, Evaluation

@@ -180,10 +180,10 @@ def _message(learner: Any, text: str) -> Any:
         return text
     from stream_pegasos.streams import ReadOptions
     from stream_pegasos.streams.json_lines import json_parser
-    from stream_pegasos.streams.lines import example_of
+    from stream_pegasos.streams.lines import make_example_value
 
     read = json_parser(ReadOptions(fields=fields, label_field=None, unlabelled=True))
-    example = example_of(text.encode("utf-8", "surrogateescape"), read)
+    example = make_example_value(text.encode("utf-8", "surrogateescape"), read)
     assert example is not None
     if example.fault is not None:
         expected = f"a message of this model is a JSON object with {', '.join(fields)}"
@@ -208,7 +208,7 @@ def _mail(learner: Any, file: str, path: Path) -> Any:
 def _tell_of_headers(learner: Any, message: Any) -> None:
     """Warn of header fields that alone decide the label of a mail."""
     from stream_pegasos.features.message import Fields
-    from stream_pegasos.mail_text.features import parts_of
+    from stream_pegasos.mail_text.features import read_parts
     from stream_pegasos.mail_text.telling import deciding_fields
 
     field = None if learner.features.takes_text else learner.features.mail_field
@@ -218,7 +218,7 @@ def _tell_of_headers(learner: Any, message: Any) -> None:
         rows = [dict(zip(predictions.classes, row, strict=True)) for row in predictions.probabilities.tolist()]
         return [(label, row.get(label, 0.0)) for label, row in zip(predictions.labels, rows, strict=True)]
 
-    names, (label, probability) = deciding_fields(parts_of(message if field is None else message[field]), predict)
+    names, (label, probability) = deciding_fields(read_parts(message if field is None else message[field]), predict)
     for name in names:
         note(
             f"the header {name} alone decides the label: without headers that not every mail has it would be "

@@ -14,7 +14,7 @@ from stream_pegasos.cli.command import number
 from stream_pegasos.cli.console import Failure, check_replaceable, note
 from stream_pegasos.cli.models import takes_several
 from stream_pegasos.cli.options import service_field
-from stream_pegasos.common.addresses import is_loopback
+from stream_pegasos.common.host_addresses import is_loopback
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label

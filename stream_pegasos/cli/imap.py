@@ -21,11 +21,11 @@ from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
 from stream_pegasos.cli.models import set_decision
 from stream_pegasos.cli.options import DecisionOptions, gap_field, n_threads, service_field, vectors_field
-from stream_pegasos.common.addresses import is_loopback
+from stream_pegasos.common.host_addresses import is_loopback
 
 if TYPE_CHECKING:
-    from stream_pegasos.mail.imap import MailboxPlan
-    from stream_pegasos.mail.imap_connection import Account, Connection
+    from stream_pegasos.mail.imap_connection import Account, ImapConnection
+    from stream_pegasos.mail.mailbox_filter import MailboxPlan
 
 SECONDS_FOR_PASSWORD = 120.0  # someone may have to unlock it
 MOST_REMEMBERED = 100_000  # mails, by their digests: years of a mailbox, in some 10 MB
@@ -109,7 +109,7 @@ class ServerOptions:
                     reason = getattr(error, "strerror", None) or "it must be a text in UTF-8"
                     raise LoginRefusedError(f"cannot read {self.password_file}: {reason}") from None
             elif self.password_command is not None:
-                text, source = _output_of(self.password_command), "--password-command"
+                text, source = _run_for_output(self.password_command), "--password-command"
             else:
                 text, source = os.environ[VARIABLE], f"${VARIABLE}"
             line = (text.splitlines() or [""])[0]
@@ -122,7 +122,7 @@ class ServerOptions:
         return secret
 
 
-def _output_of(command: str) -> str:
+def _run_for_output(command: str) -> str:
     from stream_pegasos.mail.imap_connection import LoginRefusedError
 
     try:
@@ -181,8 +181,8 @@ class FolderOptions:
             raise click.BadParameter(f"{folders_of_both[0]} is also given as --ham", param_hint="--spam")
         return dict.fromkeys(self.spam, "spam") | dict.fromkeys(self.ham, "ham")
 
-    def plan(self, box: "Connection") -> "MailboxPlan":
-        from stream_pegasos.mail.imap import NEW_MAILS, MailboxPlan
+    def plan(self, box: "ImapConnection") -> "MailboxPlan":
+        from stream_pegasos.mail.mailbox_filter import NEW_MAILS, MailboxPlan
 
         junk = self.junk or box.find_junk()
         if junk is None:
@@ -253,7 +253,7 @@ def imap(arguments: ImapOptions) -> None:
         None, arguments.max_false_positive_rate, None if arguments.max_false_positive_rate is None else SPAM
     )
     run = _Run(arguments.folders, verdicts, arguments.path, limit, arguments.vectors, arguments.allow_gap)
-    logging.getLogger("stream_pegasos.mail.imap").setLevel(logging.INFO if chatty else logging.WARNING)
+    logging.getLogger("stream_pegasos.mail.mailbox_filter").setLevel(logging.INFO if chatty else logging.WARNING)
     with Interrupt() as interrupt:
         try:
             with closing(run.ledger), suppress(KeyboardInterrupt):
@@ -300,9 +300,9 @@ class _Run:
         begin = partial(self.begin, owner=account.name)
         watch(account, begin, lambda box: int(self.filter.look(box)), only_once=only_once, wait=interrupt.wait)
 
-    def begin(self, box: "Connection", owner: str) -> None:
-        from stream_pegasos.mail.imap import MailboxFilter
+    def begin(self, box: "ImapConnection", owner: str) -> None:
         from stream_pegasos.mail.imap_training import learn_folders
+        from stream_pegasos.mail.mailbox_filter import MailboxFilter
 
         if self.filter is None:
             plan = self.folders.plan(box)

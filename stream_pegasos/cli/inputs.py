@@ -130,7 +130,7 @@ class Input:
 
         self._tell_of_keyboard()
         try:
-            yield from _first(self._with_known_labels(self._examples()), self.stream.options.limit)
+            yield from _first(self._map_labels(self._examples()), self.stream.options.limit)
         except StreamError as error:
             if not self.n_good:
                 raise
@@ -156,7 +156,7 @@ class Input:
                     source = self._file = stack.enter_context(open(address, "rb"))
                 yield from read(source, self._options, format=stream.format, on_bad_line=self._report_line)
 
-    def _with_known_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
+    def _map_labels(self, examples: "Iterable[Example]") -> "Iterator[Example]":
         for example in examples:
             self.n_good += example.fault is None
             if self._n_looked_at < MOST_LOOKED_AT and example.fault is None:
@@ -243,11 +243,11 @@ class Input:
 
     def is_misspelt(self) -> bool:
         """Whether a listed label never came, but one that differs in a letter or its case; if so, this is told."""
-        from stream_pegasos.learners.label_meaning import truth_of
+        from stream_pegasos.learners.label_meaning import read_truth
 
         listed = self.stream.listed or ()
         for label in [
-            candidate for candidate in listed if candidate not in self.labels_met and truth_of(candidate) is None
+            candidate for candidate in listed if candidate not in self.labels_met and read_truth(candidate) is None
         ]:
             similar = {
                 printable(candidate).casefold(): candidate

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.answers import to_json
+from stream_pegasos.cli.answer_formats import to_json
 from stream_pegasos.cli.command import argument, bundled, command
 from stream_pegasos.cli.console import Failure, check_outputs, file_itself, naming, note, writing
-from stream_pegasos.cli.descriptions import DescriptionOptions
+from stream_pegasos.cli.description_options import DescriptionOptions
 from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
@@ -43,14 +43,14 @@ def label(arguments: LabelOptions) -> None:
     Ctrl-C ends it; the same command goes on from LABELS, which it learns first.
     At most 10,000 messages wait, none blank or of over 20,000 characters.
 
-    Labels in FILE are not used. To go on, give the MODEL with which you began,
+    LabelFile in FILE are not used. To go on, give the MODEL with which you began,
     not what --save wrote, which has already learned LABELS.
 
     \b
     Examples:
       stream-pegasos label mail.csv --save mail.safetensors
     """
-    from stream_pegasos.evaluation.chunks import predict_learn
+    from stream_pegasos.evaluation.blocks import predict_learn
     from stream_pegasos.operation.active_learning import ActiveLearning, is_asked
     from stream_pegasos.operation.live_learner import LiveLearner
 
@@ -73,7 +73,7 @@ def label(arguments: LabelOptions) -> None:
         format="jsonl", text_field="text", label_field="label", labels=arguments.stream.labels
     )
     source, before = Input(stream, learner, unlabelled=True), Input(Stream(str(output), written), learner)
-    with closing(source), closing(Labels(output)) as labels, Interrupt() as interrupt, suppress(KeyboardInterrupt):
+    with closing(source), closing(LabelFile(output)) as labels, Interrupt() as interrupt, suppress(KeyboardInterrupt):
         waiting = ActiveLearning(10_000, arguments.hosting.take_back_seconds, of_file=True, store=labels)
         service = LiveLearner(learner, token=token, active_learning=waiting, labels=allowed)
         with naming(output), service.monitor.learning_again():
@@ -103,7 +103,7 @@ def label(arguments: LabelOptions) -> None:
     exit_with_code(source, interrupt)
 
 
-class Labels:
+class LabelFile:
     """The file of labels, as people give them. Its last lines, whose labels can be taken back, may go again."""
 
     def __init__(self, path: Path) -> None:

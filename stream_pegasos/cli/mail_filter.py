@@ -83,14 +83,14 @@ def mail_filter(arguments: MailFilterOptions) -> None:
             raise Failure("give the model, as in stream-pegasos mail-filter mail.safetensors")
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", arguments.header_prefix):
             raise Failure(f"{arguments.header_prefix!r} is not a header name")
-        outcome, lines = _by_model(mail, arguments.model, arguments.thresholds, arguments.vectors)
+        outcome, lines = _filter_by_model(mail, arguments.model, arguments.thresholds, arguments.vectors)
         lines = re.sub(rb"^X-Spam\b", arguments.header_prefix.encode(), lines, flags=re.MULTILINE)
     except Exception as error:  # whatever it is, the mail must arrive
         note(f"the mail passes unfiltered: {error or repr(error)}")
-    from stream_pegasos.mail.headers import with_lines
+    from stream_pegasos.mail.verdict_headers import insert_lines
 
     try:
-        _write(with_lines(mail, lines))
+        _write(insert_lines(mail, lines))
     except Failure as error:
         _end(str(error), arguments.exit_code)
     if arguments.exit_code:
@@ -105,15 +105,15 @@ def _end(reason: str, exit_code: bool) -> NoReturn:
     raise click.exceptions.Exit(FAILED)
 
 
-def _by_model(mail: bytes, path: Path, thresholds: VerdictOptions, vectors: str | None) -> tuple[str, bytes]:
+def _filter_by_model(mail: bytes, path: Path, thresholds: VerdictOptions, vectors: str | None) -> tuple[str, bytes]:
     """What a model says of a mail, and the headers that say so."""
     from stream_pegasos import load
-    from stream_pegasos.mail.headers import newline_of, spam_headers
+    from stream_pegasos.mail.verdict_headers import find_newline, spam_headers
 
     model, verdicts = load(path, vectors), thresholds.verdicts()
     verdicts.check(model)
     verdict = verdicts.on(model, mail)
-    return verdict.outcome, spam_headers(verdict, newline_of(mail))
+    return verdict.outcome, spam_headers(verdict, find_newline(mail))
 
 
 def _write(begin: bytes) -> None:

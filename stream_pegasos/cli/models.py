@@ -48,7 +48,7 @@ def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> tuple
     """The model to be trained, and its progress if it is a checkpoint."""
     if load is None:
         return new_model(options, stream), None
-    plain_options, decision = options.without_decision()
+    plain_options, decision = options.split_decision()
     if replace(plain_options, vectors=None) != ModelOptions():
         raise click.BadParameter(
             "a loaded model keeps its own options, except --threshold, --max-false-positive-rate, --decide-for and "

@@ -178,7 +178,7 @@ class ModelOptions:
         "opens.",
     )
 
-    def without_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
+    def split_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
         """The options that no loaded model takes, and those of its decision; a positive label alone decides nothing."""
         if (self.threshold, self.max_false_positive_rate, self.decide_for, self.coverage) == (None,) * 4:
             return self, DecisionOptions()

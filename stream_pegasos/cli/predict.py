@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.answers import ANSWERS, Output, chosen_format, format_field
+from stream_pegasos.cli.answer_formats import ANSWERS, Output, chosen_format, format_field
 from stream_pegasos.cli.command import argument, bundled, command
 from stream_pegasos.cli.console import check_outputs, check_replaceable, note
 from stream_pegasos.cli.inputs import Input
@@ -59,7 +59,7 @@ def predict(arguments: PredictOptions) -> None:
       stream-pegasos predict m.safetensors new.csv --pos-label spam --threshold 0.9
       cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format text
     """
-    from stream_pegasos.evaluation.chunks import chunks, encoded_ahead
+    from stream_pegasos.evaluation.blocks import chunks, encoded_ahead
 
     output = None if arguments.output == Path("-") else arguments.output
     check_outputs(output)

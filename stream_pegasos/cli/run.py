@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli import options
-from stream_pegasos.cli.answers import ANSWERS, Output, chosen_format, format_field
+from stream_pegasos.cli.answer_formats import ANSWERS, Output, chosen_format, format_field
 from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaceable, file_itself, note
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
 from stream_pegasos.cli.models import ask_for_coverage, resuming, save_model, sharing, tell_of_labels
 from stream_pegasos.cli.stream import Stream
-from stream_pegasos.cli.teaching import TeacherOptions
+from stream_pegasos.cli.teacher_options import TeacherOptions
 from stream_pegasos.cli.watching import host_and_port, metrics_at, telling
 from stream_pegasos.common.display import printable
 from stream_pegasos.common.file_lock import FileLock

@@ -18,7 +18,7 @@ from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
 from stream_pegasos.cli.models import ask_for_coverage, check_takes_text, resuming
 from stream_pegasos.cli.stream import listed_labels
-from stream_pegasos.cli.teaching import TeacherOptions
+from stream_pegasos.cli.teacher_options import TeacherOptions
 
 if TYPE_CHECKING:
     from stream_pegasos.mail.users import Make

@@ -48,7 +48,7 @@ class Stream:
     @property
     def has_features(self) -> bool:
         """Whether a message is a dict of features, if it is not made of fields."""
-        from stream_pegasos.streams.options import TABLE
+        from stream_pegasos.streams.read_options import TABLE
 
         return TABLE[self.format].has_features
 

@@ -9,7 +9,7 @@ from typing import Any
 from stream_pegasos.cli import options
 from stream_pegasos.cli.command import argument, bundled, command
 from stream_pegasos.cli.console import check_outputs, note, print_lines, rate
-from stream_pegasos.cli.descriptions import DescriptionOptions
+from stream_pegasos.cli.description_options import DescriptionOptions
 from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_bar
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.mail_options import header_advice
@@ -51,8 +51,8 @@ def train(arguments: TrainOptions) -> None:
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
     check_outputs(save=arguments.save, load=arguments.begin, keeps_progress=True)
-    from stream_pegasos.evaluation.chunks import chunks, encoded_ahead, n_teaching, predict_learn
-    from stream_pegasos.evaluation.suspects import LabelErrors, shown_by
+    from stream_pegasos.evaluation.blocks import chunks, encoded_ahead, n_teaching, predict_learn
+    from stream_pegasos.evaluation.label_errors import LabelErrors, shown_by
 
     if arguments.file is None and not arguments.mails.given:
         _save_untaught(arguments)

@@ -77,7 +77,7 @@ def tune(arguments: TuneOptions) -> None:
     with Interrupt() as interrupt, closing(source):
         learner = model_for_first_message(learner, arguments.model, source, interrupt.wait)
         try:
-            metric = module.metric_of(learner, arguments.metric and _metric(arguments.metric))
+            metric = module.check_metric(learner, arguments.metric and _metric(arguments.metric))
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--metric") from None
         choices = options_to_try(arguments.model, stream)

@@ -14,7 +14,7 @@ def one_line(text: str, instead: str | None = None) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] if instead is None else instead for c in text)
 
 
-def text_of(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as text; an integer of more digits than Python writes is hexadecimal."""
     try:
         return str(value)
@@ -27,7 +27,7 @@ def quoted(value: object) -> str:
     try:
         return repr(value)
     except ValueError:
-        return text_of(value)
+        return format_value(value)
 
 
 def printable(value: object, longest: int | None = None, instead: str | None = None) -> str:
@@ -38,7 +38,7 @@ def printable(value: object, longest: int | None = None, instead: str | None = N
     """
     if value is None:
         return "?"
-    text = text_of(value)
+    text = format_value(value)
     text = one_line(text.lower() if isinstance(value, bool) else text, instead)
     return text if longest is None else shortened(text, longest)
 

@@ -41,7 +41,7 @@ def pack(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
     if is_drift_detector(value) and type(value).__module__.startswith("river.drift."):
-        return {"drift_detector": [type(value).__name__, pack(parameters_of(value))]}
+        return {"drift_detector": [type(value).__name__, pack(get_parameters(value))]}
     raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
 
 
@@ -74,7 +74,7 @@ def drift_detector_class(name: str) -> Any:
     return detectors[name]
 
 
-def parameters_of(estimator: Any) -> dict[str, Any]:
+def get_parameters(estimator: Any) -> dict[str, Any]:
     """The parameters that an object of River's protocol was made with."""
     kind: Any = type(estimator)
     return {name: getattr(estimator, name) for name in parameter_names(kind)}
@@ -100,7 +100,7 @@ def described(value: Any, depth: int = 0) -> str:
         return repr(value).replace("\n", end)
     kind: Any = type(value)
     defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
-    parameters = {name: part for name, part in parameters_of(value).items() if is_given(part, defaults[name])}
+    parameters = {name: part for name, part in get_parameters(value).items() if is_given(part, defaults[name])}
     if "vectors" in parameters:  # named by a path, read, or found by a file: the same table in any case
         parameters["vectors"] = getattr(value, "vector_source", parameters["vectors"])
     lines = [f"{end}  {name}={described(part, depth + 1)}" for name, part in parameters.items()]
@@ -129,7 +129,7 @@ def features_to_json(features: Any) -> str:
 
 
 def pack_parameters(estimator: base.Base) -> dict[str, Any]:
-    return {name: pack(value) for name, value in parameters_of(estimator).items()}
+    return {name: pack(value) for name, value in get_parameters(estimator).items()}
 
 
 def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:

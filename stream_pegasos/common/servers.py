@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from stream_pegasos.common.addresses import Address, key_for
 from stream_pegasos.common.display import one_line
+from stream_pegasos.common.host_addresses import HostAddress, key_for
 
 __all__ = ["AT_ONCE", "JsonServer", "ServerAwayError", "ServerRefusedError", "beginning"]
 
@@ -42,7 +42,7 @@ class JsonServer:
     def __init__(self, address: str, name: str, keys: str, most: int) -> None:
         import httpx
 
-        self._address, self._keys = Address.read(address, name, keys), keys
+        self._address, self._keys = HostAddress.read(address, name, keys), keys
         self.url, self.model, self._most = self._address.url, self._address.fragment, most
         self.shown_url = self.url.partition("?")[0]  # in a query there may be a key
         self._key = key_for(self._address, keys)

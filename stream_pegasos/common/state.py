@@ -85,13 +85,13 @@ class Declaration:
     conditions: tuple[tuple[str, Callable[[State], bool]], ...] = ()
     optional: tuple[Field, ...] = ()
 
-    def fields_of(self, state: Mapping[str, Any]) -> tuple[Field, ...]:
+    def select_fields(self, state: Mapping[str, Any]) -> tuple[Field, ...]:
         """The fields of a state, the optional ones included if it has any of them."""
         return self.fields + (self.optional if any(field.name in state for field in self.optional) else ())
 
     def check(self, state: Mapping[str, Any], **sizes: int) -> None:
         """Raise a ValueError or a TypeError if no learner can be in this state."""
-        for field in self.fields_of(state):
+        for field in self.select_fields(state):
             field.check(state, sizes)
         for fault, holds in self.conditions:
             if not holds(dict(state)):
@@ -106,24 +106,24 @@ class Declaration:
         of_fields = {field.name: taken_of.get(field.shape[0]) for field in self.fields if field.shape}
         return {name: value if of_fields.get(name) is None else value[of_fields[name]] for name, value in state.items()}
 
-    def without_column(self, state: Mapping[str, Any], column: int) -> State:
+    def drop_column(self, state: Mapping[str, Any], column: int) -> State:
         """The state without one of the columns; those after it move up."""
         new_state = dict(state)
         for of, dimension in (("taught_columns", TAUGHT), ("buffer_columns", BUFFERED)):
             if of in state:
                 mask = state[of] != column
-                for name in self.names_of(dimension):
+                for name in self.field_names_in(dimension):
                     new_state[name] = state[name][mask]
                 new_state[of] = new_state[of] - (new_state[of] > column)
         if "n_taught" in state:
             of_feature = np.repeat(np.arange(len(state["n_taught"])), state["n_taught"])
             is_removed = of_feature[state["taught_columns"] == column]
             new_state["n_taught"] = state["n_taught"] - np.bincount(is_removed, minlength=len(state["n_taught"]))
-        for field in self.fields_of(state):
+        for field in self.select_fields(state):
             if COLUMNS in field.shape:
                 new_state[field.name] = np.delete(new_state[field.name], column, axis=field.shape.index(COLUMNS))
         return new_state
 
-    def names_of(self, *dimensions: str) -> list[str]:
+    def field_names_in(self, *dimensions: str) -> list[str]:
         """The fields whose first dimension is one of these."""
         return [field.name for field in self.fields if field.shape and field.shape[0] in dimensions]

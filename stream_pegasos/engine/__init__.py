@@ -44,7 +44,7 @@ __all__ = [
     "probabilities_many",
     "probabilities_one",
     "standardize",
-    "targets_of",
+    "target_array",
 ]
 
 L = TypeVar("L", bound=pure.Learner)
@@ -95,7 +95,7 @@ if TYPE_CHECKING:
         probabilities_many,
         probabilities_one,
         standardize,
-        targets_of,
+        target_array,
     )
 else:
     if NAME != "pure":

@@ -13,4 +13,4 @@ from stream_pegasos.engine.pure import learn_moments as learn_moments
 from stream_pegasos.engine.pure import probabilities_many as probabilities_many
 from stream_pegasos.engine.pure import probabilities_one as probabilities_one
 from stream_pegasos.engine.pure import standardize as standardize
-from stream_pegasos.engine.pure import targets_of as targets_of
+from stream_pegasos.engine.pure import target_array as target_array

@@ -17,7 +17,7 @@ from time import monotonic, sleep
 
 import numpy as np
 
-from stream_pegasos.common.columns import Column as LazyColumn, whole
+from stream_pegasos.common.lazy_columns import Column as LazyColumn, whole
 from stream_pegasos.common.locks import heed_forks
 from stream_pegasos.engine import records
 from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive_state, characters, driver, encoders, half_life, mistakes, moments as numeric, pegasos, scanner, weights

@@ -28,7 +28,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     OF_INTERCEPT,
     OF_ONE_WEIGHT,
     OF_PROBLEM,
-    with_class,
+    add_class_problem,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, has_column_each
@@ -222,12 +222,12 @@ def merged_adaptive(
         new_state |= features.merged(OF_FEATURE[1:], smoothing) | single.merged(OF_INTERCEPT, smoothing)
         positives = features.evidence("positives")[1]
         return new_state | {"values": merged_weights(features, features.occurrences(), positives, n_learned.sum())}
-    pairs, of_counts, of_weights = pairs_of(states, places, numbers, n_classes, reduction in OF_ONE_WEIGHT)
+    pairs, of_counts, weights_dtype = collect_pairs(states, places, numbers, n_classes, reduction in OF_ONE_WEIGHT)
     feature, column = np.divmod(pairs, max(n_classes, 1))
     new_state |= {"n_taught": np.bincount(feature, minlength=len(keys)), "taught_columns": column}
     new_state |= features.merged(("counts", "log_ratios")) | single.merged(("n_examples",))
     new_state["log_ratios"] = np.maximum(new_state["log_ratios"], 0.0)  # rounding may go below
-    taught, weights = entries(of_counts, len(pairs)), entries(of_weights, len(pairs))
+    taught, weights = entries(of_counts, len(pairs)), entries(weights_dtype, len(pairs))
     new_state |= taught.merged(("taught_counts",)) | weights.merged(("gradient_squares",))
     is_shared = reduction in OF_ONE_WEIGHT
     occurrences = [np.repeat(n, state["n_taught"]) for n, state in zip(features.occurrences(), states[1:], strict=True)]
@@ -256,7 +256,7 @@ def n_classes_learned(states: Sequence[State], half_life: float) -> list[int]:
     return [int((of > 0.0).sum()) for of in Entries(states, half_life, places, n).evidence("class_counts")[1]]
 
 
-def pairs_of(
+def collect_pairs(
     states: Sequence[State], places: Sequence[Places], numbers: Sequence[Places], n_classes: int, one_weight: bool
 ) -> tuple[Places, list[Places], list[Places]]:
     """All pairs of a feature and a class, as feature · n_classes + class, and the places among them of each state's
@@ -265,8 +265,8 @@ def pairs_of(
     rows = [np.repeat(at, state["n_taught"]) * n_classes for state, at in zip(states, places, strict=True)]
     columns = [state["taught_columns"] for state in states]
     of_counts = [row + of[column] for row, column, of in zip(rows, columns, numbers, strict=True)]
-    of_weights = [row + column for row, column in zip(rows, columns, strict=True)] if one_weight else of_counts
-    pairs, places = union([*of_counts, *(of_weights if one_weight else [])])
+    weights_dtype = [row + column for row, column in zip(rows, columns, strict=True)] if one_weight else of_counts
+    pairs, places = union([*of_counts, *(weights_dtype if one_weight else [])])
     return pairs, places[: len(states)], places[-len(states) :]
 
 
@@ -275,7 +275,7 @@ def ordered_problems(state: State, of: Places, order: list[int]) -> State:
     problems, labels_met = np.array([state[name] for name in OF_PROBLEM]), of[state["order"]].tolist()
     for number in order:
         if number not in labels_met:
-            problems = with_class(problems, labels_met, order, number)
+            problems = add_class_problem(problems, labels_met, order, number)
     return state | dict(zip(OF_PROBLEM, problems, strict=True))
 
 
@@ -305,20 +305,23 @@ def merged_steadiness(states: Sequence[State], n_learned: NDArray[np.int64]) -> 
     """
     if "n_steady" not in states[0]:
         return {}
-    (before, *after), shares = [np.array([state[name] for name in OF_STEADY]) for state in states], shares_of(n_learned)
+    (before, *after), shares = (
+        [np.array([state[name] for name in OF_STEADY]) for state in states],
+        learned_shares(n_learned),
+    )
     new_state = dict(zip(OF_STEADY, (before + shares @ (np.array(after) - before)).tolist(), strict=True))
     n_steady = sum(state["n_steady"] - states[0]["n_steady"] for state in states[1:])
     return new_state | {"n_steady": max(states[0]["n_steady"] + n_steady, 0.0)}
 
 
-def shares_of(n_learned: NDArray[np.int64]) -> Floats:
+def learned_shares(n_learned: NDArray[np.int64]) -> Floats:
     shares: Floats = n_learned / max(n_learned.sum(), 1)
     return shares
 
 
 def merged_calibration(states: Sequence[State], n_learned: NDArray[np.int64]) -> State:
     """What turns margins into probabilities, moved by the mean of the changes, weighted by the numbers of examples."""
-    shares = shares_of(n_learned)
+    shares = learned_shares(n_learned)
     names = [of.name for of in CALIBRATION + (CONFIDENCE if has_column_each(states[0]) else ())]
     before, *after = [np.array([state[name] for name in names]) for state in states]
     return dict(zip(names, (before + shares @ (after - before)).tolist(), strict=True))
@@ -354,7 +357,7 @@ def merged_dense(
         DenseBlock.from_state(reduction, DenseBlock.of(reduction, n_dimensions, len(of)).get_state() | state, len(of))
         for state, of in zip(states, numbers, strict=True)
     ]
-    sums = [sums_of(block, of, new_block) for block, of in zip(blocks, numbers, strict=True)]
+    sums = [sum_pairs(block, of, new_block) for block, of in zip(blocks, numbers, strict=True)]
     precision, weighted, counts, n, total = (
         kept_of_all * old + sum(new - share * old for new, share in zip(parts, kept_share, strict=True))
         for old, *parts in zip(*sums, strict=True)
@@ -373,7 +376,7 @@ def merged_dense(
     return new_block.get_state()
 
 
-def sums_of(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats, Floats, Floats, float, Floats]:
+def sum_pairs(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats, Floats, Floats, float, Floats]:
     """What a block knows, as sums: precision without the prior's, weights · precision, counts, number and sum of
     vectors.
     """

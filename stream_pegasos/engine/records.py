@@ -39,7 +39,7 @@ BUFFERED = np.dtype([("hash", np.uint64), ("buffer_values", DOUBLE), ("buffer_co
 SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127  # other numbers become 0, or the largest
 
 
-def of_weights(width: int, average: bool) -> np.dtype[Any]:
+def weights_dtype(width: int, average: bool) -> np.dtype[Any]:
     """A feature of Pegasos with so many columns: v and, for the average, u."""
     return np.dtype([("hash", np.uint64), *((name, DOUBLE, (width,)) for name in ("values", "sums")[: 1 + average])])
 
@@ -50,7 +50,7 @@ def as_singles(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
     return within.astype(SINGLE)
 
 
-def numbers_of(records: Any, age: int, year: int) -> dict[str, NDArray[np.float32]]:
+def number_fields(records: Any, age: int, year: int) -> dict[str, NDArray[np.float32]]:
     """What is known of adaptive features, with the evidence in the unit of this age; a year takes so many bits."""
     numbers = {name: records[name].copy() for name in OF_FEATURES if name in records.dtype.names}
     if (records["age"] != age).any():

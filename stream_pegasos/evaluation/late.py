@@ -8,20 +8,20 @@ from itertools import compress, groupby
 from typing import Any
 
 from stream_pegasos.common.together import together_or_alone
-from stream_pegasos.evaluation.chunks import (
+from stream_pegasos.evaluation.blocks import (
     REFUSALS,
     ExampleError,
     OnRefused,
     chunks,
-    columns_of,
     encode_ahead,
+    get_weight,
     goes_in_turn,
     learn_one,
     n_together,
     pass_over,
     predict_one,
     refused,
-    weight_of,
+    unzip_examples,
 )
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.learners.model import Model
@@ -115,7 +115,7 @@ class LateLearner:
     def take(self, events: Events) -> Iterator[PredictedBlock]:
         """Predict and learn; yield the predictions of what was learned, which were made when it was asked."""
         encode_ahead(self.model, [example[0] for example in events.examples], self._threads)
-        while len(events := self._without_refused(events)):
+        while len(events := self._drop_refused(events)):
             n = self._n_together(events)
             batch, events = events[: n or 1], events[n or 1 :]
             try:
@@ -136,7 +136,7 @@ class LateLearner:
                     raise
                 self._pass_over(failed, ExampleError(str(reason), failed.examples[0]))
 
-    def _without_refused(self, events: Events) -> Events:
+    def _drop_refused(self, events: Events) -> Events:
         """The events without answers to questions that the model refused."""
         if self._refused.isdisjoint(events.numbers):
             return events
@@ -156,7 +156,7 @@ class LateLearner:
         if goes_in_turn(model):
             self._note(events, model.predict_or_learn_many(events.examples, events.numbers, events.are_answers))
         elif len(answers) == len(events):
-            model.learn_many(*columns_of(answers), threads=threads)
+            model.learn_many(*unzip_examples(answers), threads=threads)
         else:
             X = [example[0] for example in events.examples]
             if not answers:
@@ -164,7 +164,7 @@ class LateLearner:
                 return
             pairs, label = [*zip(events.examples, events.are_answers, strict=True)], answers[0][1]
             y = [example[1] if of else label for example, of in pairs]
-            w = [weight_of(example) if of else 0.0 for example, of in pairs]
+            w = [get_weight(example) if of else 0.0 for example, of in pairs]
             self._note(events, model.predict_learn_many(X, y, w, threads=threads))
 
     def _alone(self, events: Events) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from stream_pegasos.common.display import printable
 from stream_pegasos.common.extras import missing
-from stream_pegasos.evaluation.metrics import LABELS, drawn, spelled
+from stream_pegasos.evaluation.metric_names import LABELS, drawn, spelled
 from stream_pegasos.evaluation.report import MOST_CLASSES, commonest
 from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, Score
 
@@ -47,7 +47,7 @@ def draw(
         figure = Figure(figsize=(8, 4.8), dpi=150, layout="constrained")
         draw_curve(figure.subplots(), curve, title, 1_000, marks)
         return figure
-    n_classes, n_pairs = len(score.of_classes(MOST_CLASSES + 1)), len(score.confused(MOST_PAIRS))
+    n_classes, n_pairs = len(score.class_rows(MOST_CLASSES + 1)), len(score.confused(MOST_PAIRS))
     has_more = n_classes > 2 or score.kind == LABELS  # of two classes the curve says it all
     below = 1.5 + 0.22 * max(n_classes, n_pairs, FEWEST_ROWS) if has_more else 0.0
     figure = Figure(figsize=(12, 4.8 + below), dpi=150, layout="constrained")

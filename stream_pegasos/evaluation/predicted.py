@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, labels_that_hold
-from stream_pegasos.evaluation.metrics import LABELS
-from stream_pegasos.evaluation.scores import Outcomes, kind_of
+from stream_pegasos.evaluation.metric_names import LABELS
+from stream_pegasos.evaluation.scores import Outcomes, score_kind
 from stream_pegasos.evaluation.tallies import Floats, no_sets
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
@@ -68,7 +68,7 @@ class PredictedBlock:
         probabilities: Iterable[Mapping[Label, float] | None] | None = None,
         begin: int = 0,
     ) -> list[Answer]:
-        """The answer to each example from `begin` on, with its id and with probabilities as `by_label` or
+        """The answer to each example from `begin` on, with its id and with probabilities as `probabilities_by_label` or
         `most_probable` has them; by default with the most probable ones, unless two classes share one margin.
         """
         if probabilities is None:
@@ -90,16 +90,16 @@ class PredictedBlock:
                 {label: column for column, label in enumerate(predictions.classes)},
             )
             if self._has_several:
-                self._each = self._of_several(
+                self._each = self._several_answers(
                     labels, [[columns[label] for label in several_labels] for several_labels in labels]
                 )
             else:
                 known_labels = set(self.classes) - {None}
                 places = [columns[label] if label in known_labels else -1 for label in labels]
-                self._each = self._of_one(labels, places)
+                self._each = self._single_answers(labels, places)
         return self._each
 
-    def _of_several(self, labels: list[tuple[Label, ...]], places: list[list[int]]) -> list[Said]:
+    def _several_answers(self, labels: list[tuple[Label, ...]], places: list[list[int]]) -> list[Said]:
         probabilities, margins = self.predictions.probabilities, self.predictions.scores
         return [
             (
@@ -110,7 +110,7 @@ class PredictedBlock:
             for row, (label, at) in enumerate(zip(labels, places, strict=True))
         ]
 
-    def _of_one(self, labels: list[Label | None], places: list[int]) -> list[Said]:
+    def _single_answers(self, labels: list[Label | None], places: list[int]) -> list[Said]:
         """The predictions, given the column of each label; −1 if the model had no answer."""
         predictions = self.predictions
         probabilities = numbers_at(predictions.probabilities, places) if predictions.classes else [None] * len(labels)
@@ -124,7 +124,7 @@ class PredictedBlock:
             for label, at, probability, margin in zip(labels, places, probabilities, margins, strict=True)
         ]
 
-    def by_label(self) -> list[dict[Label, float]]:
+    def probabilities_by_label(self) -> list[dict[Label, float]]:
         """The probability of every label that was known when an example was predicted, by label."""
         predictions, before = self.predictions, set(self.classes) - {None}
         columns = [
@@ -205,10 +205,12 @@ class PredictedBlock:
         """The outcomes of the examples that are counted, given the model that has learned the block."""
         block = self.counted()
         predictions, y = block.predictions, block.y
-        if kind_of(model) == LABELS:
-            of_labels = LabelOutcomes.of(y, predictions.labels, predictions.classes, predictions.probabilities)
-            of_labels.in_sets = in_sets(predictions, of_labels.truths)
-            return of_labels
+        if score_kind(model) == LABELS:
+            probabilities_with_labels = LabelOutcomes.of(
+                y, predictions.labels, predictions.classes, predictions.probabilities
+            )
+            probabilities_with_labels.in_sets = in_sets(predictions, probabilities_with_labels.truths)
+            return probabilities_with_labels
         known_labels = set(self.classes) - {None}
         predicted = [label if label in known_labels else None for label in predictions.labels.tolist()]
         columns = [label if label in known_labels else None for label in predictions.classes]

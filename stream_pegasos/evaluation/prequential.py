@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack, overload
 import numpy as np
 
 from stream_pegasos.common.display import shortened
-from stream_pegasos.evaluation.chunks import (
+from stream_pegasos.evaluation.blocks import (
     ExampleError,
     OnRefused,
     chunks,
@@ -19,11 +19,11 @@ from stream_pegasos.evaluation.chunks import (
     predict_learn,
 )
 from stream_pegasos.evaluation.curve import Curve
+from stream_pegasos.evaluation.label_errors import LabelErrors, shown_by
 from stream_pegasos.evaluation.late import Events, LateLearner, events_after, events_at
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled, PredictedBlock
 from stream_pegasos.evaluation.results import Comparison, Evaluation
 from stream_pegasos.evaluation.scores import new_score
-from stream_pegasos.evaluation.suspects import LabelErrors, shown_by
 
 __all__ = ["Comparison", "Evaluation", "ExampleError", "iter_prequential", "prequential"]
 
@@ -256,7 +256,7 @@ class _Follower:
         on_refused: OnRefused | None,
         on_predicted: OnPredicted | None,
     ) -> None:
-        self.model = model if hasattr(model, "predict_learn_many") else of_river(model)
+        self.model = model if hasattr(model, "predict_learn_many") else wrap_river(model)
         self._learn, self._threads, self._is_compared = learn, threads, is_compared
         self._on_row, self._on_refused, self._on_predicted = on_row, on_refused, on_predicted
         self._curve, self._start = Curve(_FIRST_STEP), perf_counter()
@@ -312,7 +312,7 @@ class _Follower:
             rows.append(self._row())
 
 
-def of_river(model: Any) -> Any:
+def wrap_river(model: Any) -> Any:
     """A model of River's behind our interface; it is imported where there is one alone."""
     from stream_pegasos.evaluation.river_models import RiverModel
 

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from stream_pegasos.common.display import printable
-from stream_pegasos.evaluation.metrics import LABELS
+from stream_pegasos.evaluation.metric_names import LABELS
 from stream_pegasos.evaluation.tallies import Score
 
-__all__ = ["MOST_CLASSES", "as_html", "as_text", "commonest", "headline", "tables_of", "tables_of_comparison"]
+__all__ = ["MOST_CLASSES", "as_html", "as_text", "commonest", "comparison_tables", "headline", "score_tables"]
 
 MOST_CLASSES = 20
 MOST_PAIRS = 10
@@ -33,7 +33,7 @@ def headline(evaluation: Any, notes: Iterable[str] = ()) -> str:
     return text
 
 
-def tables_of(score: Score, in_full: bool = False) -> list[Table]:
+def score_tables(score: Score, in_full: bool = False) -> list[Table]:
     """How good the predictions were, in three tables: the metrics; the commonest classes, the rest summed up, or in
     full all of them, the worst first; the pairs that were confused most often, in full all.
     """
@@ -41,12 +41,12 @@ def tables_of(score: Score, in_full: bool = False) -> list[Table]:
     has_several = score.kind == LABELS
     rows = commonest(score, _shown)
     if in_full:
-        rows = [(_shown(row.label), row) for row in sorted(score.of_classes(), key=lambda row: row.f1)]
+        rows = [(_shown(row.label), row) for row in sorted(score.class_rows(), key=lambda row: row.f1)]
     n_classes = len(score.tally)
     title = f"{n_classes:,} {'label' if has_several else 'class'}{('s' if has_several else 'es') * (n_classes != 1)}"
-    of_classes = [(name, *map(_share, row[1:4]), f"{row[4]:,}") for name, row in rows]
+    class_rows = [(name, *map(_share, row[1:4]), f"{row[4]:,}") for name, row in rows]
     confused = [(_shown(a), _shown(b), f"{n:,}") for a, b, n in score.confused(None if in_full else MOST_PAIRS)]
-    tables: list[Table] = [(("", ""), [*metrics]), ((title, "precision", "recall", "F1", "count"), [*of_classes])]
+    tables: list[Table] = [(("", ""), [*metrics]), ((title, "precision", "recall", "F1", "count"), [*class_rows])]
     return (
         [*tables, (("missed" if has_several else "truly", "predicted", "count"), [*confused])] if confused else tables
     )
@@ -54,14 +54,14 @@ def tables_of(score: Score, in_full: bool = False) -> list[Table]:
 
 def commonest(score: Score, shown: Callable[[Any], str]) -> list[tuple[str, Any]]:
     """The commonest classes, each with its name, then the others, summed up."""
-    rows: list[tuple[str, Any]] = [(shown(row.label), row) for row in score.of_classes(MOST_CLASSES)]
+    rows: list[tuple[str, Any]] = [(shown(row.label), row) for row in score.class_rows(MOST_CLASSES)]
     other_classes = score.others(MOST_CLASSES)
     if other_classes is not None:
         rows.append((f"{other_classes.n_classes:,} other{'s' * (other_classes.n_classes != 1)}", other_classes))
     return rows
 
 
-def tables_of_comparison(scores: Mapping[str, Score], pairs: Sequence[Any], longest: int | None = None) -> list[Table]:
+def comparison_tables(scores: Mapping[str, Score], pairs: Sequence[Any], longest: int | None = None) -> list[Table]:
     """The metrics that all models have, and how each two of them differ, a column for each. Lines are no longer than
     `longest`: where names are too long for that, models have numbers; where there are too many, columns go on below.
     """

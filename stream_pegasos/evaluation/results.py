@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.report import as_html, as_text, headline, tables_of, tables_of_comparison
-from stream_pegasos.evaluation.suspects import LabelErrors, Suspect
+from stream_pegasos.evaluation.label_errors import LabelErrors, Suspect
+from stream_pegasos.evaluation.report import as_html, as_text, comparison_tables, headline, score_tables
 from stream_pegasos.evaluation.tallies import Score
 
 __all__ = ["Comparison", "Evaluation", "Pair"]
@@ -77,10 +77,10 @@ class Evaluation:
         """The report as text, in full with all classes, the worst F1 first, and all pairs that were confused; `notes`
         follow the number of messages.
         """
-        return as_text(headline(self, notes), tables_of(self.score, in_full))
+        return as_text(headline(self, notes), score_tables(self.score, in_full))
 
     def _repr_html_(self) -> str:
-        return as_html(headline(self), tables_of(self.score))
+        return as_html(headline(self), score_tables(self.score))
 
     def suspects(self, n: int = 100) -> list[Suspect]:
         """The messages whose label looks wrong, the most suspicious first.
@@ -136,7 +136,7 @@ class Evaluation:
         """The rows of the curve as a data frame of pandas or, without it, of Polars; an ImportError if there is
         neither.
         """
-        return frame_of([row._asdict() for row in self.curve])
+        return make_frame([row._asdict() for row in self.curve])
 
 
 class Pair(NamedTuple):
@@ -235,7 +235,7 @@ class Comparison(Mapping[str, Evaluation]):
         return as_html(headline(self._slowest), self._tables())
 
     def _tables(self, longest: int | None = None) -> Any:
-        return tables_of_comparison({name: evaluation.score for name, evaluation in self.items()}, self.pairs, longest)
+        return comparison_tables({name: evaluation.score for name, evaluation in self.items()}, self.pairs, longest)
 
     @property
     def _slowest(self) -> Evaluation:
@@ -249,12 +249,12 @@ class Comparison(Mapping[str, Evaluation]):
 
     def to_frame(self) -> Any:
         """The rows of all curves as a data frame, with the name of the `model`, as `Evaluation.to_frame` gives them."""
-        return frame_of(
+        return make_frame(
             [{"model": name, **row._asdict()} for name, evaluation in self.items() for row in evaluation.curve]
         )
 
 
-def frame_of(rows: list[dict[str, Any]]) -> Any:
+def make_frame(rows: list[dict[str, Any]]) -> Any:
     for package in ("pandas", "polars"):
         try:
             return importlib.import_module(package).DataFrame(rows)

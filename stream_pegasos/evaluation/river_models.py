@@ -24,7 +24,7 @@ __all__ = ["RiverModel"]
 MOST_LOG_ODDS = 34.0
 
 
-class Answer(NamedTuple):
+class RiverAnswer(NamedTuple):
     """What a model says of a message; and whether its label is asked for, as an active learner does not always do."""
 
     label: Label | None
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
     is_asked: bool = True
 
 
-NO_ANSWER = Answer(None, {})
+NO_ANSWER = RiverAnswer(None, {})
 
 
 class RiverModel:
@@ -61,10 +61,10 @@ class RiverModel:
         return self._labels.pair
 
     def check_labels(self, y: Iterable[Any]) -> None:
-        self._labels.with_labels(label_list(y))
+        self._labels.add_labels(label_list(y))
 
     def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
-        labels = self._labels.with_labels([y])
+        labels = self._labels.add_labels([y])
         check_number("w", w, 0.0, LARGEST_WEIGHT)
         if w == 0.0:
             return
@@ -88,7 +88,7 @@ class RiverModel:
     ) -> Predictions:
         self.check_labels(y)
         weights = w if isinstance(w, Sequence) else [w] * len(X)
-        answers = list[Answer]()
+        answers = list[RiverAnswer]()
         for x, label, weight in zip(X, y, weights, strict=True):
             with self._partly(answers):
                 answer, known_labels = self._said(x), self._labels
@@ -101,7 +101,7 @@ class RiverModel:
         self, examples: Sequence[Any], numbers: Sequence[int], are_answers: Sequence[bool]
     ) -> Predictions:
         """Predict some examples and learn others, in their order; a row for each of them, an empty one if learned."""
-        answers = list[Answer]()
+        answers = list[RiverAnswer]()
         for example, number, is_answer in zip(examples, numbers, are_answers, strict=True):
             with self._partly(answers):
                 answer = NO_ANSWER
@@ -117,7 +117,7 @@ class RiverModel:
         return self._settled(answers, self._labels)
 
     @contextlib.contextmanager
-    def _partly(self, answers: Sequence[Answer]) -> Iterator[None]:
+    def _partly(self, answers: Sequence[RiverAnswer]) -> Iterator[None]:
         """Have what a model refuses say that what came before it is done, if there is anything."""
         try:
             yield
@@ -126,15 +126,15 @@ class RiverModel:
                 raise
             raise PartlyLearnedError(len(answers), None, error, self._settled(answers, self._labels)) from error
 
-    def _said(self, x: Any) -> Answer:
+    def _said(self, x: Any) -> RiverAnswer:
         """What the model answers. Its labels are known from then on: it may have learned them before."""
         with user_code("the model"):
             label, probabilities, is_asked = self._asked(x)
         label = None if label is None else check_label(label)
         probabilities = {check_label(of): p for of, p in probabilities.items() if of is not None}
         if new := [of for of in (*probabilities, label) if of is not None and of not in self._labels.targets]:
-            self._labels = self._labels.with_labels(new)
-        return Answer(label, probabilities, is_asked)
+            self._labels = self._labels.add_labels(new)
+        return RiverAnswer(label, probabilities, is_asked)
 
     def _asked(self, x: Any) -> tuple[Any, dict[Any, float], bool]:
         """What the model itself says. It is asked once, if that tells all: an active learner draws each time."""
@@ -147,7 +147,7 @@ class RiverModel:
         probabilities, is_asked = output if self._is_active else (output, True)
         return max(probabilities, key=probabilities.__getitem__, default=None), probabilities, bool(is_asked)
 
-    def _settled(self, answers: Sequence[Answer], labels_known: Labels) -> Predictions:
+    def _settled(self, answers: Sequence[RiverAnswer], labels_known: Labels) -> Predictions:
         """The answers as predictions, of a model that knew these labels."""
         probabilities = np.full((len(answers), len(labels_known.classes)), np.nan)
         for row, answer in enumerate(answers):
@@ -156,7 +156,7 @@ class RiverModel:
         labels = np.empty(len(answers), object)
         labels[:] = [answer.label for answer in answers]
         return settled(
-            scores_of(labels_known, labels, probabilities),
+            raw_scores(labels_known, labels, probabilities),
             labels,
             (labels_known.classes, probabilities),
             pair=labels_known.pair,
@@ -168,7 +168,7 @@ def last_step(model: Any) -> Any:
     return last_step([*model.steps.values()][-1]) if isinstance(model, Pipeline) else model
 
 
-def scores_of(known_labels: Labels, labels: Any, probabilities: Floats) -> Floats:
+def raw_scores(known_labels: Labels, labels: Any, probabilities: Floats) -> Floats:
     """The margins of two classes, as log-odds; of more the probabilities."""
     if not known_labels.pair:
         return probabilities
@@ -178,5 +178,5 @@ def scores_of(known_labels: Labels, labels: Any, probabilities: Floats) -> Float
     p = probabilities[:, positive]
     with np.errstate(divide="ignore"):
         log_odds = np.log(p / (1.0 - p))
-    by_label = np.where(labels == known_labels.pair[1], 1.0, -1.0)
-    return np.clip(np.where(np.isnan(p), by_label, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)
+    probabilities_by_label = np.where(labels == known_labels.pair[1], 1.0, -1.0)
+    return np.clip(np.where(np.isnan(p), probabilities_by_label, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from stream_pegasos.evaluation.label_scores import LabelScore
-from stream_pegasos.evaluation.metrics import CLASSES, LABELS, ORDERED
+from stream_pegasos.evaluation.metric_names import CLASSES, LABELS, ORDERED
 from stream_pegasos.evaluation.ranking import Pair, PositiveScore
 from stream_pegasos.evaluation.tallies import (
     Floats,
@@ -30,8 +30,8 @@ __all__ = [
     "OrderedScore",
     "Outcomes",
     "PrequentialScore",
-    "kind_of",
     "new_score",
+    "score_kind",
     "score_of_state",
 ]
 
@@ -109,7 +109,7 @@ class PrequentialScore(Score):
         self.n_unanswered += int((~is_answered).sum())
         self._count_sets(outcomes.in_sets[is_answered[: len(outcomes.in_sets)]])
         truths, predicted = (
-            self.tally.numbers_of(itertools.compress(labels, is_answered))
+            self.tally.number_fields(itertools.compress(labels, is_answered))
             for labels in (outcomes.truths, outcomes.predicted)
         )
         right = truths == predicted
@@ -120,7 +120,7 @@ class PrequentialScore(Score):
         self._reliability.update(np.asarray(outcomes.of_predicted, float)[is_answered], right)
         self._newest = newest(self._newest, right[:, np.newaxis], self.window)
         if self._positive is not None and self._positive.takes(outcomes.classes):
-            of_positive = truths == self.tally.number_of(self.positive)
+            of_positive = truths == self.tally.label_number(self.positive)
             self._positive.update(of_positive, outcomes.margins[is_answered], of_truth)
         else:
             self._positive = None
@@ -226,8 +226,8 @@ class OrderedScore(PrequentialScore):
         if other._first is None or self._first is None:  # nothing was predicted here
             return self._sums
         further = float(self._first - other._first)
-        n, error, squares, *of_labels = self._sums.tolist()
-        pairs = zip(of_labels[::2], of_labels[1::2], strict=True)
+        n, error, squares, *probabilities_with_labels = self._sums.tolist()
+        pairs = zip(probabilities_with_labels[::2], probabilities_with_labels[1::2], strict=True)
         moved = [(total + n * further, square + 2 * further * total + n * further**2) for total, square in pairs]
         return np.array([n, error, squares, *itertools.chain(*moved)])
 
@@ -243,14 +243,14 @@ class OrderedScore(PrequentialScore):
         return 1.0 - ratio(ratio(squares, n), by_chance)
 
 
-def kind_of(model: Any) -> str:
+def score_kind(model: Any) -> str:
     """The kind of score that a model gets: "classes", "ordered" or "several labels"."""
     return next((kind for kind in (LABELS, ORDERED) if kind in model.capabilities), CLASSES)
 
 
 def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
     """A new score of the kind that suits a model; for the window and `exact` see `PrequentialScore`."""
-    kind = kind_of(model)
+    kind = score_kind(model)
     if kind == CLASSES:
         return PrequentialScore(window, exact)
     return OrderedScore(window) if kind == ORDERED else LabelScore(window)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stream_pegasos.common.packing import pack, unpack
-from stream_pegasos.evaluation.metrics import ROWS, metrics_of
+from stream_pegasos.evaluation.metric_names import ROWS, list_metrics
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.predictions import joined
@@ -247,7 +247,7 @@ class Score(ABC):
         """All metrics by name, the first of them the one to look at first."""
         return {
             metric.name: getattr(self, metric.name)
-            for metric in metrics_of(self.kind)
+            for metric in list_metrics(self.kind)
             if (self.has_positive or not metric.of_positive) and (self.has_sets or not metric.of_sets)
         }
 
@@ -256,8 +256,8 @@ class Score(ABC):
         kind = ROWS[self.kind]
         return kind(self.n, *(getattr(self, name) for name in kind._fields[1:-1]), seconds)
 
-    def of_classes(self, limit: int | None = None) -> list[ClassRow]:
-        return self.tally.of_classes(limit)
+    def class_rows(self, limit: int | None = None) -> list[ClassRow]:
+        return self.tally.class_rows(limit)
 
     def others(self, limit: int) -> OtherRow | None:
         return self.tally.others(limit)
@@ -312,7 +312,7 @@ class Tally:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def numbers_of(self, labels: Iterable[Any]) -> Integers:
+    def number_fields(self, labels: Iterable[Any]) -> Integers:
         """The number of each label, -1 for `None`; new ones get numbers."""
         labels = labels if isinstance(labels, list) else list(labels)
         try:
@@ -346,13 +346,13 @@ class Tally:
             self._pairs = Counter(dict(self._pairs.most_common(MOST_PAIRS // 2)))
 
     def add_tally(self, other: Tally) -> None:
-        numbers = self.numbers_of(other.labels)
+        numbers = self.number_fields(other.labels)
         self._counts[:, numbers] += other._counts[:, : len(other)]
         if other._pairs:
             truths, predicted = numbers[np.array([*other._pairs])].T
             self.add_pairs(truths, predicted, np.array([*other._pairs.values()]))
 
-    def number_of(self, label: Any) -> int:
+    def label_number(self, label: Any) -> int:
         """The number of a label that was met, or −1."""
         return self._numbers.get(label, -1)
 
@@ -375,13 +375,13 @@ class Tally:
         """How often each label was predicted where it occurred."""
         return self._counts[2, : len(self)]
 
-    def of_classes(self, limit: int | None = None) -> list[ClassRow]:
+    def class_rows(self, limit: int | None = None) -> list[ClassRow]:
         """How well each class was predicted, the commonest first."""
         counts = self._counts.T.tolist()
         return [ClassRow(self.labels[number], *_rates(*counts[number])) for number in self._order()[:limit].tolist()]
 
     def others(self, limit: int) -> OtherRow | None:
-        """The classes that `of_classes(limit)` leaves out, summed up; `None` if it leaves out none."""
+        """The classes that `class_rows(limit)` leaves out, summed up; `None` if it leaves out none."""
         places = self._order()[limit:]
         return OtherRow(len(places), *_rates(*self._counts[:, places].sum(axis=1).tolist())) if len(places) else None
 
@@ -404,7 +404,7 @@ class Tally:
     def set_state(self, state: Any) -> None:
         """Take over what was counted elsewhere; it raises what `Score.set_state` does."""
         tally = Tally()
-        n = len(tally.numbers_of([unpack(label) for label in state["labels"]]))
+        n = len(tally.number_fields([unpack(label) for label in state["labels"]]))
         counts = np.array(state["counts"], np.int64).reshape(3, n)
         pairs = np.array(state["pairs"], np.int64).reshape(-1, 3)
         if len(tally) != n or (counts < 0).any() or (pairs[:, :2] < 0).any() or (pairs[:, :2] >= n).any():

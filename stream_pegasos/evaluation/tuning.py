@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from stream_pegasos.evaluation.chunks import OnRefused, predict_learn
-from stream_pegasos.evaluation.metrics import smaller_is_better
+from stream_pegasos.evaluation.blocks import OnRefused, predict_learn
+from stream_pegasos.evaluation.metric_names import smaller_is_better
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled
 from stream_pegasos.evaluation.scores import new_score
 
-__all__ = ["Candidate", "Tuning", "metric_of", "tune"]
+__all__ = ["Candidate", "Tuning", "check_metric", "tune"]
 
 STANDARD_ERRORS = 3.0  # of a dozen equally good models, the luckiest gains one or two
 FIRST_RUNG = 1_000  # messages, after which the worse half is dropped
@@ -90,7 +90,7 @@ class Tuning:
         return float(getattr(score, self.metric))
 
 
-def metric_of(model: Any, name: str | None = None) -> str:
+def check_metric(model: Any, name: str | None = None) -> str:
     """The metric of `evaluate` with this name, or its first one for such a model; if there is none a ValueError."""
     names = [
         metric_name for metric_name in new_score(model).row()._fields[1:-1] if not metric_name.startswith("window_")
@@ -147,7 +147,7 @@ def tune(
     if not models:
         raise ValueError("models must have at least one model, got none")
     left = [Candidate(name, model) for name, model in models.items()]
-    tuning = Tuning([*left], metric_of(left[0].model, metric))
+    tuning = Tuning([*left], check_metric(left[0].model, metric))
     stream, rung = iter(examples), FIRST_RUNG
     try:
         while block := [*islice(stream, min(rung // BLOCKS, 512, rung - tuning.n))]:

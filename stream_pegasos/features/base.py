@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import check_sequence
-from stream_pegasos.common.packing import described, parameters_of
+from stream_pegasos.common.packing import described, get_parameters
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
 from stream_pegasos.engine.pure.tokens import BEGIN, END
 from stream_pegasos.features.encoders import TextEncoder
-from stream_pegasos.features.frames import column_names, is_frame, listed, rows_of
-from stream_pegasos.features.message import ABSENT, Fields, Message, fields_of, outer_name, shown_message, value_of
+from stream_pegasos.features.frames import column_names, frame_rows, is_frame, listed
+from stream_pegasos.features.message import ABSENT, Fields, Message, get_field, outer_name, select_fields, shown_message
 from stream_pegasos.features.vectors import VectorSource, packed
 
 __all__ = ["SENTENCE", "FeatureUnion", "Features", "MessageFeatures"]
@@ -78,13 +78,13 @@ class Features(base.MiniBatchTransformer):
         """The field that holds a whole mail, `"text"` where the message is one; `None` if there is none."""
         return None
 
-    def _take_vectors_of(self, source: VectorSource | None) -> None:
+    def _share_vectors(self, source: VectorSource | None) -> None:
         self.vector_source = source
         self.encoder = source if isinstance(source, TextEncoder) else None
 
     def described(self) -> dict[str, Any]:
         """What the features were made with, by parameter; of word vectors what names them."""
-        parameters = parameters_of(self)
+        parameters = get_parameters(self)
         if "vectors" in parameters and self.vector_source is not None:
             parameters["vectors"] = packed(self.vector_source)
         return parameters
@@ -106,7 +106,7 @@ class Features(base.MiniBatchTransformer):
 
     def read(self, x: Any) -> Any:
         """What the scanner takes of a message, but for the vector of its text: of this the text."""
-        value = value_of(fields_of(x, self.fields), self.on)
+        value = get_field(select_fields(x, self.fields), self.on)
         return self.read_value(None if value is ABSENT else value)
 
     def read_value(self, value: Any) -> Any:
@@ -119,7 +119,7 @@ class Features(base.MiniBatchTransformer):
         vectors = self.encoder.vectors([message[-1] for message in messages], threads)
         return [(*message[:-1], vector) for message, vector in zip(messages, vectors, strict=True)]
 
-    def name_of(self, token: str) -> str:
+    def token_name(self, token: str) -> str:
         """What one of the tokens is called beside those of other fields."""
         return f"{self.on}: {token}"
 
@@ -136,7 +136,7 @@ class Features(base.MiniBatchTransformer):
         of_words = [pair for pair in of_texts if pair[0].specification.analyzer == "word"]
         return {self._name(part, "").removesuffix(": "): text for part, text in reversed(of_words)}
 
-    def message_of(self, text: str) -> Any:
+    def make_message(self, text: str) -> Any:
         """A message that has this text, in the first field of text, and nothing else.
 
         Raises
@@ -167,7 +167,7 @@ class Features(base.MiniBatchTransformer):
                 raise ValueError(
                     f"the frame has none of the columns {self.fields}; it has {', '.join(map(str, columns))}"
                 )
-            return rows_of(X, names)
+            return frame_rows(X, names)
         return listed(X)
 
     def refusals(self, X: Sequence[Any], threads: int = 1) -> list[str | None]:
@@ -263,7 +263,7 @@ class Features(base.MiniBatchTransformer):
 
     def _name(self, part: Features, token: str) -> str:
         is_alone = len(self.each) - (self.encoder is not None) == 1
-        return token if is_alone and part.takes_text else part.name_of(token)
+        return token if is_alone and part.takes_text else part.token_name(token)
 
     def _windows(self, field: int, value: Any) -> Iterator[tuple[Any, bool, bool]]:
         """Some words of a field at a time, which share words, and whether they are the first and the last ones."""
@@ -287,7 +287,7 @@ class Features(base.MiniBatchTransformer):
         names: dict[str, str] = {}
         for part, text in zip(self.each, prepared if are_several else [prepared], strict=True):
             for word in part.specification.words(text):
-                names.setdefault(word, part.name_of(word) if are_several else word)
+                names.setdefault(word, part.token_name(word) if are_several else word)
         codes, shifts = self.vector_source.codes([*names])
         vectors = codes * np.ldexp(1.0, shifts)[:, np.newaxis]
         values = vectors @ factors / float(np.linalg.norm(vectors.sum(axis=0)))
@@ -344,9 +344,9 @@ class FeatureUnion(Features, is_kind=False):
         if len({(type(part), part.on, part.namespace) for part in parts}) < len(parts):
             names = ", ".join(str(part.on) for part in parts)
             raise ValueError(f"two parts read the same field in the same way; the fields are {names}")
-        self._each = with_one_vector([leaf for part in parts for leaf in part.each])
-        self._take_vectors_of(next((leaf.vector_source for leaf in self._each if leaf.vector_source is not None), None))
-        self.scanner = scanner_of(self._each)
+        self._each = check_single_vector([leaf for part in parts for leaf in part.each])
+        self._share_vectors(next((leaf.vector_source for leaf in self._each if leaf.vector_source is not None), None))
+        self.scanner = make_scanner(self._each)
         self._fields = tuple(dict.fromkeys(part.on for part in parts if part.on is not None))
 
     @property
@@ -370,18 +370,18 @@ class FeatureUnion(Features, is_kind=False):
                 read[part.mail_field] = part.shown(x)
         return super().shown(read)
 
-    def message_of(self, text: str) -> Any:
+    def make_message(self, text: str) -> Any:
         for part in self.parts:
             if part.takes_text or part.mail_field is not None:
-                return part.message_of(text)
-        return self.parts[0].message_of(text)
+                return part.make_message(text)
+        return self.parts[0].make_message(text)
 
     def read(self, x: Any) -> tuple[Any, ...]:
-        message = fields_of(x, self._fields)
+        message = select_fields(x, self._fields)
         read: list[Any] = []
         texts: list[str] = []
         for part in self.parts:
-            value = value_of(message, part.on)
+            value = get_field(message, part.on)
             value = part.read_value(None if value is ABSENT else value)
             if part.is_one:
                 read.append(value)
@@ -398,19 +398,19 @@ class SentenceVector(Features, is_kind=False):
     """The vector that an encoder gives the text of a message: it stands behind all other values."""
 
     def __init__(self, encoder: TextEncoder) -> None:
-        self._take_vectors_of(encoder)
+        self._share_vectors(encoder)
         of_texts = "vector", r"\S+", False, frozenset[str](), (1, 1), 2**30, False, True, "l2"
         self.scanner = Scanner(*of_texts, vectors=encoder)
 
 
-def with_one_vector(parts: Sequence[Features]) -> list[Features]:
+def check_single_vector(parts: Sequence[Features]) -> list[Features]:
     if len({part.vector_source.digest for part in parts if part.vector_source is not None}) > 1:
         raise ValueError("two parts have different word vectors or encoders; a message has one vector")
     sentences = [part for part in parts if isinstance(part, SentenceVector)]
     return [*(part for part in parts if not isinstance(part, SentenceVector)), *sentences[:1]]
 
 
-def scanner_of(parts: Sequence[Features]) -> Scanner:
+def make_scanner(parts: Sequence[Features]) -> Scanner:
     of_texts = [part for part in parts if part.takes_text] or parts
     of_columns = "n_features", "alternate_sign", "binary", "norm"
     columns = {name: getattr(of_texts[0].specification, name) for name in of_columns}

@@ -17,8 +17,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from stream_pegasos.common.addresses import is_address
 from stream_pegasos.common.extras import missing
+from stream_pegasos.common.host_addresses import is_address
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.features.encoder_servers import AT_ONCE, EmbeddingServer, EncoderAwayError
 from stream_pegasos.features.tables import MOST
@@ -213,11 +213,11 @@ def text_encoder(source: Any) -> TextEncoder:
     key = name if name == USE or is_address(name) or name.startswith(HUB) else os.path.realpath(name)
     with _loading:
         if key not in _loaded:
-            _loaded[key] = TextEncoder(name, _encode_of(name), in_threads=name == USE, is_remote=is_address(name))
+            _loaded[key] = TextEncoder(name, _find_encode(name), in_threads=name == USE, is_remote=is_address(name))
         return _loaded[key]
 
 
-def _encode_of(name: str) -> Callable[[list[str]], Any]:
+def _find_encode(name: str) -> Callable[[list[str]], Any]:
     if is_address(name):
         return EmbeddingServer(name)
     try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stream_pegasos.common.display import text_of
+from stream_pegasos.common.display import format_value
 from stream_pegasos.engine import Scanner
 from stream_pegasos.features.base import Features
 from stream_pegasos.features.message import check_depth, check_field, is_nothing
@@ -53,7 +53,7 @@ class FieldFeatures(Features, is_kind=False):
         x
             A dict that has the field.
         """
-        return [self.name_of(token) for token in self.specification.ngrams(self.prepare(x))]
+        return [self.token_name(token) for token in self.specification.ngrams(self.prepare(x))]
 
     def written(self, value: Any) -> str:
         """The features of a value, with white space between them."""
@@ -114,7 +114,7 @@ class Category(FieldFeatures):
         except (TypeError, ValueError):
             raise TypeError(f"field {self.on!r} is of type {type(value).__name__}, which no category has") from None
 
-    def name_of(self, token: str) -> str:
+    def token_name(self, token: str) -> str:
         return f"{self.on}={token.replace(SPACE, ' ')}"
 
 
@@ -160,7 +160,7 @@ class Number(FieldFeatures):
             f"{within}11:{bits >> 9} {within}14:{bits >> 6} {within}17:{bits >> 3} {within}20:{bits}"
         )
 
-    def name_of(self, token: str) -> str:
+    def token_name(self, token: str) -> str:
         sign, digits = token[0], token[1:]
         if sign == "=" or not digits:
             return f"{self.on} = {digits}" if digits else f"{self.on} {'>' if sign == '+' else '<'} 0"
@@ -185,7 +185,7 @@ class Number(FieldFeatures):
         except (ValueError, TypeError):  # the latter of NumPy's times
             number = math.nan
         if math.isnan(number):
-            raise ValueError(f"field {self.on!r} must be a number, got {text_of(value)[:50]!r}")
+            raise ValueError(f"field {self.on!r} must be a number, got {format_value(value)[:50]!r}")
         return number
 
 
@@ -240,7 +240,7 @@ class Time(FieldFeatures):
         try:
             return _written_time(value.strip() if isinstance(value, str) else as_written(float(value)))
         except (ValueError, OverflowError, OSError, TypeError, IndexError):
-            raise ValueError(f"field {self.on!r} must be a time, got {text_of(value)[:50]!r}") from None
+            raise ValueError(f"field {self.on!r} must be a time, got {format_value(value)[:50]!r}") from None
 
 
 WEEKDAYS = "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"

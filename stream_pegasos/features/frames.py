@@ -78,13 +78,13 @@ def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
     return [dict(zip(columns[begin:end], values[begin:end], strict=True)) for begin, end in ends]
 
 
-def rows_of(X: Any, names: list[Any]) -> list[dict[Any, Any]]:
+def frame_rows(X: Any, names: list[Any]) -> list[dict[Any, Any]]:
     """These columns of a data frame as a dict for each row, with `None` for what is missing."""
-    rows = zip(*(values_of(X[name]) for name in names), strict=True)
+    rows = zip(*(column_values(X[name]) for name in names), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def values_of(column: Any) -> Any:
+def column_values(column: Any) -> Any:
     """The values of a column of a data frame, with `None` for those that are missing."""
     if hasattr(column, "notna"):  # of pandas, which has NaN, NaT or NA for them
         column = column.astype(object).where(column.notna(), None)
@@ -122,7 +122,7 @@ def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np
     return indptr, indices, data
 
 
-def without_duplicates(rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]], n_columns: int) -> Any:
+def merge_duplicates(rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]], n_columns: int) -> Any:
     """The arrays of a CSR matrix, with values that have the same row and column added up."""
     from scipy import sparse
 

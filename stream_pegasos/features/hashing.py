@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stream_pegasos.common.checks import check_bool, check_integer, check_one_of, user_code
+from stream_pegasos.common.checks import check_bool, check_choice_of_value, check_integer, user_code
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure.characters import normalized
 from stream_pegasos.engine.pure.scanner import BOTH, checked_text, masked_digits, ngrams_and_numbers
 from stream_pegasos.engine.pure.tokens import ngrams_of_tokens
 from stream_pegasos.features.base import Features, MessageFeatures
-from stream_pegasos.features.message import ABSENT, check_field, is_nothing, value_of
+from stream_pegasos.features.message import ABSENT, check_field, get_field, is_nothing
 
 __all__ = ["HashedBagOfWords"]
 
@@ -168,14 +168,14 @@ class HashedBagOfWords(Features):
             check_integer("prefix_length", self.prefix_length, 0, 1000)
         if self.boundaries is not None:
             check_bool("boundaries", self.boundaries)
-        check_one_of("analyzer", self.analyzer, ("word", "char", "char_wb"))
+        check_choice_of_value("analyzer", self.analyzer, ("word", "char", "char_wb"))
         if self.analyzer != "word" and (self.prefix_length or self.boundaries):
             raise ValueError(
                 f"prefix_length and boundaries are for analyzer='word'; for {self.analyzer!r} set them to 0 and False"
             )
-        check_one_of("norm", self.norm, ("l1", "l2", None))
+        check_choice_of_value("norm", self.norm, ("l1", "l2", None))
         if not callable(self.strip_accents):
-            check_one_of("strip_accents", self.strip_accents, ("ascii", "unicode", None))
+            check_choice_of_value("strip_accents", self.strip_accents, ("ascii", "unicode", None))
         try:
             min_n, max_n = self.ngram_range
         except (TypeError, ValueError):
@@ -281,7 +281,7 @@ class HashedBagOfWords(Features):
             if not isinstance(x, (Mapping, str)):
                 raise TypeError(f"with on={self.on!r} an example must be a dict or a text, not {type(x).__name__}")
             if isinstance(x, Mapping):
-                value = value_of(x, self.on)
+                value = get_field(x, self.on)
                 if value is ABSENT:
                     raise ValueError(f"the example has no field {self.on!r}")
                 x = value

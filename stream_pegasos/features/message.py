@@ -15,16 +15,16 @@ __all__ = [
     "Message",
     "check_depth",
     "check_field",
-    "fields_of",
+    "get_field",
     "grouped",
-    "identity_of",
     "is_blank",
     "is_nothing",
-    "message_of",
+    "make_message",
+    "message_identity",
+    "message_size",
     "outer_name",
+    "select_fields",
     "shown_message",
-    "size_of",
-    "value_of",
     "without",
 ]
 
@@ -47,12 +47,12 @@ class Fields(dict[str, Any]):
 Message = str | Fields
 
 
-def message_of(value: Any) -> Any:
+def make_message(value: Any) -> Any:
     """A message that comes back from JSON."""
     return Fields(value) if isinstance(value, dict) else value
 
 
-def identity_of(message: Message) -> int:
+def message_identity(message: Message) -> int:
     """A number that identifies a message. Unlike the hash it depends on lists, too, and differs for -1 and -2."""
     text = message if isinstance(message, str) else json.dumps(message, sort_keys=True, default=repr)
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
@@ -69,13 +69,13 @@ def check_depth(value: Any, left: int = DEEPEST) -> None:
             check_depth(child, left - 1)
 
 
-def size_of(message: Any) -> int:
+def message_size(message: Any) -> int:
     """How large a message is, in characters; each value that is no text counts as 100."""
     if isinstance(message, str):
         return len(message)
     if isinstance(message, dict):
-        return sum(map(size_of, message.values()))
-    return sum(map(size_of, message)) if isinstance(message, list) else OF_A_NUMBER
+        return sum(map(message_size, message.values()))
+    return sum(map(message_size, message)) if isinstance(message, list) else OF_A_NUMBER
 
 
 def grouped(items: Iterable[Any], size: Callable[[Any], int], largest: int, most: int | None = None) -> Iterator[Any]:
@@ -132,13 +132,13 @@ def is_nothing(value: Any) -> bool:
         return False
 
 
-def value_of(message: Mapping[Any, Any], field: Any) -> Any:
+def get_field(message: Mapping[Any, Any], field: Any) -> Any:
     """The value of a field, or `ABSENT`. If no field is called a.b, this is the field b of the object a."""
     if field in message:
         return message[field]
     name, dot, subfield = field.partition(".") if isinstance(field, str) else (field, "", "")
     inner = message.get(name) if dot else None
-    return value_of(inner, subfield) if isinstance(inner, Mapping) else ABSENT
+    return get_field(inner, subfield) if isinstance(inner, Mapping) else ABSENT
 
 
 def outer_name(field: Any, names: Collection[Any]) -> Any:
@@ -149,13 +149,13 @@ def outer_name(field: Any, names: Collection[Any]) -> Any:
     return name if dot and name in names else None
 
 
-def fields_of(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
+def select_fields(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
     """The message, if it has fields, of which one at least is read."""
     if not isinstance(x, (dict, Mapping)):
         field_names = ", ".join(map(str, names))
         raise TypeError(f"a message must be a dict with the fields {field_names}, not {type(x).__name__}")
     for name in names:
-        if name in x or value_of(x, name) is not ABSENT:
+        if name in x or get_field(x, name) is not ABSENT:
             return x
     if x:
         field_names, message_names = (", ".join(map(str, group)) for group in (names, [*x][:20]))
@@ -174,7 +174,7 @@ class FieldsMet:
         for message in messages:
             if not self.lacking:
                 return
-            self.lacking = [name for name in self.lacking if value_of(message, name) is ABSENT]
+            self.lacking = [name for name in self.lacking if get_field(message, name) is ABSENT]
             self._n += 1
             if self._n == MESSAGES_WITHOUT:
                 self.tell()

@@ -18,7 +18,7 @@ from stream_pegasos.common.extras import missing
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.scanner import word_64
 
-__all__ = ["WORDLLAMA", "Codes", "Kept", "Shifts", "Table", "of_mapping", "read_once"]
+__all__ = ["WORDLLAMA", "Codes", "Kept", "Shifts", "Table", "read_once", "table_from_mapping"]
 
 WORDLLAMA, EXTRA = "wordllama", "vectors"
 # A code is from −127 to 127 and a shift from 0 to 7, so that the largest number of a table is 127 · 2⁷.
@@ -173,7 +173,7 @@ def _digest(*parts: bytes | NDArray[Any]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _of_words(words: Sequence[str], numbers: NDArray[Any]) -> _Words:
+def words_from_arrays(words: Sequence[str], numbers: NDArray[Any]) -> _Words:
     """The words in one order, whichever they came in, so that the same have the same digest."""
     order = sorted(range(len(words)), key=words.__getitem__)
     words = [words[row] for row in order]
@@ -182,7 +182,7 @@ def _of_words(words: Sequence[str], numbers: NDArray[Any]) -> _Words:
     return _Words(words, codes, shifts, digest)
 
 
-def of_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
+def table_from_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
     words, rows = list(mapping), list[NDArray[np.float64]]()
     for word in words:
         if not isinstance(word, str):
@@ -196,7 +196,7 @@ def of_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
         rows.append(row)
     if not words:
         raise ValueError("vectors is an empty mapping")
-    return _of_words(words, np.stack(rows))
+    return words_from_arrays(words, np.stack(rows))
 
 
 _reading = Lock()
@@ -284,4 +284,4 @@ def _read_text(name: str, file: Path) -> Table:
                 numbers.extend(row)
     if not words:
         raise ValueError(f"{name!r} has no vectors of words")
-    return _of_words(list(words), np.frombuffer(numbers, np.float32).reshape(-1, n))
+    return words_from_arrays(list(words), np.frombuffer(numbers, np.float32).reshape(-1, n))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.common.packing import features_to_json
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
-from stream_pegasos.features.base import Features, SentenceVector, scanner_of
+from stream_pegasos.features.base import Features, SentenceVector, make_scanner
 from stream_pegasos.features.hashing import HashedBagOfWords
 from stream_pegasos.features.vectors import vector_source
 
@@ -148,7 +148,7 @@ class TextFeatures(HashedBagOfWords):
         if self.encoder is not None:
             self.is_one = self._as_it_is = False
             self._each = self.clone({"vectors": None}), SentenceVector(self.encoder)
-            self.scanner = scanner_of(self._each)
+            self.scanner = make_scanner(self._each)
 
     def _check(self) -> None:
         super()._check()
@@ -163,7 +163,7 @@ class TextFeatures(HashedBagOfWords):
         if self.vectors is None:
             return
         source = vector_source(self.vectors)
-        self._take_vectors_of(source)
+        self._share_vectors(source)
         if not isinstance(self.vectors, (str, os.PathLike)):
             self.vectors = source  # copies of which cost nothing
         if self.encoder is None and self.analyzer != "word":

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.encoders import OBJECT, USE, TextEncoder, is_encoder, text_encoder
-from stream_pegasos.features.tables import WORDLLAMA, Codes, Kept, Shifts, Table, of_mapping, read_once
+from stream_pegasos.features.tables import WORDLLAMA, Codes, Kept, Shifts, Table, read_once, table_from_mapping
 
 __all__ = ["VectorSource", "VectorsError", "WordVectors", "packed", "unpacked", "vector_source", "word_vectors"]
 
@@ -96,7 +96,7 @@ def word_vectors(source: Any) -> WordVectors:
     if isinstance(source, WordVectors):
         return source
     if isinstance(source, Mapping):
-        return WordVectors(MAPPING, of_mapping(source))
+        return WordVectors(MAPPING, table_from_mapping(source))
     name = os.fspath(source) if isinstance(source, os.PathLike) else source
     if not isinstance(name, str):
         raise TypeError(

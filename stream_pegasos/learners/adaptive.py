@@ -11,14 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from river import base
 
-from stream_pegasos.common.checks import check_bool, check_max_features, check_number, check_one_of
+from stream_pegasos.common.checks import check_bool, check_choice_of_value, check_max_features, check_number
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import unpack
 from stream_pegasos.engine import in_use, probabilities_many, probabilities_one
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.engine.pure.half_life import LEAST_HALF_LIFE
 from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.coverage import changed_coverage, check_coverage, coverage_asked, with_best
+from stream_pegasos.learners.coverage import changed_coverage, check_coverage, coverage_asked, include_best
 from stream_pegasos.learners.decisions import (
     Decision,
     Decisions,
@@ -274,7 +274,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     def __post_init__(self) -> None:
         check_number("learning_rate", self.learning_rate, 1e-30, 1e30)
-        check_one_of("loss", self.loss, ("hinge", "log"))
+        check_choice_of_value("loss", self.loss, ("hinge", "log"))
         if self.margin is not None:
             check_number("margin", self.margin, 0.0, 1e300)
         check_bool("naive_bayes", self.naive_bayes)
@@ -283,19 +283,19 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             check_number("half_life", self.half_life, 1.0, 1e300)
         check_bool("fit_intercept", self.fit_intercept)
         check_number("intercept_scaling", self.intercept_scaling, 1e-30, 1e30)
-        by_label = decisions_by_label(self.threshold, self.max_false_positive_rate)
-        decision = None if by_label else Decision(self.threshold, self.max_false_positive_rate)  # type: ignore[arg-type]
+        probabilities_by_label = decisions_by_label(self.threshold, self.max_false_positive_rate)
+        decision = None if probabilities_by_label else Decision(self.threshold, self.max_false_positive_rate)  # type: ignore[arg-type]
         check_decide_for(self.decide_for, self.threshold, self.max_false_positive_rate)
         check_coverage(self.coverage)
         self._drift = DriftWatch(self.drift_detector)
         check_max_features(self.max_features)
         labels = Labels(pos_label=self.pos_label)
         self.conformal = changed_coverage(None, self.coverage)
-        self._set_up(self.learner_of("two"), labels, self.class_weight)
-        decisions = by_label if decision is None else {} if decision.is_by_margin else {None: decision}
+        self._set_up(self.make_learner("two"), labels, self.class_weight)
+        decisions = probabilities_by_label if decision is None else {} if decision.is_by_margin else {None: decision}
         self._set_decisions(labels, decisions, changed_f1(None, self.decide_for, exclusive=True))
 
-    def learner_of(self, reduction: str) -> AdaptiveLearner:
+    def make_learner(self, reduction: str) -> AdaptiveLearner:
         return in_use(AdaptiveLearner)(
             float(self.learning_rate),
             self.loss == "hinge",
@@ -354,7 +354,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
                 raise ValueError(unknown_label(pos_label, labels.known))
         positive = self.pos_label if pos_label is None else pos_label
         if is_for_one and not named:
-            decisions: Mapping[Any, Decision] = self._with_decision(labels, threshold, rate, positive)
+            decisions: Mapping[Any, Decision] = self._merge_decisions(labels, threshold, rate, positive)
         else:
             now = {self._positive_label if label is None else label: decision for label, decision in now.items()}
             label_read = next(iter(now)) if pos_label is None and len(now) == 1 else positive
@@ -392,7 +392,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             if decision.limit is not None and label not in (of, self._positive_label if of is None else of):
                 decision.limit.forget(log_odds / (2.0 * self.learner.calibrated[0]), weight)
 
-    def _with_decision(self, labels: Labels, threshold: Any, rate: Any, named: Label | None) -> dict[Any, Decision]:
+    def _merge_decisions(self, labels: Labels, threshold: Any, rate: Any, named: Label | None) -> dict[Any, Decision]:
         """The decision for the positive one of these labels, which is the one that is `named`."""
         before = self.decisions.of_label.get(None)
         if before is None and named is None and len(labels.known) > 2:
@@ -405,7 +405,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         if decision.is_by_margin:
             return {}
         if named is None and before is None:
-            Labels(needs_positive=True).with_labels(labels.known)  # which raises where nothing says which it is
+            Labels(needs_positive=True).add_labels(labels.known)  # which raises where nothing says which it is
         return {None: decision}
 
     @property
@@ -419,7 +419,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         if not mistakes:
             return None
         n_negatives, n_positives, false_positives, false_negatives = mistakes.values()
-        return Tail.of_mistakes(*((n_negatives, false_positives) if number else (n_positives, false_negatives)))
+        return Tail.tail_of_mistakes(*((n_negatives, false_positives) if number else (n_positives, false_negatives)))
 
     def _tell_of_labels(self, before: Labels) -> None:
         super()._tell_of_labels(before)
@@ -462,7 +462,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
         margins = raw.margins
         parts = [probabilities_many(margins[rows], raw.calibrated[rows]) for rows in blocks(margins)]
-        return with_best(np.concatenate(parts), np.isfinite(margins), largest(margins))
+        return include_best(np.concatenate(parts), np.isfinite(margins), largest(margins))
 
     def _limited(self) -> Mapping[Label, float]:
         decisions = self.decisions.of_label.items()

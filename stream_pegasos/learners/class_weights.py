@@ -23,7 +23,7 @@ from stream_pegasos.features.frames import check_column, listed
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import check_label
 
-__all__ = ["ClassWeight", "ClassWeights", "Counts", "balanced_weights", "each_weight", "weights_given", "without_idle"]
+__all__ = ["ClassWeight", "ClassWeights", "Counts", "balanced_weights", "drop_idle", "each_weight", "weights_given"]
 
 ClassWeight = Mapping[Label, float] | Literal["balanced", "sqrt"] | None
 POWERS = {"balanced": 1.0, "sqrt": 0.5}  # of N / (K · n)
@@ -39,8 +39,8 @@ class ClassWeights:
     def __init__(self, class_weight: ClassWeight) -> None:
         check_class_weight(class_weight)
         self._of_label = class_weight
-        of_labels = class_weight.items() if isinstance(class_weight, Mapping) else ()
-        self._without = {label for label, weight in of_labels if not weight}
+        probabilities_with_labels = class_weight.items() if isinstance(class_weight, Mapping) else ()
+        self._without = {label for label, weight in probabilities_with_labels if not weight}
         self.counts: Counts = {}
 
     @property
@@ -62,7 +62,7 @@ class ClassWeights:
         return product(of_label, plain_weight(w))
 
     def weights_many(
-        self, targets: NDArray[Any], of_target: Callable[[float], Label], w: float | Iterable[float]
+        self, targets: NDArray[Any], label_from_target: Callable[[float], Label], w: float | Iterable[float]
     ) -> tuple[NDArray[np.float64] | None, Counts]:
         """The weight of each example, or `None` if all are 1; and the counts after these are learned."""
         if isinstance(w, (int, float)) and w == 1.0 and self._of_label is None:
@@ -71,14 +71,14 @@ class ClassWeights:
         if self._of_label is None:
             weights = plain_weights(example_weights)
             return np.where(weights > 0.0, np.maximum(weights, SMALLEST_WEIGHT), 0.0), self.counts
-        labels = [of_target(target) for target in targets.tolist()]
+        labels = [label_from_target(target) for target in targets.tolist()]
         if self._power is None:
             weighted = [self.weight(label, weight) for label, weight in zip(labels, example_weights, strict=True)]
             return np.array(weighted, np.float64), self.counts
-        of_labels, counts = balanced_weights(
+        probabilities_with_labels, counts = balanced_weights(
             labels, self.counts, [weight != 0.0 for weight in example_weights], self._power
         )
-        pairs = zip(of_labels, example_weights, strict=True)
+        pairs = zip(probabilities_with_labels, example_weights, strict=True)
         return np.array([product(of_label, plain_weight(weight)) for of_label, weight in pairs], np.float64), counts
 
     def teaching(self, y: Any, w: float | Sequence[float]) -> list[bool] | None:
@@ -127,7 +127,7 @@ def each_weight(w: Any, n: int) -> list[Any]:
     return weights
 
 
-def without_idle(
+def drop_idle(
     known_labels: Iterable[Label], y: list[Any], w: Any, teaches: list[bool]
 ) -> tuple[list[Any], list[float]]:
     """Labels and weights where what does not teach has the weight 0 and a label that brings nothing new."""

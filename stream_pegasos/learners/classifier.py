@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.columns import Column
+from stream_pegasos.common.lazy_columns import Column
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
 from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
-from stream_pegasos.features.frames import csr_arrays, list_of_examples, without_duplicates
+from stream_pegasos.features.frames import csr_arrays, list_of_examples, merge_duplicates
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, weights_given
 from stream_pegasos.learners.decisions import PerLabel
 from stream_pegasos.learners.earlier import as_now
@@ -62,7 +62,7 @@ class Classifier(Learning):
         if hasattr(X, "tocsr"):
             matrix = X.tocsr()
             rows, n_columns = csr_arrays(matrix), matrix.shape[-1]
-            return Rows(n_columns), rows if self._linear else without_duplicates(rows, n_columns)
+            return Rows(n_columns), rows if self._linear else merge_duplicates(rows, n_columns)
         return self.vocabulary, list_of_examples(X)
 
     # What it knows.
@@ -104,10 +104,10 @@ class Classifier(Learning):
         with self.lock:
             return self._intercepts()
 
-    def weights_of(self, keys: NDArray[np.int64]) -> Floats:
+    def get_weights(self, keys: NDArray[np.int64]) -> Floats:
         self._check_has("weights")
         with self.lock:
-            return self._as_shown(self.learner.weights_of(keys)).reshape(len(keys), -1)
+            return self._as_shown(self.learner.get_weights(keys)).reshape(len(keys), -1)
 
     @property
     def n_learned(self) -> int:
@@ -121,7 +121,7 @@ class Classifier(Learning):
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
         y = label_list(y)
         teaches = self.class_weights.teaching(y, weights_given(w))
-        self.labels.with_labels(y if teaches is None else self._brought(y, teaches))
+        self.labels.add_labels(y if teaches is None else self._brought(y, teaches))
 
     def _check_has(self, name: str) -> None:
         if "weights" not in self.capabilities:
@@ -137,17 +137,17 @@ class Classifier(Learning):
 
     # Of an example.
 
-    def margins_of(self, encoder: Encoder, x: Any) -> Margins:
+    def encode_margins(self, encoder: Encoder, x: Any) -> Margins:
         margins, n_known = self.learner.margins(encoder, self.scaled(x)), len(self.labels.known)
         return margins if n_known > 1 else margins[:n_known]
 
     def label_of(self, margins: Margins) -> Any:
         return self.labels.label(margins)
 
-    def probabilities_of(self, margins: Margins) -> dict[Any, float]:
+    def make_probabilities(self, margins: Margins) -> dict[Any, float]:
         return self.labels.probabilities(margins, self.learner.calibrated, self.n_learned)
 
-    def score_of(self, margins: Margins) -> Any:
+    def decision_score(self, margins: Margins) -> Any:
         return self.labels.score(margins)
 
     def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
@@ -168,7 +168,7 @@ class Classifier(Learning):
             return [(number, 1.0)]
         if labels.pair and self.classes:  # the other class was forgotten
             return [(0, 1.0 if labels.positive == 0 else -1.0)]
-        margins = self.margins_of(encoder, x)
+        margins = self.encode_margins(encoder, x)
         predicted = self.label_of(margins)
         return [] if predicted is None else first_against_second(margins, int(labels.targets[predicted]))
 
@@ -184,7 +184,7 @@ class Classifier(Learning):
         teaches = np.array(teaching[:n])
         return n_before + np.cumsum(teaches) - teaches
 
-    def predictions_of(self, raw: RawScores, n_learned: Any = None) -> Predictions:
+    def make_predictions(self, raw: RawScores, n_learned: Any = None) -> Predictions:
         """The predictions that raw scores make; `n_learned` is how many examples were learned before each of them."""
         labels, n_learned = self.labels, self.n_learned if n_learned is None else n_learned
         return Predictions(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stream_pegasos.common.checks import LARGEST_COUNT, check_number, check_share
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["Coverage", "changed_coverage", "check_coverage", "outward", "with_best"]
+__all__ = ["Coverage", "changed_coverage", "check_coverage", "include_best", "outward"]
 
 STEP = 0.3
 # Of the level. At the highest every known label is in the set; far below 0 the likeliest is in it alone, so the level
@@ -120,7 +120,7 @@ def changed_coverage(present: Coverage | None, coverage: float | None) -> Covera
 # With what probability each label, a column, is in the set: in that of `least` 0 are all that are known.
 
 
-def with_best(probabilities: Floats, is_known: NDArray[np.bool_], best: NDArray[np.intp]) -> Floats:
+def include_best(probabilities: Floats, is_known: NDArray[np.bool_], best: NDArray[np.intp]) -> Floats:
     """Each with its own; the best one, −1 for none, is always in the set."""
     result = np.where(is_known, probabilities, NEVER)
     rows = np.flatnonzero(best >= 0)

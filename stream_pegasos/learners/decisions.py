@@ -75,8 +75,8 @@ class Decision:
             decision.limit = FalsePositiveLimit(decision.limit.rate, negatives_met)
             if not decision.limit.knows_enough:
                 raise ValueError(
-                    f"max_false_positive_rate is {rate:g}, and the model knows {negatives_met.n:,.0f} negative examples; it "
-                    f"takes {math.ceil(FIRST / rate):,} to choose a cut"
+                    f"max_false_positive_rate is {rate:g}, and the model knows {negatives_met.n:,.0f} negative "
+                    f"examples; it takes {math.ceil(FIRST / rate):,} to choose a cut"
                 )
         return decision
 
@@ -107,7 +107,7 @@ class Decisions:
     def __init__(self, of_label: Mapping[Any, Decision]) -> None:
         self.of_label = of_label
 
-    def _of_numbers(self, labels: Labels, n: int) -> dict[int, Decision]:
+    def _decisions_by_number(self, labels: Labels, n: int) -> dict[int, Decision]:
         """The decisions by the numbers of their classes, the first n of which have columns."""
         decisions = self.of_label.items()
         numbers = [labels.positive if of is None else labels.targets.get(of, n) for of, _ in decisions]
@@ -122,7 +122,7 @@ class Decisions:
         weight: float = 1.0,
     ) -> int:
         """What `numbers` gives for one example, much faster."""
-        own = self._of_numbers(labels, len(margins))
+        own = self._decisions_by_number(labels, len(margins))
         allowed = other = -1
         n_known = 0
         for number, margin in enumerate(margins):
@@ -132,7 +132,7 @@ class Decisions:
                 if margin > (margins[other] if other >= 0 else -math.inf):
                     other = number
                 continue
-            lead = lead_of(margins, number)
+            lead = margin_lead(margins, number)
             if decision.allows(lead, probabilities[number]) and (
                 allowed < 0 or probabilities[number] > probabilities[allowed]
             ):
@@ -147,7 +147,7 @@ class Decisions:
         """The class predicted for each example, −1 for none. With `learned`, limits learn each after its decision."""
         is_known = np.isfinite(margins)
         allowed, other_margins = np.zeros(margins.shape, bool), np.where(is_known, margins, -np.inf)
-        for number, decision in self._of_numbers(labels, margins.shape[1]).items():
+        for number, decision in self._decisions_by_number(labels, margins.shape[1]).items():
             of_negatives = None if learned is None else (learned.targets != number) * learned.weights
             allowed[:, number] = decision.allows(leads(margins, number), probabilities[:, number], of_negatives)
             other_margins[:, number] = -np.inf
@@ -248,7 +248,7 @@ def limited(decisions: Mapping[Label, Decision]) -> dict[Label, float]:
     return {label: decision.threshold for label, decision in decisions.items() if decision.limit is not None}
 
 
-def lead_of(margins: Sequence[float], number: int) -> float:
+def margin_lead(margins: Sequence[float], number: int) -> float:
     best = max(*margins[:number], *margins[number + 1 :], -math.inf, -math.inf)
     return margins[number] if best == -math.inf else (margins[number] - best) / 2.0
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from stream_pegasos.learners.label_meaning import truth_of
+from stream_pegasos.learners.label_meaning import read_truth
 
-__all__ = ["Descriptions", "Lessons", "lessons_of", "name_as_text"]
+__all__ = ["Descriptions", "Lessons", "make_lessons", "name_as_text"]
 
 # Of each label texts, or one, or nothing where its name says enough.
 Descriptions = Mapping[Any, str | Iterable[str] | None]
@@ -51,7 +51,7 @@ class Lessons(NamedTuple):
         return f"these names of labels describe nothing, so they are left out: {first_labels}"
 
 
-def lessons_of(descriptions: Descriptions, has_several: bool, message_of: Callable[[str], Any]) -> Lessons:
+def make_lessons(descriptions: Descriptions, has_several: bool, make_message: Callable[[str], Any]) -> Lessons:
     """What is to be learned of descriptions, round by round; names that say nothing are left out."""
     if not isinstance(descriptions, Mapping):
         raise TypeError(f"descriptions must be a mapping of labels to texts, not {type(descriptions).__name__}")
@@ -60,7 +60,7 @@ def lessons_of(descriptions: Descriptions, has_several: bool, message_of: Callab
     left_out = [
         label
         for label, name in names.items()
-        if not any(map(str.isalpha, name)) or counts[name.lower()] > 1 or truth_of(label) is not None
+        if not any(map(str.isalpha, name)) or counts[name.lower()] > 1 or read_truth(label) is not None
     ]
     lessons: list[tuple[str, Any]] = []
     for label, description in descriptions.items():
@@ -78,5 +78,5 @@ def lessons_of(descriptions: Descriptions, has_several: bool, message_of: Callab
                 raise ValueError(f"a description of {label!r} is blank; None stands for the name of the label")
         lessons += [(text, label) for text in texts]
     lessons *= TIMES_OF_SEVERAL if has_several else TIMES
-    X, y = [message_of(text) for text, _ in lessons], [(label,) if has_several else label for _, label in lessons]
+    X, y = [make_message(text) for text, _ in lessons], [(label,) if has_several else label for _, label in lessons]
     return Lessons(X, y, WEIGHT_OF_SEVERAL if has_several else WEIGHT, left_out)

@@ -19,7 +19,7 @@ __all__ = ["as_now"]
 
 def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], State]:
     labels, new_values, nothing = values["labels"], dict(values), pack(None)
-    new_values["parameters"] = without_removed(values["parameters"])
+    new_values["parameters"] = drop_removed_parameters(values["parameters"])
     if isinstance(labels, list) and has_column_each(state):
         new_values["labels"] = {"known": labels, "positive": nothing}
     elif "negative" in labels:
@@ -38,7 +38,7 @@ def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], Sta
     return new_values, state
 
 
-def without_removed(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def drop_removed_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     remaining = dict(parameters)
     for name, default in (("counter", "every"), ("initializer", None)):
         if remaining.pop(name, default) != default:

@@ -12,7 +12,7 @@ import numpy as np
 from stream_pegasos.engine import Encoder, Learner
 from stream_pegasos.engine.pure.characters import composed
 from stream_pegasos.engine.pure.scanner import masked_digits
-from stream_pegasos.engine.pure.tokens import BEGIN, END, LENGTH_PREFIX, LETTERS_PREFIX, tokens_of, units_of
+from stream_pegasos.engine.pure.tokens import BEGIN, END, LENGTH_PREFIX, LETTERS_PREFIX, split_units, tokenize
 from stream_pegasos.features.base import SENTENCE
 from stream_pegasos.learners.probabilities import Floats
 
@@ -42,16 +42,16 @@ class Contributions(NamedTuple):
     intercept: float
 
 
-def explain(learner: Learner, encoder: Encoder, x: Any, columns: Columns, with_intercept: bool = True) -> Contributions:
+def explain(learner: Learner, encoder: Encoder, x: Any, columns: Columns, add_intercept: bool = True) -> Contributions:
     """What the features, the vector and the intercept of an example add to a sum of margins."""
     features: dict[int, float] = {}
     vector: Any = 0.0
     intercept = 0.0
     for column, sign in columns:
-        share, of_vector, others_score = learner.of_vector(encoder, x, column)
-        own = share * float(learner.intercept[column]) if with_intercept else 0.0  # ordered classes may have none yet
+        share, vector_score, others_score = learner.vector_score(encoder, x, column)
+        own = share * float(learner.intercept[column]) if add_intercept else 0.0  # ordered classes may have none yet
         intercept += sign * (own + others_score)
-        vector = vector + sign * of_vector
+        vector = vector + sign * vector_score
         for key, value in learner.contributions(encoder, x, column).items():
             features[key] = features.get(key, 0.0) + sign * share * value
     return Contributions(features, vector, intercept)
@@ -126,7 +126,7 @@ def phrases(
             result.append(Phrase(shown, value, [(shown, value)]))
             continue
         at = located.get(units.field, NOWHERE)
-        words = sorted(shares_of(parts_of_phrase, located).items(), key=lambda item: (-abs(item[1]), item[0]))
+        words = sorted(learned_shares(parts_of_phrase, located).items(), key=lambda item: (-abs(item[1]), item[0]))
         shown = at.shown([at.word_with(units.words[0])] if units.is_prefix else units.carriers)
         name = f"{units.field}: {shown}" if units.field else shown
         result.append(Phrase(name, value, [(at.shown([word]), share) for (_, word), share in words]))
@@ -138,7 +138,7 @@ def words(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) 
     located = {field: Located(text) for field, text in texts.items()}
     by_words = letters_to_words(contributions, located)
     shares: dict[str, float] = {}
-    for (field, word), value in shares_of(
+    for (field, word), value in learned_shares(
         [(label_words, _units(name, texts)) for name, label_words in by_words.items()], located
     ).items():
         name = located[field].shown([word]) if field in located else shown_ngram(word)
@@ -153,7 +153,7 @@ def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str])
     """The texts of a message in pieces, which make up the whole, each with what it adds to the margin."""
     located = {field: Located(text) for field, text in texts.items()}
     by_words = letters_to_words(contributions, located)
-    shares = shares_of([(value, _units(name, texts)) for name, value in by_words.items()], located)
+    shares = learned_shares([(value, _units(name, texts)) for name, value in by_words.items()], located)
     return {field: at.pieces(field, shares) for field, at in located.items()}
 
 
@@ -161,7 +161,7 @@ def letters_to_words(contributions: Iterable[tuple[str, float]], located: Mappin
     """What each n-gram adds, where what letters within words add is shared out to the words that have them."""
     shares: dict[str, float] = {}
     for name, value in contributions:
-        field, ngram = _field_of(name, located)
+        field, ngram = _split_field(name, located)
         words = [name]
         if ngram.startswith(LETTERS_PREFIX) and not ngram.startswith(LENGTH_PREFIX) and field in located:
             letters, at = ngram.removeprefix(LETTERS_PREFIX), located[field]
@@ -175,7 +175,7 @@ def letters_to_words(contributions: Iterable[tuple[str, float]], located: Mappin
 Shares = dict[tuple[str, str], float]  # by the field and the word
 
 
-def shares_of(ngrams: Iterable[tuple[float, _Units]], located: Mapping[str, Located]) -> Shares:
+def learned_shares(ngrams: Iterable[tuple[float, _Units]], located: Mapping[str, Located]) -> Shares:
     """What each word adds, when each n-gram is shared out to its words."""
     shares: Shares = {}
     beginnings = []
@@ -201,7 +201,7 @@ class Located:
         self.text = composed(text[:MAX_TEXT])
         # Letter by letter, so that places stay.
         small = "".join([low if len(low := letter.lower()) == 1 else letter for letter in self.text])
-        self.units = units_of(small)
+        self.units = split_units(small)
         self.names = [unit for unit, *_ in self.units]
         self.masked = [masked_digits(unit) for unit in self.names]
 
@@ -273,7 +273,7 @@ class _Units(NamedTuple):
         return False
 
 
-def _field_of(name: str, texts: Collection[str]) -> tuple[str, str]:
+def _split_field(name: str, texts: Collection[str]) -> tuple[str, str]:
     """The field of an n-gram and the n-gram, which may have a colon itself; that of a plain text is `""`."""
     field = max((field for field in texts if field and name.startswith(f"{field}: ")), key=len, default="")
     return field, name.removeprefix(f"{field}: ") if field else name
@@ -282,11 +282,11 @@ def _field_of(name: str, texts: Collection[str]) -> tuple[str, str]:
 def _units(name: str, texts: Mapping[str, str]) -> _Units:
     if name in (INTERCEPT, SENTENCE):
         return _Units(name, [name], False)
-    field, ngram = _field_of(name, texts)
+    field, ngram = _split_field(name, texts)
     if field not in texts or ngram.startswith(LENGTH_PREFIX):  # of no text that is read as words, or of no words
         return _Units(INTERCEPT if field in texts else name, [name], False)
     within = ngram.removeprefix(f"{BEGIN} ").removesuffix(f" {END}")
-    tokens = tokens_of(within)
+    tokens = tokenize(within)
     if within != ngram:
         tokens = [*[BEGIN][: ngram.startswith(f"{BEGIN} ")], *tokens, *[END][: ngram.endswith(f" {END}")]]
     words = [part for token in tokens for part in getattr(token, "characters", [token])]

@@ -40,7 +40,7 @@ class Tail:
         self.counts: dict[int, float] = {}  # by the number of the bin; the lowest margins are in the first bins
 
     @classmethod
-    def of_mistakes(cls, n: float, sizes: NDArray[np.float64]) -> Tail:
+    def tail_of_mistakes(cls, n: float, sizes: NDArray[np.float64]) -> Tail:
         """The histogram of `n` margins, of which those above 0 are counted in the bins of `Mistakes`; the others are
         taken to be just below 0.
         """

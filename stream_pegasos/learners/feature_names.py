@@ -81,7 +81,7 @@ class FeatureNames:
 
     def _weights(self, model: Any, columns: NDArray[np.int64]) -> Iterable[NDArray[np.float64]]:
         step = max(1, MOST_WEIGHTS_AT_A_TIME // max(1, len(model.classes)))
-        return (model.weights_of(columns[i : i + step]) for i in range(0, len(columns), step))
+        return (model.get_weights(columns[i : i + step]) for i in range(0, len(columns), step))
 
     def get_state(self) -> dict[str, Any]:
         return {"n": self._n, "names": [[column, pack(name), sign] for column, (name, sign) in self._names.items()]}

@@ -97,7 +97,7 @@ class FeatureScaler:
             self.learn(x, weight)
         return scaled
 
-    def moments_of(self, names: Sequence[Any]) -> Moments:
+    def find_moments(self, names: Sequence[Any]) -> Moments:
         """The moments of these features; of one that is not known those of zeros."""
         places = [self.names.index(name) if name in self.names else -1 for name in names]
         moments: Moments = np.hstack([self.moments, np.zeros((3, 1))])[:, places]
@@ -130,7 +130,7 @@ def merge_scalers(base: FeatureScaler, parts: Sequence[FeatureScaler]) -> Featur
     """A scaler that knows what the base does, and what each of the parts has learned beyond it."""
     merged, scalers = copy.copy(base), [base, *parts]
     merged.names = [name for name in parts[0].names if all(name in part.names for part in parts)]
-    counts, means, squares = np.array([scaler.moments_of(merged.names) for scaler in scalers]).swapaxes(0, 1)
+    counts, means, squares = np.array([scaler.find_moments(merged.names) for scaler in scalers]).swapaxes(0, 1)
     n, center = np.array([[scaler.n] for scaler in scalers]), means[1]
     distances = means - center  # lest the squares vanish beside that of a mean
     sums = np.array([counts, n * distances, squares + n * distances**2])

@@ -24,8 +24,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from stream_pegasos.common.columns import SOME, Column, Columns, read
 from stream_pegasos.common.companions import Companions
+from stream_pegasos.common.lazy_columns import SOME, Column, Columns, read
 from stream_pegasos.common.packing import (
     NAME_OFFSETS,
     NAMES,
@@ -60,7 +60,7 @@ class RemovedError(ValueError):
     """A file needs what an earlier version had."""
 
 
-def kind_of(name: str) -> Any:
+def score_kind(name: str) -> Any:
     if name == "OrdinalPairsClassifier":
         raise RemovedError(
             "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() again, "
@@ -129,15 +129,15 @@ class Spool:
     """
 
     def __init__(self, file: IO[bytes], metadata: dict[str, str], arrays: Columns) -> None:
-        self._file, self._places, self._end = file, dict[str, _Place](), 0
+        self._file, self._places, self._end = file, dict[str, _SavePlace](), 0
         self._lay_out({name: array for name, array in arrays.items() if array.dtype != np.uint8})
-        unknown = _Place((MOST_BYTES,), np.dtype(np.uint8), MOST_BYTES)
+        unknown = _SavePlace((MOST_BYTES,), np.dtype(np.uint8), MOST_BYTES)
         header = _header(metadata, dict.fromkeys((STATE, NAMES, PROGRESS, *arrays), unknown) | self._places)
         self._begin = 8 + len(header) + -len(header) % 8
 
     def _lay_out(self, arrays: Columns) -> None:
         for name in sorted(arrays, key=lambda name: (ORDER.index(arrays[name].dtype.str), name)):
-            self._places[name] = place = _Place(arrays[name].shape, arrays[name].dtype, self._end)
+            self._places[name] = place = _SavePlace(arrays[name].shape, arrays[name].dtype, self._end)
             self._end = place.end
 
     def write(self, arrays: Columns) -> None:
@@ -157,7 +157,7 @@ class Spool:
             for name, place in self._places.items()
         }
 
-    def _parts(self, name: str, place: _Place, n: int) -> Iterator[dict[str, NDArray[Any]]]:
+    def _parts(self, name: str, place: _SavePlace, n: int) -> Iterator[dict[str, NDArray[Any]]]:
         self._file.seek(self._begin + place.begin)
         left = place.end - place.begin
         while left:
@@ -176,7 +176,7 @@ class Spool:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _SavePlace:
     """Where an array stands behind the header."""
 
     shape: tuple[int, ...]
@@ -188,7 +188,7 @@ class _Place:
         return self.begin + math.prod(self.shape) * self.dtype.itemsize
 
 
-def _header(metadata: dict[str, str], places: Mapping[str, _Place]) -> bytes:
+def _header(metadata: dict[str, str], places: Mapping[str, _SavePlace]) -> bytes:
     header: dict[str, Any] = {"__metadata__": metadata}
     for name, place in places.items():
         dtype = SAFETENSORS_DTYPES[place.dtype.str]
@@ -243,7 +243,7 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, 
         header = orjson.loads(metadata[FORMAT])
         version = header["format_version"]
         if version == FORMAT_VERSION:
-            kind = kind_of(header["kind"])
+            kind = score_kind(header["kind"])
             if header["checksum"] != checksum(arrays, header["kind"]):
                 raise ValueError("its contents do not fit its checksum")
             state = orjson.loads(arrays.pop(STATE).tobytes())

@@ -17,7 +17,7 @@ from stream_pegasos.engine import Vocabulary
 from stream_pegasos.engine.pure.half_life import gained
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 
-__all__ = ["Recency", "most_important", "selected", "with_names_forgotten", "without_column"]
+__all__ = ["Recency", "drop_column", "drop_forgotten_names", "most_important", "selected"]
 
 RECENT = 0.98  # of what a feature scored before, at each forgetting
 
@@ -64,13 +64,13 @@ def most_important(
     """Which features are the `n` most important. Among equals, up to rounding, smaller keys come first; a named
     feature, whose key depends on the order of the stream, has the hash of its name instead.
     """
-    of_features = without_rounding(importance)
+    of_features = exact_halves(importance)
     most = np.partition(of_features, -n - 1)[-n - 1]  # of those that are forgotten
     mask: NDArray[np.bool_] = of_features > most
     equal = np.flatnonzero(of_features == most)
     ranks = keys[equal]
     named = ranks >= FIRST_NAME
-    ranks[named] = [hash_of(names[key - FIRST_NAME]) for key in ranks[named].tolist()]
+    ranks[named] = [name_hash(names[key - FIRST_NAME]) for key in ranks[named].tolist()]
     equal = equal[np.argsort(ranks)]
     mask[equal[: n - mask.sum()]] = True
     return mask
@@ -83,7 +83,7 @@ def selected(declaration: Declaration, state: State, mask: NDArray[np.bool_]) ->
     return new_state
 
 
-def hash_of(name: Any) -> int:
+def name_hash(name: Any) -> int:
     """A hash of a name, the same in every process."""
     try:
         text = repr(name)
@@ -92,13 +92,13 @@ def hash_of(name: Any) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=7).digest())
 
 
-def without_rounding(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def exact_halves(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Numbers rounded to 40 bits, so that those that should be equal mostly are."""
     mantissa, exponent = np.frexp(x)
     return np.ldexp(np.round(np.ldexp(mantissa, 40)), exponent - 40)  # type: ignore[no-any-return]
 
 
-def with_names_forgotten(state: State, vocabulary: Vocabulary) -> State:
+def drop_forgotten_names(state: State, vocabulary: Vocabulary) -> State:
     """Forget the names that no key of the state stands for, and return the state with the new keys of the others."""
     of_keys = [name for name in ("keys", "buffer_keys") if name in state]
     used = np.unique(np.concatenate([state[name][state[name] >= FIRST_NAME] for name in of_keys]))
@@ -111,12 +111,12 @@ def with_names_forgotten(state: State, vocabulary: Vocabulary) -> State:
     return numbered
 
 
-def without_column(learner: Any, column: int) -> Any:
+def drop_column(learner: Any, column: int) -> Any:
     """A learner like this one of several classes, without one of them; those after it move up by a number."""
     new_learner = type(learner)(**learner.parameters)
     new_learner.set_state(learner.get_state())
     new_learner.flush()
-    is_last, state = new_learner.n_columns == 1, new_learner.declaration.without_column(new_learner.get_state(), column)
+    is_last, state = new_learner.n_columns == 1, new_learner.declaration.drop_column(new_learner.get_state(), column)
     if is_last:  # no class is left for features to say anything of
         state = selected(new_learner.declaration, state, np.zeros(len(state["keys"]), bool))
     new_learner.set_state(state)

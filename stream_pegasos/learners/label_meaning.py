@@ -78,8 +78,8 @@ def look_alike(label: Label, known_labels: Iterable[Label | None]) -> Label | No
     texts = [text for text in known_labels if isinstance(text, str)]
     if not isinstance(label, str) or label in texts:
         return None
-    shape = shape_of(label)
-    return next((text for text in texts if shape_of(text) == shape), None)
+    shape = label_shape(label)
+    return next((text for text in texts if label_shape(text) == shape), None)
 
 
 def one_slip_away(label: Label, known_labels: Iterable[Label | None]) -> Label | None:
@@ -93,8 +93,8 @@ def one_slip_away(label: Label, known_labels: Iterable[Label | None]) -> Label |
     """
     if not isinstance(label, str):
         return None
-    typed = shape_of(label)
-    return next((text for text in known_labels if isinstance(text, str) and _is_slip(typed, shape_of(text))), None)
+    typed = label_shape(label)
+    return next((text for text in known_labels if isinstance(text, str) and _is_slip(typed, label_shape(text))), None)
 
 
 def _is_slip(typed: str, known_text: str) -> bool:
@@ -108,7 +108,7 @@ def _is_slip(typed: str, known_text: str) -> bool:
     return (is_swap or first == second[1:] or first[1:] == second[1:]) and not any(map(str.isdigit, changed))
 
 
-def shape_of(text: str) -> str:
+def label_shape(text: str) -> str:
     """A text without case, blanks and characters that nobody sees."""
     if text.isascii() and text.isprintable():
         return text.replace(" ", "").lower()
@@ -129,8 +129,8 @@ class LabelsMeant:
         labels = [label for label in known_labels if label is not None]
         self._equal = {(isinstance(label, str), label): label for label in labels}
         self._alike = {_reading(label): label for label in reversed(labels)}
-        self._are_truths = all(truth_of(label) is not None for label in labels)
-        self._truth = next((label for label in labels if truth_of(label) is not None), None)
+        self._are_truths = all(read_truth(label) is not None for label in labels)
+        self._truth = next((label for label in labels if read_truth(label) is not None), None)
         self._listed = None if listed is None else tuple(listed)
         integers = [label for label in labels if type(_reading(label)) is int]
         self._has_texts = bool(integers) and all(isinstance(label, str) for label in integers)
@@ -164,7 +164,7 @@ class LabelsMeant:
             return True
         if not any(_reading(listed_label) == _reading(label) for listed_label in self._listed):
             return False
-        if truth_of(label) is not None:
+        if read_truth(label) is not None:
             like = label if self._truth is None else self._truth
             if written_like(label, like) != label:
                 return False
@@ -196,7 +196,7 @@ class LabelsMeant:
         reading = _reading(value)
         if reading in self._alike:
             return self._alike[reading]
-        if self._are_truths and truth_of(reading) is not None:
+        if self._are_truths and read_truth(reading) is not None:
             return written_like(value, self._truth)
         if type(reading) is int and self._has_texts:
             return value if is_text and not self._has_plain_texts else str(reading)
@@ -213,7 +213,7 @@ def _reading(label: Label) -> Label | None:
     return label
 
 
-def truth_of(label: Label | None) -> bool | None:
+def read_truth(label: Label | None) -> bool | None:
     """The truth value of a bool, of 0 or 1, or of the text of one of these; `None` for any other label."""
     if isinstance(label, int):
         return bool(label) if label in (0, 1) else None  # its text may be longer than Python writes
@@ -223,13 +223,13 @@ def truth_of(label: Label | None) -> bool | None:
 
 def all_ways_of_writing(label: Label) -> set[Label]:
     """The labels that may be what is meant by this one: itself and, of a truth value, as `written_like` writes it."""
-    truth = truth_of(label)
+    truth = read_truth(label)
     return {label} if truth is None else {label, truth, *(pair[truth] for pair in (*TRUTHS, ("0", "1")))}
 
 
 def written_like(label: Label, other: Label | None) -> Label:
     """A label with a truth value, written as `other` is: as a bool, a number or a text; any other label as it is."""
-    truth = truth_of(label)
+    truth = read_truth(label)
     if truth is None or isinstance(other, bool):
         return label if truth is None else truth
     if isinstance(other, int):

@@ -14,18 +14,25 @@ from numpy.typing import NDArray
 from stream_pegasos.common.checks import LARGEST_COUNT, check_number
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
-from stream_pegasos.engine import probabilities_many, probabilities_one, targets_of
+from stream_pegasos.engine import probabilities_many, probabilities_one, target_array
 from stream_pegasos.engine.pure.driver import PLAIN, are_plain
 from stream_pegasos.features.frames import check_column, listed
-from stream_pegasos.learners.label_meaning import TRUTHS, Label, all_ways_of_writing, shape_of, truth_of, written_like
+from stream_pegasos.learners.label_meaning import (
+    TRUTHS,
+    Label,
+    all_ways_of_writing,
+    label_shape,
+    read_truth,
+    written_like,
+)
 from stream_pegasos.learners.probabilities import (
     Floats,
     bounded_by_laplace,
+    fill_single_class,
     for_each,
     know_two,
-    of_labels,
-    of_only,
-    with_only,
+    laplace_single_class,
+    probabilities_with_labels,
 )
 
 Margins = Any  # of one example by class: a list, or an array where each class has a column
@@ -42,7 +49,7 @@ class Labels:
     known: tuple[Label, ...] = ()
     pos_label: Label | None = None  # the positive one, once it is named or two labels say which it is
     needs_positive: bool = False
-    by_label: bool = False  # whether even two classes have a score each
+    probabilities_by_label: bool = False  # whether even two classes have a score each
     most: int | None = None  # how many labels there may be
     names_opposite: bool = True  # whether a truth value, as the first label, makes the other one known, too
     # How many examples of a truth value were learned before any other label came, infinite until then. Where that is
@@ -74,23 +81,23 @@ class Labels:
             numbers = [self.targets.get(label, len(self.known)) for label in all_ways_of_writing(self.pos_label)]
             return int(min(numbers))
         if are_clear(self.known[:2]):
-            return next((number for number, label in enumerate(self.known[:2]) if truth_of(label)), len(self.known))
+            return next((number for number, label in enumerate(self.known[:2]) if read_truth(label)), len(self.known))
         return 1
 
     def _find_pair(self) -> tuple[Label | None, ...]:
-        if self.by_label or len(self.known) > 2 or (len(self.known) == 2 and self.positive > 1):
+        if self.probabilities_by_label or len(self.known) > 2 or (len(self.known) == 2 and self.positive > 1):
             return ()
         pair = [*self.known, None, None][:2]
         return (pair[1], pair[0]) if self.positive == 0 else (pair[0], pair[1])
 
-    def target_of(self, y: Any) -> float | None:
+    def find_target(self, y: Any) -> float | None:
         """The number of a label that is known."""
         return self.targets.get(y) if type(y) in PLAIN else None
 
-    def of_target(self, number: float) -> Label:
+    def label_from_target(self, number: float) -> Label:
         return self.known[int(number)]
 
-    def with_labels(self, y: Any) -> Self:
+    def add_labels(self, y: Any) -> Self:
         """Labels that know those in `y` too."""
         new_labels, distinct_labels = self, [*dict.fromkeys(map(check_label, distinct(y)))]
         for label in distinct_labels:
@@ -102,7 +109,9 @@ class Labels:
         return new_labels
 
     def _with(self, label: Label) -> Self:
-        names_opposite = isinstance(label, bool) and self.names_opposite and not self.known and not self.by_label
+        names_opposite = (
+            isinstance(label, bool) and self.names_opposite and not self.known and not self.probabilities_by_label
+        )
         new_labels = replace(self, known=(*self.known, label, *([not label] if names_opposite else [])))
         new_labels.n_alone = math.inf if names_opposite and self.counts_alone else self.n_alone
         if (
@@ -127,7 +136,7 @@ class Labels:
         known_labels = [
             label for labels in all_labels for label in labels.known
         ]  # with the opposite, unless one forgot it
-        new_labels = replace(self, pos_label=named, names_opposite=False).with_labels(known_labels)
+        new_labels = replace(self, pos_label=named, names_opposite=False).add_labels(known_labels)
         n_alone = math.inf if all(labels.n_alone == math.inf for labels in all_labels) else 0.0
         return replace(new_labels, n_alone=n_alone, names_opposite=all(labels.names_opposite for labels in all_labels))
 
@@ -148,7 +157,7 @@ class Labels:
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         if len(self.known) < 2:
-            return of_labels(self._of_few(n_learned))
+            return probabilities_with_labels(self._few_probabilities(n_learned))
         result = probabilities_one(margins, calibrated)
         if self.n_alone == math.inf and len(self.known) == 2:
             result = bounded_by_laplace(np.array([result]), n_learned)[0].tolist()
@@ -160,23 +169,23 @@ class Labels:
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probabilities of each example. Labels that came since share what was left for others."""
         if len(self.known) < 2:
-            return for_each(self._of_few(n_learned), len(margins))
-        result = with_only(probabilities_many(margins, calibrated), margins, n_learned)
+            return for_each(self._few_probabilities(n_learned), len(margins))
+        result = fill_single_class(probabilities_many(margins, calibrated), margins, n_learned)
         if self.n_alone:
             n_learned = np.broadcast_to(n_learned, len(result))[:, np.newaxis]
             is_bounded = (n_learned <= self.n_alone) & np.isfinite(margins)
             result = np.where(is_bounded, bounded_by_laplace(result, n_learned), result)
         return self.known[: margins.shape[1]], result
 
-    def _of_few(self, n_learned: Any) -> dict[Any, Any]:
+    def _few_probabilities(self, n_learned: Any) -> dict[Any, Any]:
         """The probabilities while fewer than two are known. Of a model for two alone River expects that of `True`."""
         if not self.known:
             return {} if self.choices[-1] is None else {False: 0.5, True: 0.5}
         (only,) = self.known
         if self.most == 2 and self.pos_label is None and only == 0:
-            return of_only(only, n_learned, 1)
+            return laplace_single_class(only, n_learned, 1)
         is_named = self.pos_label is not None and self.positive
-        return of_only(only, n_learned, written_like(self.pos_label, only) if is_named else None)  # type: ignore[arg-type]
+        return laplace_single_class(only, n_learned, written_like(self.pos_label, only) if is_named else None)  # type: ignore[arg-type]
 
     def scores_many(self, margins: Floats) -> Floats:
         """Of two classes half the distance of the positive margin above the other; else the margin of each class."""
@@ -209,7 +218,7 @@ class Labels:
         if not isinstance(state["known"], list):
             raise ValueError("the labels must be a list")
         labels, named = [unpack(label) for label in state["known"]], unpack(state["positive"])
-        new_labels = replace(self, needs_positive=False, names_opposite=False).with_labels(labels)
+        new_labels = replace(self, needs_positive=False, names_opposite=False).add_labels(labels)
         if list(new_labels.known) != labels:
             raise ValueError("the labels are not as they were written")
         if named is not None:
@@ -258,8 +267,9 @@ def told_of_labels(labels: Labels, n_learned: int) -> bool:
         return False
     shown = ", ".join(quoted(label)[:40] for label in labels.classes[:5])
     warnings.warn(
-        f"{n_learned:,} messages brought {n:,} labels, such as {shown}: these look like numbers to be predicted, ids "
-        "or texts, not like classes; is it the right field? Name that of the label, on the command line by --label-field",
+        f"{n_learned:,} messages brought {n:,} labels, such as {shown}: these look like numbers to be predicted, "
+        "ids or texts, not like classes; is it the right field? Name that of the label, on the command line by "
+        "--label-field",
         stacklevel=3,
     )
     return True
@@ -269,9 +279,9 @@ def tell_of_look_alikes(labels: Labels, before: Labels) -> None:
     """Warn of each new label that a known one equals but for case, blanks and characters that nobody sees."""
     if labels.classes == before.classes:
         return
-    shapes = {shape_of(label): label for label in reversed(before.classes) if isinstance(label, str)}
+    shapes = {label_shape(label): label for label in reversed(before.classes) if isinstance(label, str)}
     for label in labels.classes[len(before.classes) :]:
-        alike = shapes.setdefault(shape_of(label), label) if isinstance(label, str) else label
+        alike = shapes.setdefault(label_shape(label), label) if isinstance(label, str) else label
         if alike != label:
             warnings.warn(
                 f"label {quoted(label)} is new, and looks like {quoted(alike)}; if it is that one, mend the stream, "
@@ -284,9 +294,13 @@ def unmet_labels(options: Any, labels: Labels) -> dict[Label, str]:
     """The labels that options of an estimator name and that have not come, each with the option."""
     unmet: dict[Label, str] = {}
     for option in ("class_weight", "threshold", "max_false_positive_rate"):
-        of_labels = getattr(options, option, None)
-        if isinstance(of_labels, Mapping):  # one of weight 0 is never brought
-            unmet |= {label: option for label, number in of_labels.items() if number and label not in labels.targets}
+        probabilities_with_labels = getattr(options, option, None)
+        if isinstance(probabilities_with_labels, Mapping):  # one of weight 0 is never brought
+            unmet |= {
+                label: option
+                for label, number in probabilities_with_labels.items()
+                if number and label not in labels.targets
+            }
     pos_label = getattr(options, "pos_label", None)
     if pos_label is not None and labels.positive >= len(labels.known):
         unmet[pos_label] = "pos_label"
@@ -315,15 +329,15 @@ def targets_many(labels: Labels, y: Any) -> tuple[Labels, Floats]:
             return targets_of_few(labels, y, numbers)
     values = label_list(y)
     try:
-        targets = targets_of(values, labels.targets)
-    except (TypeError, ValueError):  # some are not even hashable, which with_labels says of them by name
+        targets = target_array(values, labels.targets)
+    except (TypeError, ValueError):  # some are not even hashable, which add_labels says of them by name
         targets = None
     if targets is not None:
         return labels, targets
-    new = labels.with_labels(values)
-    targets = targets_of(values, new.targets)
+    new = labels.add_labels(values)
+    targets = target_array(values, new.targets)
     if targets is None:  # some are of another type, such as an Enum
-        targets = targets_of([*map(check_label, values)], new.targets)
+        targets = target_array([*map(check_label, values)], new.targets)
         assert targets is not None
     return new, targets
 
@@ -332,9 +346,9 @@ def targets_of_few(labels: Labels, y: NDArray[Any], numbers: range) -> tuple[Lab
     """What `targets_many` gives for an array of few numbers, without a Python object for each example."""
     holds = {int(is_label.argmax()): is_label for is_label in (y == number for number in numbers) if is_label.any()}
     firsts = sorted(holds)  # as they came
-    labels, of_each = targets_many(labels, [y[first].item() for first in firsts])
+    labels, probabilities_by_class = targets_many(labels, [y[first].item() for first in firsts])
     targets = np.zeros(len(y))
-    for first, target in zip(firsts, of_each, strict=True):
+    for first, target in zip(firsts, probabilities_by_class, strict=True):
         targets = np.where(holds[first], target, targets)
     return labels, targets
 

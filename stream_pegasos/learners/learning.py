@@ -22,14 +22,14 @@ from stream_pegasos.engine.pure.encoders import plain_items
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
 from stream_pegasos.features.base import MessageFeatures
 from stream_pegasos.features.frames import n_rows, some_rows
-from stream_pegasos.learners.class_weights import ClassWeights, plain_weight, weights_given, without_idle
+from stream_pegasos.learners.class_weights import ClassWeights, drop_idle, plain_weight, weights_given
 from stream_pegasos.learners.feature_scaler import FeatureScaler
 from stream_pegasos.learners.forgetting import (
     Recency,
+    drop_column,
+    drop_forgotten_names,
     most_important,
     selected,
-    with_names_forgotten,
-    without_column,
 )
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import (
@@ -44,7 +44,7 @@ from stream_pegasos.learners.labels import (
     unmet_labels,
 )
 from stream_pegasos.learners.model import Model
-from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, scores_of
+from stream_pegasos.learners.predictions import PartlyLearnedError, RawScores, raw_scores
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Learning"]
@@ -57,7 +57,7 @@ MOST_MARGINS = 1 << 21
 LABELS_AWAITED, MOST_NAMED = 500, 20
 
 
-class Batch(NamedTuple):
+class TrainingBatch(NamedTuple):
     """Examples that are being learned: how many were learned before, and what scales features after all of them."""
 
     n_before: int
@@ -81,7 +81,7 @@ class Learning(Model):
     is_direct_with_weight: bool
     by_margin: bool
     # Of numeric features, where these may come, and what the learner is in the middle of learning.
-    _scaling: tuple[FeatureScaler, Batch | None] | None = None
+    _scaling: tuple[FeatureScaler, TrainingBatch | None] | None = None
     _is_watched: bool
     recency: Recency = Recency()
     _told_of_labels: bool = False  # whether it was warned that labels look like no classes
@@ -193,14 +193,14 @@ class Learning(Model):
     # The work on examples.
 
     def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
-        target = self.labels.target_of(y)
+        target = self.labels.find_target(y)
         if not isinstance(w, float) or w != 1.0:
             check_number("w", w, 0.0, LARGEST_WEIGHT)
         if target is None or not self.is_direct_with_weight:
             self.learn_rows(encoder, [x], [y], w)
             return
         of_label, n_before = self.class_weights.weight, self.n_learned
-        weight = 1.0 if w == 1.0 and self.is_direct else of_label(self.labels.of_target(target), w)
+        weight = 1.0 if w == 1.0 and self.is_direct else of_label(self.labels.label_from_target(target), w)
         try:
             if self._scaling is not None:
                 (x,) = self._scaled_to_learn(plain_rows(encoder, [x]), np.array([weight]))
@@ -223,11 +223,11 @@ class Learning(Model):
         teaches = self.class_weights.teaching(y, w)
         if teaches is not None:
             self._brought(y, teaches)
-            y, w = without_idle(self.labels.targets, label_list(y), w, teaches)
+            y, w = drop_idle(self.labels.targets, label_list(y), w, teaches)
             if not any(teaches) and not self.labels.targets:
                 return self.score_rows(encoder, rows)
         labels, targets = targets_many(self.labels, y)
-        weights, counts = self.class_weights.weights_many(targets, labels.of_target, w)
+        weights, counts = self.class_weights.weights_many(targets, labels.label_from_target, w)
         before, counts_before, n_before = self.labels, self.class_weights.counts, self.n_learned
         taught = targets if weights is None else targets[weights > 0.0]
         try:
@@ -236,8 +236,8 @@ class Learning(Model):
             self._count_alone(taught.tolist() if labels.n_alone == math.inf else (), n_before)
         except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
             learned_targets = taught[: self.n_learned - n_before].tolist()
-            learned = [labels.of_target(target) for target in learned_targets]
-            self.labels, self.class_weights.counts = before.with_labels(learned), counts_before
+            learned = [labels.label_from_target(target) for target in learned_targets]
+            self.labels, self.class_weights.counts = before.add_labels(learned), counts_before
             self.class_weights.counts = self.class_weights.counts_with(learned)
             self._count_alone(learned_targets, n_before)
             self.forget_least()
@@ -261,7 +261,7 @@ class Learning(Model):
             encoder, rows = in_any_column(encoder), scaler.scaled_rows(rows)
         raw, n_known = RawScores(*self.learner.predict_learn_many(encoder, rows)), len(self.labels.known)
         n = len(raw.margins)
-        return raw if n_known > 1 else raw.without_those_to_come((n * (n_known < 1), n))
+        return raw if n_known > 1 else raw.mask_unseen_classes((n * (n_known < 1), n))
 
     def scaled(self, x: Any) -> Any:
         """An example with its numeric features scaled."""
@@ -297,7 +297,7 @@ class Learning(Model):
         before: Any = self.scaler
         scaler = copy.copy(before)
         scaled = scaler.learned_rows(rows, weights.tolist())
-        self._scaling = before, Batch(self.n_learned, rows, weights, scaler)
+        self._scaling = before, TrainingBatch(self.n_learned, rows, weights, scaler)
         return scaled
 
     def _learn_scaled(
@@ -321,7 +321,7 @@ class Learning(Model):
         learned = targets if weights is None else np.where(weights > 0.0, targets, -1.0)
         first, second = (int(np.append(learned >= number, True).argmax()) + 1 for number in (0.0, 1.0))
         if not n_known and first <= len(targets):  # a truth value makes the other one known, too
-            known_then = self.labels.with_labels([labels.of_target(targets[first - 1])]).known
+            known_then = self.labels.add_labels([labels.label_from_target(targets[first - 1])]).known
             second = first if len(known_then) > 1 else second
         return 0 if n_known else first, second
 
@@ -331,7 +331,7 @@ class Learning(Model):
         """Learn rows with the targets of these labels, which the model does not have yet."""
         n_before_two, parts = self._n_before_two(labels, targets, weights), list[tuple[Floats, Floats]]()
         self._learn_blocks(encoder, rows, targets, weights, parts)
-        return scores_of(parts).without_those_to_come(n_before_two)
+        return raw_scores(parts).mask_unseen_classes(n_before_two)
 
     def _learn_blocks(
         self,
@@ -361,7 +361,7 @@ class Learning(Model):
         if label not in self.labels.targets:
             raise ValueError(unknown_label(label, self.classes))
         self.grow(len(self.labels.known))
-        learner = without_column(self.learner, self.labels.known.index(label))
+        learner = drop_column(self.learner, self.labels.known.index(label))
         self.class_weights.forget(label)
         self.learner, self.labels, self.recency = learner, self.labels.without(label), Recency()
         self.forget_least()  # as a mini-batch that waited has become a step
@@ -370,7 +370,7 @@ class Learning(Model):
         """Give each of the classes that are known a column of its own, where two share one."""
         self.learner.grow()
         for number in range(self.learner.n_columns - 1, n_known - 1, -1):
-            self.learner = without_column(self.learner, number)
+            self.learner = drop_column(self.learner, number)
 
     def forget_names(self) -> None:
         """Forget the names of no feature, and number the others anew."""
@@ -397,7 +397,7 @@ class Learning(Model):
         """Put a state, and the names that it needs, in the place of the one before: all or, interrupted, nothing."""
         names, recency_before = self.vocabulary.names, self.recency
         try:
-            self.learner.set_state(with_names_forgotten(state, self.vocabulary))
+            self.learner.set_state(drop_forgotten_names(state, self.vocabulary))
             self.recency = recency
         except BaseException:
             self.vocabulary.set_names(names)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.packing import parameters_of
+from stream_pegasos.common.packing import get_parameters
 from stream_pegasos.common.state import State, in_double
 from stream_pegasos.engine import Vocabulary
 from stream_pegasos.engine.merging import (
@@ -160,7 +160,7 @@ def take_parts(cores: Sequence[Any]) -> None:
         base.f1.take([core.f1 for core in cores[1:]])
     if getattr(base, "conformal", None) is not None:
         base.conformal = base.conformal.merged([core.conformal for core in cores[1:]])
-    states, parameters = states_of(cores), base.learner.parameters
+    states, parameters = core_states(cores), base.learner.parameters
     reduction = parameters["reduction"]
     if "evidence" in states[0]:
         half_life, smoothing = parameters["half_life"], parameters["smoothing"]
@@ -199,7 +199,7 @@ def check_parts(models: Sequence[Any]) -> None:
         kind, features = type(core).__name__, model.parts.get("features")
         if kind not in MERGEABLE:
             raise TypeError(f"a model of {kind} cannot be merged; {', '.join(MERGEABLE)} can")
-        parameters = parameters_of(getattr(core, "classifier", core))
+        parameters = get_parameters(getattr(core, "classifier", core))
         if parameters.get("drift_detector") is not None:
             raise TypeError("a model with drift_detector cannot be merged: it watches one sequence of errors")
         each_kind = features.parts if isinstance(features, FeatureUnion) else [features]
@@ -237,7 +237,7 @@ def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
     return [np.arange(1)] * len(cores)
 
 
-def states_of(cores: Sequence[Any]) -> list[State]:
+def core_states(cores: Sequence[Any]) -> list[State]:
     """The states of learners, in which all models number the names of features alike, those of the base first."""
     numbers: dict[Any, int] = {}
     states = []

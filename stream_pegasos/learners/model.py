@@ -15,7 +15,7 @@ from river import base
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.file_lock import locked
 from stream_pegasos.common.locks import Lock as PureLock
-from stream_pegasos.common.packing import described, parameters_of
+from stream_pegasos.common.packing import described, get_parameters
 from stream_pegasos.engine import Encoder, Lock, OneByOne
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, series_like
 from stream_pegasos.features.vectors import VectorSource, WordVectors
@@ -93,7 +93,7 @@ class Model(OneByOne, base.Estimator):
 
     def __dir__(self) -> list[str]:
         """What completion offers: what is told of in docstrings and guides, and not what the layers above share."""
-        return [name for name in super().__dir__() if name[0] == "_" or name in PUBLIC or name in parameters_of(self)]
+        return [name for name in super().__dir__() if name[0] == "_" or name in PUBLIC or name in get_parameters(self)]
 
     @property
     def _core(self) -> Any:
@@ -122,7 +122,7 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, x = self.encode_one(x)
         with self.lock:
-            return self._core.probabilities_of(self._core.margins_of(encoder, x))  # type: ignore[no-any-return]
+            return self._core.make_probabilities(self._core.encode_margins(encoder, x))  # type: ignore[no-any-return]
 
     def predict_set_one(self, x: Any) -> list[Label]:
         """The labels of a set that holds the right one as often as asked, the likeliest first; [] before any is known.
@@ -160,7 +160,7 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, x = self.encode_one(x)
         with self.lock:
-            return self._core.score_of(self._core.margins_of(encoder, x))  # type: ignore[no-any-return]
+            return self._core.decision_score(self._core.encode_margins(encoder, x))  # type: ignore[no-any-return]
 
     # Many examples in one call.
 
@@ -219,13 +219,13 @@ class Model(OneByOne, base.Estimator):
                     raw = core.learn_rows(encoder, rows, y, w)
                 finally:
                     self._name_features(rows, y, w, core.n_learned - n_before)
-                predictions: Predictions = core.predictions_of(
+                predictions: Predictions = core.make_predictions(
                     raw, core.n_before_each(n_before, len(raw.margins), y, w)
                 )
                 return predictions
             except PartlyLearnedError as error:
                 n_before_each = core.n_before_each(n_before, len(error.found.margins), y, w)
-                error.predictions = core.predictions_of(error.found, n_before_each)
+                error.predictions = core.make_predictions(error.found, n_before_each)
                 raise
 
     def predictions(self, X: Any, threads: int = 1) -> Predictions:
@@ -238,7 +238,7 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, rows = self._encode_many(X, threads)
         with self.lock:
-            predictions: Predictions = self._core.predictions_of(self._core.score_rows(encoder, rows))
+            predictions: Predictions = self._core.make_predictions(self._core.score_rows(encoder, rows))
         return predictions
 
     def predict_many(self, X: Any, threads: int = 1) -> Any:
@@ -400,9 +400,9 @@ class Model(OneByOne, base.Estimator):
         """What the intercept adds to the margin; with several columns, a dict for these."""
         return self._core.intercept
 
-    def weights_of(self, keys: NDArray[np.int64]) -> Floats:
+    def get_weights(self, keys: NDArray[np.int64]) -> Floats:
         """The weights of features that are ints, 0 for unknown ones: a row each, a column a class."""
-        return self._core.weights_of(keys)  # type: ignore[no-any-return]
+        return self._core.get_weights(keys)  # type: ignore[no-any-return]
 
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
         """Check that all these labels can be learned, in this order, with these weights.
@@ -431,7 +431,7 @@ class Model(OneByOne, base.Estimator):
     def _encode_many(self, X: Any, threads: int) -> tuple[Encoder, Any]:
         check_integer("threads", threads, 1, MOST_THREADS)
         encoder, rows = self.encode_many(X, int(threads))
-        return encoder.with_threads(int(threads)), rows
+        return encoder.set_threads(int(threads)), rows
 
     def _name_features(self, rows: Any, y: Any, w: Any, n_learned: int) -> None:
         """Note what the features of the first `n_learned` rows that teach stand for, if that is asked for."""

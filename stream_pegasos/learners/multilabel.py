@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.checks import check_lengths, check_sequence
-from stream_pegasos.common.packing import pack, pack_parameters, parameters_of, unpack
+from stream_pegasos.common.packing import get_parameters, pack, pack_parameters, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
-from stream_pegasos.features.frames import column_names, frame_like, is_frame, is_series, listed, n_rows, rows_of
+from stream_pegasos.features.frames import column_names, frame_like, frame_rows, is_frame, is_series, listed, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.class_weights import each_weight, weights_given
 from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked
@@ -35,7 +35,7 @@ from stream_pegasos.learners.f1_decisions import DecideFor, changed_f1, check_de
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
-from stream_pegasos.learners.probabilities import Floats, of_each
+from stream_pegasos.learners.probabilities import Floats, probabilities_by_class
 from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["MultiLabelClassifier"]
@@ -47,7 +47,7 @@ OF_DECISIONS = "threshold", "max_false_positive_rate"
 class LabelSets(Labels):
     """Labels of which an example may have several. Those that were told of, but never held, are apart."""
 
-    by_label: bool = True
+    probabilities_by_label: bool = True
     never: tuple[Label, ...] = ()
 
     def __post_init__(self) -> None:
@@ -87,11 +87,13 @@ class LabelSets(Labels):
         self, margins: Floats, calibrated: Floats, n_learned: Any
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probability that each holds; 0 for those yet to come."""
-        return self.known[: margins.shape[1]], np.where(np.isfinite(margins), of_each(margins, calibrated), 0.0)
+        return self.known[: margins.shape[1]], np.where(
+            np.isfinite(margins), probabilities_by_class(margins, calibrated), 0.0
+        )
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         """The probability that each label holds, and that it does not."""
-        values = of_each(margins, np.array(calibrated)).tolist()
+        values = probabilities_by_class(margins, np.array(calibrated)).tolist()
         pairs = [*zip(self.known, values, strict=False), *((label, 0.0) for label in self.never)]
         return {label: {False: 1.0 - p, True: p} for label, p in pairs}
 
@@ -171,11 +173,11 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         self.decisions: dict[Label, Decision] = decisions_by_label(
             self.classifier.threshold, self.classifier.max_false_positive_rate
         )
-        self.of_others = of_others(self.classifier)
+        self.other_decision = make_default_decision(self.classifier)
         self.f1 = changed_f1(None, self.classifier.decide_for, exclusive=False)
         self.conformal = changed_coverage(None, self.classifier.coverage)
         # Watched, as y is no single label.
-        self._set_up(self.classifier.learner_of("multilabel"), LabelSets(), watched=True, by_margin=False)
+        self._set_up(self.classifier.make_learner("multilabel"), LabelSets(), watched=True, by_margin=False)
 
     def decide(
         self,
@@ -187,7 +189,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     ) -> None:
         for label in self.classes:
             self._decision(label)
-        now, other_decision = self.decisions, self.of_others
+        now, other_decision = self.decisions, self.other_decision
         decisions = changed_by_label(
             now, threshold, rate, [*now] if pos_label is None else [pos_label], is_new=self._is_new
         )
@@ -202,8 +204,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         check_decide_for(decide_for, **parameters)
         coverage = coverage_asked(coverage, self.classifier.coverage)
         parameters |= {"decide_for": decide_for, "coverage": coverage}
-        self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), **parameters})
-        self.decisions, self.of_others = decisions, other_decision
+        self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), **parameters})
+        self.decisions, self.other_decision = decisions, other_decision
         self.f1 = changed_f1(self.f1, decide_for, exclusive=False)
         self.conformal = changed_coverage(self.conformal, coverage)
 
@@ -213,7 +215,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
         new = super().clone(new_params, include_attributes)
         if all(getattr(new.classifier, name) == getattr(self.classifier, name) for name in OF_DECISIONS):
-            new.of_others = self.of_others.renewed()  # which decisions by label do not tell
+            new.other_decision = self.other_decision.renewed()  # which decisions by label do not tell
         return new
 
     def drop_class(self, label: Label) -> None:
@@ -221,7 +223,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             self.f1.forget(label)
         decision, options = self.decisions.get(label), [getattr(self.classifier, name) for name in OF_DECISIONS]
         is_named = any(isinstance(option, Mapping) and label in option for option in options)
-        if decision is not None and (is_named or decision.parameters != self.of_others.parameters):
+        if decision is not None and (is_named or decision.parameters != self.other_decision.parameters):
             self.decisions[label] = decision.renewed()  # what its limit knows is of the class that went
         else:
             self.decisions.pop(label, None)
@@ -236,7 +238,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return self.labels.label(margins if decided is None else decided[0])
 
     def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
-        sets = [whether_each_holds(labels) for labels in sets_of(y)]
+        sets = [whether_each_holds(labels) for labels in read_label_sets(y)]
         check_lengths("labels", len(sets), n_rows(rows))
         w = weights_given(w)
         example_weights = each_weight(w, len(sets))
@@ -269,13 +271,13 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return raw
 
     def _label_list(self, y: Any) -> Any:
-        return [*sets_of(y)]
+        return [*read_label_sets(y)]
 
     def _each_label(self, y: Any) -> Iterable[Any]:
         return itertools.chain.from_iterable(map(whether_each_holds, y))
 
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
-        for labels in sets_of(y):
+        for labels in read_label_sets(y):
             whether_each_holds(labels)
 
     def predict_many(self, X: Any, threads: int = 1) -> Any:
@@ -307,7 +309,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return LabelSets(tuple(targets), never=(*self.labels.never, *itertools.chain(*sets)))
 
     def _decision(self, label: Label) -> Decision:
-        return self.decisions.setdefault(label, self.of_others.renewed())
+        return self.decisions.setdefault(label, self.other_decision.renewed())
 
     def _limited(self) -> Mapping[Label, float]:
         return limited(self.decisions)
@@ -318,7 +320,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def _decided(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> Decided:
         if self.f1 is None and self.classifier.threshold == 0.5 and self.classifier.max_false_positive_rate is None:
             return None
-        margins, probabilities = raw.margins, of_each(raw.margins, raw.calibrated)
+        margins, probabilities = raw.margins, probabilities_by_class(raw.margins, raw.calibrated)
         holding = [] if learned is None else [self._set(target) for target in learned.targets.tolist()]
         if self.f1 is not None:
             return self.f1.decided(
@@ -333,9 +335,9 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return decided
 
     def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
-        return np.where(np.isfinite(raw.margins), of_each(raw.margins, raw.calibrated), NEVER)
+        return np.where(np.isfinite(raw.margins), probabilities_by_class(raw.margins, raw.calibrated), NEVER)
 
-    def _of_truth(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
+    def _truth_probabilities(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
         """That of the least probable label that holds; where none does, any set will do."""
         padded = np.pad(probabilities, ((0, 0), (0, len(labels.known))), constant_values=NEVER)
         numbers = map(self._set, targets.tolist())
@@ -348,7 +350,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
         if label is not None:
             return super()._explained(encoder, x, label)
-        margins = self.margins_of(encoder, x)
+        margins = self.encode_margins(encoder, x)
         return [(int(margins.argmax()), 1.0)] if len(margins) else []
 
     def _set(self, target: float) -> list[int]:
@@ -360,10 +362,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state(lazy)
-        other_decision = self.of_others.renewed()  # of a label whose decision was not asked for yet
+        other_decision = self.other_decision.renewed()  # of a label whose decision was not asked for yet
         limits = {label: self.decisions.get(label, other_decision).limit for label in self.classes}
-        if self.of_others.parameters != of_others(self.classifier).parameters:
-            values["others"] = self.of_others.parameters
+        if self.other_decision.parameters != make_default_decision(self.classifier).parameters:
+            values["others"] = self.other_decision.parameters
         values["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]
         return arrays, names, values
 
@@ -377,7 +379,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
         if "others" in values:
-            self.of_others = Decision(*values["others"])
+            self.other_decision = Decision(*values["others"])
         for packed, state_of_limit in values["decisions"]:
             label = unpack(packed)
             limit = self._decision(label).limit
@@ -386,7 +388,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             limit.set_state(state_of_limit)
 
 
-def of_others(classifier: AdaptiveClassifier) -> Decision:
+def make_default_decision(classifier: AdaptiveClassifier) -> Decision:
     """The decision on labels without one of their own."""
     threshold, rate = classifier.threshold, classifier.max_false_positive_rate
     if isinstance(threshold, Mapping) or isinstance(rate, Mapping):
@@ -394,12 +396,12 @@ def of_others(classifier: AdaptiveClassifier) -> Decision:
     return Decision(threshold, rate)
 
 
-def sets_of(y: Any) -> Iterable[Any]:
+def read_label_sets(y: Any) -> Iterable[Any]:
     """The labels of each example, from a sequence or from River's data frame with a column a label."""
     if isinstance(y, np.ndarray) and y.ndim > 1:
         raise TypeError("y is a matrix; y must be a sequence of labels, a set or list an example, or a data frame")
     if is_frame(y):
-        return rows_of(y, column_names(y))
+        return frame_rows(y, column_names(y))
     check_sequence("y", y, "labels")
     if not isinstance(y, Iterable):
         raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}; a set or list an example")

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.packing import pack_parameters, parameters_of
+from stream_pegasos.common.packing import get_parameters, pack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
-from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked, outward, with_best
+from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked, include_best, outward
 from stream_pegasos.learners.decisions import PerLabel
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Contributions, explain
@@ -24,7 +24,7 @@ from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, check_label, label_list
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.predictions import Decided, Predictions, RawScores, WeightedTargets
-from stream_pegasos.learners.probabilities import Floats, of_labels, with_only
+from stream_pegasos.learners.probabilities import Floats, fill_single_class, probabilities_with_labels
 from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["OrdinalClassifier"]
@@ -34,7 +34,7 @@ __all__ = ["OrdinalClassifier"]
 class OrderedLabels(Labels):
     """Integer labels, numbered as they came; margins are the logarithms of their probabilities, by number."""
 
-    by_label: bool = True
+    probabilities_by_label: bool = True
 
     @property
     def classes(self) -> tuple[Label, ...]:
@@ -44,8 +44,8 @@ class OrderedLabels(Labels):
     def order(self) -> NDArray[np.int64]:
         return np.array([self.targets[label] for label in self.classes], np.int64)
 
-    def with_labels(self, y: Any) -> Self:
-        return super().with_labels([check_integer_label(label) for label in y])
+    def add_labels(self, y: Any) -> Self:
+        return super().add_labels([check_integer_label(label) for label in y])
 
     def label(self, margins: Margins) -> Any:
         return self.choices[self.medians(margins[np.newaxis])[0]]
@@ -55,7 +55,7 @@ class OrderedLabels(Labels):
 
     def medians(self, margins: Floats) -> NDArray[np.intp]:
         """The number of the highest label that is reached with a probability above one half; −1 where there is none."""
-        order = self.order_of(margins)
+        order = self.class_order(margins)
         if not len(order):
             return np.full(len(margins), -1)
         reached = np.cumsum(np.exp(margins[:, order])[:, ::-1], axis=1)[:, ::-1] > 0.5
@@ -66,17 +66,17 @@ class OrderedLabels(Labels):
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: Any
     ) -> tuple[tuple[Label | None, ...], Floats]:
-        order = self.order_of(margins)
+        order = self.class_order(margins)
         if len(order) == 1:
             return super().probabilities_many(margins, calibrated, n_learned)
-        result = with_only(np.exp(margins[:, order]), margins[:, order], n_learned)
+        result = fill_single_class(np.exp(margins[:, order]), margins[:, order], n_learned)
         return tuple(self.known[number] for number in order.tolist()), result
 
     def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
         classes, result = self.probabilities_many(margins[np.newaxis], np.array([calibrated]), n_learned)
-        return of_labels(dict(zip(classes, result[0].tolist(), strict=True)))
+        return probabilities_with_labels(dict(zip(classes, result[0].tolist(), strict=True)))
 
-    def order_of(self, margins: Floats) -> NDArray[np.int64]:
+    def class_order(self, margins: Floats) -> NDArray[np.int64]:
         order: NDArray[np.int64] = self.order[self.order < margins.shape[1]]
         return order
 
@@ -158,7 +158,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
             )
         if not issubclass(type(self.classifier), AdaptiveClassifier):
             raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, no AdaptiveClassifier")
-        defaults = parameters_of(AdaptiveClassifier())
+        defaults = get_parameters(AdaptiveClassifier())
         for name in ("pos_label", "threshold", "max_false_positive_rate", "decide_for"):
             if getattr(self.classifier, name) != defaults[name]:
                 raise ValueError(
@@ -167,7 +167,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         self._drift, coverage = DriftWatch(self.classifier.drift_detector), self.classifier.coverage
         self.conformal = changed_coverage(None, coverage)
         watched = (self.classifier.drift_detector, coverage) != (None, None)
-        learner = self.classifier.learner_of("ordinal")
+        learner = self.classifier.make_learner("ordinal")
         self._set_up(learner, OrderedLabels(), self.classifier.class_weight, watched, by_margin=False)
 
     @property
@@ -205,16 +205,16 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
             raise ValueError(
                 f"label is {label!r}; ordered classes are not explained one by one, only the place among them"
             )
-        return explain(self.learner, encoder, self.scaled(x), [(0, 1.0)], with_intercept=False)
+        return explain(self.learner, encoder, self.scaled(x), [(0, 1.0)], add_intercept=False)
 
-    def predictions_of(self, raw: RawScores, n_learned: Any = None) -> Predictions:
-        predictions = super().predictions_of(raw, n_learned)
-        order = self.labels.order_of(raw.margins)
+    def make_predictions(self, raw: RawScores, n_learned: Any = None) -> Predictions:
+        predictions = super().make_predictions(raw, n_learned)
+        order = self.labels.class_order(raw.margins)
         predictions.scores = raw.margins[:, order]
         predictions.members = None if raw.members is None else raw.members[:, order]
         return predictions
 
-    def score_of(self, margins: Margins) -> Any:
+    def decision_score(self, margins: Margins) -> Any:
         return {label: float(margins[int(self.labels.targets[label])]) for label in self.classes}
 
     def learn_rows(self, *args: Any) -> RawScores:
@@ -237,9 +237,9 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
         assert isinstance(labels, OrderedLabels)
-        margins, order = raw.margins, labels.order_of(raw.margins)
+        margins, order = raw.margins, labels.class_order(raw.margins)
         is_known = np.isfinite(margins)
-        probabilities = with_best(np.exp(margins), is_known, labels.medians(margins))
+        probabilities = include_best(np.exp(margins), is_known, labels.medians(margins))
         probabilities[:, order] = outward(probabilities[:, order])
         return np.where(is_known, probabilities, NEVER)
 
@@ -257,7 +257,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
                 "AdaptiveClassifier and MultiLabelClassifier have all"
             )
         coverage = coverage_asked(coverage, self.classifier.coverage)
-        self.classifier = AdaptiveClassifier(**{**parameters_of(self.classifier), "coverage": coverage})
+        self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), "coverage": coverage})
         self.conformal = changed_coverage(self.conformal, coverage)
         self._set_ways((self.classifier.drift_detector, coverage) != (None, None), by_margin=False)
 

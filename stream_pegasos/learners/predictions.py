@@ -19,7 +19,7 @@ __all__ = [
     "RawScores",
     "WeightedTargets",
     "joined_predictions",
-    "scores_of",
+    "raw_scores",
     "uncertainty",
 ]
 
@@ -191,7 +191,7 @@ class RawScores(NamedTuple):
     decided: Decided = None
     members: Members = None
 
-    def without_those_to_come(self, n_before: tuple[int, int]) -> RawScores:
+    def mask_unseen_classes(self, n_before: tuple[int, int]) -> RawScores:
         """The scores, −inf for the first two classes before they come, of which the column that they share knows
         nothing.
         """
@@ -238,7 +238,7 @@ def joined_scores(parts: list[RawScores]) -> RawScores:
     )
 
 
-def scores_of(parts: list[tuple[Floats, Floats]]) -> RawScores:
+def raw_scores(parts: list[tuple[Floats, Floats]]) -> RawScores:
     return RawScores(*parts[0]) if len(parts) == 1 else joined_scores([RawScores(*part) for part in parts])
 
 

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS
 
-__all__ = ["blocks", "bounded_by_laplace", "for_each", "know_two", "of_each", "of_labels", "of_only", "with_only"]
+__all__ = [
+    "blocks",
+    "bounded_by_laplace",
+    "fill_single_class",
+    "for_each",
+    "know_two",
+    "laplace_single_class",
+    "probabilities_by_class",
+    "probabilities_with_labels",
+]
 
 Floats = NDArray[np.float64]
 MOST_NUMBERS = 1 << 18  # that are worked on at a time, or what is found on the way takes many times what is returned
@@ -22,7 +31,7 @@ def blocks(margins: Floats) -> list[slice]:
     return [slice(begin, begin + size) for begin in range(0, max(1, len(margins)), size)]
 
 
-def of_each(margins: Floats, calibrated: Floats) -> Floats:
+def probabilities_by_class(margins: Floats, calibrated: Floats) -> Floats:
     """The probability that each label holds, where several may; above one half exactly where its margin is above 0."""
     scaled: Floats = calibrated[..., :1] * margins
     np.clip(scaled, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, out=scaled)  # in place, as there may be many rows and labels
@@ -31,7 +40,7 @@ def of_each(margins: Floats, calibrated: Floats) -> Floats:
     return np.maximum(scaled, 0.5 + 2.0**-53, out=scaled, where=margins > 0.0)
 
 
-def of_only(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
+def laplace_single_class(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
     """After n examples of one label, by Laplace's rule of succession; `None` is any other label. Of an array of n,
     arrays.
     """
@@ -39,7 +48,7 @@ def of_only(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
     return {label: probability, other: 1.0 - probability}
 
 
-def of_labels(probabilities: Mapping[Any, Any]) -> dict[Any, Any]:
+def probabilities_with_labels(probabilities: Mapping[Any, Any]) -> dict[Any, Any]:
     """The probabilities among the labels that are known, as River has them; an only one has all. `None`, which stands
     beside it, is no label.
     """
@@ -47,8 +56,8 @@ def of_labels(probabilities: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def bounded_by_laplace(probabilities: Floats, n_learned: Any) -> Floats:
-    """Probabilities, of which none is surer than `of_only` after as many examples of one label."""
-    surest = of_only(True, n_learned)[True]
+    """Probabilities, of which none is surer than `laplace_single_class` after as many examples of one label."""
+    surest = laplace_single_class(True, n_learned)[True]
     bounded: Floats = np.clip(probabilities, 1.0 - surest, surest)
     return bounded
 
@@ -58,14 +67,14 @@ def know_two(margins: Floats) -> bool:
     return len(margins) > 0 and int(np.isfinite(margins[0]).sum()) > 1
 
 
-def with_only(probabilities: Floats, margins: Floats, n_learned: Any) -> Floats:
-    """The probabilities, with `of_only` where one class alone was known; those yet to come share what is left."""
+def fill_single_class(probabilities: Floats, margins: Floats, n_learned: Any) -> Floats:
+    """The probabilities, with `laplace_single_class` where one class alone was known; those to come share the rest."""
     if margins.shape[1] < 2 or know_two(margins):
         return probabilities
     is_known = np.isfinite(margins)
     rows = np.flatnonzero(is_known.sum(axis=1) == 1)
     if len(rows):
-        probability = of_only(True, np.broadcast_to(n_learned, len(probabilities))[rows, np.newaxis])[True]
+        probability = laplace_single_class(True, np.broadcast_to(n_learned, len(probabilities))[rows, np.newaxis])[True]
         probabilities[rows] = np.where(is_known[rows], probability, (1.0 - probability) / (margins.shape[1] - 1))
     return probabilities
 

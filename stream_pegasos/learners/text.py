@@ -19,10 +19,10 @@ from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.descriptions import Descriptions, Lessons, lessons_of
+from stream_pegasos.learners.descriptions import Descriptions, Lessons, make_lessons
 from stream_pegasos.learners.explanations import INTERCEPT, words
 from stream_pegasos.learners.feature_names import FeatureNames
-from stream_pegasos.learners.files import Arrays, kind_of, packed_features, unpacked_features
+from stream_pegasos.learners.files import Arrays, packed_features, score_kind, unpacked_features
 from stream_pegasos.learners.label_meaning import Prediction
 from stream_pegasos.learners.model import Model
 
@@ -222,14 +222,14 @@ class TextClassifier(ModelOfAnyKind):
         >>> model.predict_one("I think I lost my card")
         'lost_card'
         """
-        lessons = self.lessons_of(descriptions)
+        lessons = self.make_lessons(descriptions)
         if lessons.warning is not None:
             warnings.warn(lessons.warning, stacklevel=2)
         self.learn_many(lessons.X, lessons.y, lessons.w)
 
-    def lessons_of(self, descriptions: Descriptions) -> Lessons:
+    def make_lessons(self, descriptions: Descriptions) -> Lessons:
         """What `describe` learns: messages and labels as this model takes them."""
-        return lessons_of(descriptions, "several labels" in self.capabilities, self.features.message_of)
+        return make_lessons(descriptions, "several labels" in self.capabilities, self.features.make_message)
 
     def predict_one(self, x: Any) -> Prediction:  # type: ignore[override]
         """The label of a text, as the classifier gives it.
@@ -328,12 +328,12 @@ class TextClassifier(ModelOfAnyKind):
             check_integer("limit", limit, 1, 1 << 53)
         encoder, prepared = self.encode_one(x)
         with self.lock:
-            contributions, of_vector, intercept = self.classifier.contributions(encoder, prepared, label)
+            contributions, vector_score, intercept = self.classifier.contributions(encoder, prepared, label)
         explanation = {INTERCEPT: intercept}
         named = self._named if limit is None else functools.partial(self._heaviest, limit)
         for ngram, value in named(prepared, contributions):
             explanation[ngram] = explanation.get(ngram, 0.0) + value
-        for word, value in self.features.vector_contents(prepared, of_vector):
+        for word, value in self.features.vector_contents(prepared, vector_score):
             explanation[word] = explanation.get(word, 0.0) + value
         by_size = sorted(explanation.items(), key=lambda item: (-abs(item[1]), item[0]))
         return {ngram: contribution for ngram, contribution in by_size if contribution}
@@ -384,7 +384,7 @@ class TextClassifier(ModelOfAnyKind):
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        classifier: Any = kind_of(values["kind"]).from_state(arrays, names, values["classifier"])
+        classifier: Any = score_kind(values["kind"]).from_state(arrays, names, values["classifier"])
         model = cls(unpacked_features(values, values["find_vectors"]), classifier)
         n, n_known = model.vector_source.n_dimensions if model.vector_source else 0, len(arrays.get("vector_mean", ()))
         if n_known not in (0, n):

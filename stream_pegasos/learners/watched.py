@@ -27,7 +27,7 @@ from stream_pegasos.learners.predictions import (
     RawScores,
     WeightedTargets,
     joined_scores,
-    scores_of,
+    raw_scores,
 )
 from stream_pegasos.learners.probabilities import Floats
 
@@ -64,16 +64,16 @@ class WatchedClassifier(Classifier):
         learned = WeightedTargets.of(targets, weights)
         try:
             self._learn_blocks(encoder, rows, targets, weights, parts)
-            raw = scores_of(parts).without_those_to_come(n_before_two)
+            raw = raw_scores(parts).mask_unseen_classes(n_before_two)
             raw = raw._replace(decided=self._decided(labels, raw, learned))
-            return self._with_sets(labels, raw, learned)
+            return self._add_sets(labels, raw, learned)
         except BaseException:  # an interruption: limits know what the engine has learned
             if parts:
                 self.decisions, self.f1, self.conformal = before
-                raw = scores_of(parts).without_those_to_come(n_before_two)
+                raw = raw_scores(parts).mask_unseen_classes(n_before_two)
                 learned = WeightedTargets(*(array[: len(raw.margins)] for array in learned))
                 self._decided(labels, raw, learned)
-                self._with_sets(labels, raw, learned)
+                self._add_sets(labels, raw, learned)
             raise
 
     def _learn_in_turn(
@@ -86,8 +86,8 @@ class WatchedClassifier(Classifier):
         for i, target in enumerate(targets.tolist()):
             row, place = some_rows(rows, i, i + 1), slice(i, i + 1)
             raw = RawScores(*self.learner.predict_learn_many(encoder, row))
-            raw = raw.without_those_to_come((first - i, second - i))
-            raw = self._with_sets(labels, raw._replace(decided=self._decided(labels, raw)))
+            raw = raw.mask_unseen_classes((first - i, second - i))
+            raw = self._add_sets(labels, raw._replace(decided=self._decided(labels, raw)))
             weight = None if weights is None else weights[place]
             teaches = weight is None or bool(weight[0])
             n_drifts, n_before, state = self._drift.n_drifts, self.n_learned, None
@@ -105,7 +105,7 @@ class WatchedClassifier(Classifier):
                     learning_limits = True
                     learned = WeightedTargets.of(targets[place], weight)
                     self._decided(labels, raw, learned)
-                    self._with_sets(labels, raw, learned)
+                    self._add_sets(labels, raw, learned)
                 if drifted:
                     state = self.learner.get_state()
                     self.learner.forget(KEPT_AFTER_DRIFT)
@@ -121,7 +121,7 @@ class WatchedClassifier(Classifier):
             parts.append(raw)
         # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
         empty = RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))
-        return joined_scores([*parts, self._with_sets(labels, empty)])
+        return joined_scores([*parts, self._add_sets(labels, empty)])
 
     def _kept(self) -> tuple[Any, F1Decision | None, Coverage | None]:
         """What an interruption may take back: the decisions, the counts for F1, and the level of the sets."""
@@ -134,15 +134,15 @@ class WatchedClassifier(Classifier):
 
     def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
         raw = super().score_rows(encoder, rows)
-        return self._with_sets(self.labels, raw._replace(decided=self._decided(self.labels, raw)))
+        return self._add_sets(self.labels, raw._replace(decided=self._decided(self.labels, raw)))
 
-    def _with_sets(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> RawScores:
+    def _add_sets(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> RawScores:
         """The scores with sets of labels, if any are asked for. With `learned`, their level learns row by row."""
         if self.conformal is None:
             return raw
         probabilities, least = self._in_sets(labels, raw), np.full(len(raw.margins), self.conformal.least)
         if learned is not None:
-            of_truth = self._of_truth(labels, probabilities, learned.targets)
+            of_truth = self._truth_probabilities(labels, probabilities, learned.targets)
             self.conformal, least = self.conformal.learned(of_truth, learned.weights)
         return raw._replace(members=probabilities >= least[:, np.newaxis])
 
@@ -150,7 +150,7 @@ class WatchedClassifier(Classifier):
         """The probability with which each label is in the set of an example; `NEVER` if it is not known."""
         raise NotImplementedError
 
-    def _of_truth(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
+    def _truth_probabilities(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
         """The probability with which the right label is in the set, given that of each label."""
         padded = np.pad(probabilities, ((0, 0), (0, 1)), constant_values=NEVER)
         numbers = np.minimum(targets.astype(np.intp), probabilities.shape[1])

@@ -18,13 +18,13 @@ from stream_pegasos.common.display import one_line, shortened
 from stream_pegasos.common.extras import missing
 from stream_pegasos.features.message import grouped
 from stream_pegasos.mail_text.mime import MAX_BODY, MAX_HEADERS
-from stream_pegasos.streams.mail_arrival import arrival_of, plausible
+from stream_pegasos.streams.mail_arrival import find_arrival, plausible
 
 __all__ = [
     "Account",
-    "Connection",
     "ConnectionFailedError",
     "CopiedError",
+    "ImapConnection",
     "LoginRefusedError",
     "RefusedError",
     "in_batches",
@@ -87,7 +87,7 @@ class Account:
         return f"{self.user}@{self.host}:{self.port}"
 
 
-class Connection:
+class ImapConnection:
     """A connection to an IMAP server, logged in.
 
     Every method raises ConnectionFailedError when the connection is of no use any more, and RefusedError if the server
@@ -212,7 +212,7 @@ class Connection:
         # A range that ends in * always includes the last mail.
         return sorted({int(uid) for uid in uids if int(uid) >= first})
 
-    def with_keyword(self, keyword: str, other_keyword: str) -> set[int]:
+    def search_keywords(self, keyword: str, other_keyword: str) -> set[int]:
         """The mails of the open folder that have one of two keywords."""
         uids = self._call(self._client.search, ["UNDELETED", "OR", "KEYWORD", keyword, "KEYWORD", other_keyword])
         return {int(uid) for uid in uids}
@@ -234,7 +234,7 @@ class Connection:
             headers = self._headers(batch, FIELDS)
             bare = [uid for uid, header in headers.items() if not MESSAGE_ID.search(header)]
             headers |= self._headers(bare, f"BODY.PEEK[HEADER]<0.{LARGEST_HEADER}>")
-            yield {uid: _key_of(headers[uid]) for uid in batch if uid in headers}
+            yield {uid: _header_key(headers[uid]) for uid in batch if uid in headers}
 
     def _headers(self, uids: Sequence[int], subject: str) -> dict[int, bytes]:
         return self._fetched(uids, subject, b"BODY[HEADER") if uids else {}
@@ -292,7 +292,7 @@ class Connection:
         for batch in in_batches(uids, KEYS_AT_ONCE):
             headers = self._headers(batch, "BODY.PEEK[HEADER.FIELDS (RECEIVED DATE)]")
             for uid, parts in self._answers(batch, "INTERNALDATE").items():
-                date, time = parts.get(b"INTERNALDATE"), arrival_of(headers.get(uid, b""))
+                date, time = parts.get(b"INTERNALDATE"), find_arrival(headers.get(uid, b""))
                 if time is None and isinstance(date, datetime):
                     time = plausible(date.timestamp())
                 arrivals[uid] = time
@@ -328,7 +328,7 @@ class Connection:
                 return
 
 
-def warn_of_undelivered(box: Connection, folder: str, uid: int) -> None:
+def warn_of_undelivered(box: ImapConnection, folder: str, uid: int) -> None:
     log.warning("%s: mail %d cannot be had, and is left out: %s", folder, uid, box.undelivered[folder, uid])
 
 
@@ -339,7 +339,7 @@ def _numbers(answer: dict[bytes, Any]) -> tuple[int, int]:
         raise ConnectionFailedError("it does not number its mails") from None
 
 
-def _key_of(header: bytes) -> str:
+def _header_key(header: bytes) -> str:
     """A digest of a header, which is the same in every folder."""
     return urlsafe_b64encode(blake2b(b" ".join(header.split()), digest_size=12).digest()).decode()
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stream_pegasos.features.encoders import EncoderAwayError
-from stream_pegasos.mail.imap_memory import Event, Memory, with_ids
-from stream_pegasos.mail.verdict import SPAM, Verdicts, message_of
+from stream_pegasos.mail.imap_memory import Event, Memory, add_ids
+from stream_pegasos.mail.verdict import SPAM, Verdicts, make_message
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.durable_learning import DurableLearning, noted
 from stream_pegasos.operation.journal import Entry
-from stream_pegasos.operation.learning import Learning, noted
 from stream_pegasos.streams import Answer
 
 __all__ = ["LabelledMail", "Ledger"]
@@ -43,7 +43,7 @@ class Ledger:
     """The model and the memory of a mailbox, in one file, with a journal beside it.
 
     A record of the journal holds labelled mails and events before these are learned and applied, and restores both
-    after a kill. So each mail is learned once, however the process ends: see `Learning`. If nothing `is_kept`, the
+    after a kill. Each mail is learned once, however the process ends: see `DurableLearning`. If nothing `is_kept`, the
     model and the memory change in this process alone.
 
     `model` makes the model to begin with, if there is no file yet; `vectors` is as for `load`. A ValueError says that a
@@ -72,8 +72,8 @@ class Ledger:
                 if not isinstance(progress, dict) or Memory.name not in progress:
                     advice = "give a copy that train MODEL --save … made"
                     raise ValueError(f"{path} is kept by another command; {advice}")
-                progress = with_ids(progress, window)
-            self.learning = Learning(
+                progress = add_ids(progress, window)
+            self.learning = DurableLearning(
                 self.model,
                 self._checkpoints,
                 progress,
@@ -91,11 +91,11 @@ class Ledger:
 
     def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> list[Answer]:
         """Learn labelled mails, unless they were learned with this label before, and apply events. It returns the
-        answers to the mails, and keeps the promises of `Learning.taking`: nothing is learned or applied if the journal
-        cannot be written, and those before a fault are if the model fails.
+        answers to the mails, and keeps the promises of `DurableLearning.taking`: nothing is learned or applied if the
+        journal cannot be written, and those before a fault are if the model fails.
         """
         model = self.model
-        mails: list[Entry] = [(message_of(mail.content, model), mail.outcome, 1.0, mail.event) for mail in labelled]
+        mails: list[Entry] = [(make_message(mail.content, model), mail.outcome, 1.0, mail.event) for mail in labelled]
         try:
             answers = [*chain.from_iterable(self.learning.taking([*mails, *map(noted, events)]))]
         except EncoderAwayError:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_integer
-from stream_pegasos.operation.learned_ids import LearnedIds
+from stream_pegasos.operation.learned_ids import IdMemory
 from stream_pegasos.operation.recent import Recent
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "Event",
     "Known",
     "Memory",
-    "with_ids",
+    "add_ids",
 ]
 
 # What a folder is for.
@@ -76,7 +76,7 @@ class Memory:
             return NOTHING if mail.is_junk else LEARN_SPAM
         return LEARN_HAM if mail.is_junk else NOTHING
 
-    def id_of(self, event: Event, learned_ids: LearnedIds) -> str:
+    def id_of(self, event: Event, learned_ids: IdMemory) -> str:
         """The id of the mail that is learned with an event. Old journals, and old files of which ids are known, have
         its key instead.
         """
@@ -129,7 +129,7 @@ class Memory:
         return {key: self.mails[key].uid for key in keys if key in self.mails and self.mails[key].uid}
 
 
-def with_ids(progress: dict[str, Any], window: int) -> dict[str, Any]:
+def add_ids(progress: dict[str, Any], window: int) -> dict[str, Any]:
     """The progress of a checkpoint, with the ids of the mails learned beside the memory; those of earlier versions had
     labels in the memory. A ValueError says that it cannot be read.
     """
@@ -138,7 +138,7 @@ def with_ids(progress: dict[str, Any], window: int) -> dict[str, Any]:
     try:
         _, mails, _, _, _, *more = json.loads(progress["imap"])
         (labels,) = more or [[(key, label) for key, _, label, _ in mails if label]]
-        learned_ids = LearnedIds(window)
+        learned_ids = IdMemory(window)
         learned_ids.add([str(id) for id, _ in labels], [str(label) for _, label in labels])
     except (TypeError, ValueError, RecursionError):
         raise ValueError(UNREADABLE) from None

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stream_pegasos.mail.imap_connection import Connection, warn_of_undelivered
+from stream_pegasos.mail.imap_connection import ImapConnection, warn_of_undelivered
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import Event
-from stream_pegasos.streams.mail_arrival import IN_BLOCKS, Arrival, in_order_of_arrival, with_times
+from stream_pegasos.streams.mail_arrival import IN_BLOCKS, Arrival, in_order_of_arrival, set_times
 
 __all__ = ["learn_folders"]
 
@@ -21,7 +21,7 @@ ORDER = "headers"  # what tells the order of a folder; progress of earlier versi
 
 
 def learn_folders(
-    box: Connection,
+    box: ImapConnection,
     ledger: Ledger,
     folders: Mapping[str, str],
     junk: str,
@@ -79,7 +79,7 @@ def _missing(folder: str) -> str:
     return f"undelivered of {folder}"
 
 
-def _fetched(box: Connection, uids: list[int], label: str, is_junk: bool) -> dict[int, LabelledMail]:
+def _fetched(box: ImapConnection, uids: list[int], label: str, is_junk: bool) -> dict[int, LabelledMail]:
     """Mails of the open folder."""
     keys = {uid: key for keys in box.keys(uids) for uid, key in keys.items()}
     return {
@@ -89,7 +89,7 @@ def _fetched(box: Connection, uids: list[int], label: str, is_junk: bool) -> dic
     }
 
 
-def _learn_again(box: Connection, ledger: Ledger, folder: str, label: str, junk: str) -> None:
+def _learn_again(box: ImapConnection, ledger: Ledger, folder: str, label: str, junk: str) -> None:
     """Learn mails of the open folder that the server could not deliver before."""
     missing = ledger.memory.training.get(_missing(folder), [])
     if missing:
@@ -100,7 +100,7 @@ def _learn_again(box: Connection, ledger: Ledger, folder: str, label: str, junk:
 
 
 def _in_order(
-    box: Connection, states: Mapping[str, Sequence[Any]], labels: Mapping[str, str]
+    box: ImapConnection, states: Mapping[str, Sequence[Any]], labels: Mapping[str, str]
 ) -> list[tuple[float, int, int]]:
     """The mails that are still to be learned, in their order: when each arrived, the number of its folder, its UID."""
     mails, uids = list[Arrival](), list[int]()
@@ -109,7 +109,7 @@ def _in_order(
             times = box.arrivals([uid for uid in box.uids() if uid < end])
             uids += sorted(times)
             mails += [Arrival(times[uid], number, labels[name]) for uid in sorted(times)]
-    mails = with_times(mails)
+    mails = set_times(mails)
     order, is_interleaved = in_order_of_arrival(mails)
     progress = [(arrived, last) for _, _, arrived, last, *_ in states.values()]
     if is_interleaved and not any(last for _, last in progress):

@@ -9,8 +9,8 @@ from typing import Any
 
 from stream_pegasos.mail.imap_connection import (
     Account,
-    Connection,
     ConnectionFailedError,
+    ImapConnection,
     LoginRefusedError,
     RefusedError,
 )
@@ -24,8 +24,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds before a connection is made a
 
 def watch(
     account: Account,
-    begin: Callable[[Connection], None],
-    look: Callable[[Connection], int],
+    begin: Callable[[ImapConnection], None],
+    look: Callable[[ImapConnection], int],
     *,
     only_once: bool = False,
     poll: float = 60.0,
@@ -44,7 +44,7 @@ def watch(
     while True:
         box = None
         try:
-            box = Connection(account, wait)
+            box = ImapConnection(account, wait)
             begin(box)
             while True:
                 while look(box):
@@ -69,7 +69,7 @@ def watch(
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def _wait_for_news(box: Connection, seconds: float, wait: Callable[..., Any]) -> None:
+def _wait_for_news(box: ImapConnection, seconds: float, wait: Callable[..., Any]) -> None:
     if box.has_idle:
         try:
             box.wait(seconds)

@@ -11,7 +11,7 @@ from typing import Any
 
 from stream_pegasos.features.message import Message
 from stream_pegasos.mail.listening import remove_path
-from stream_pegasos.mail.protocol import (
+from stream_pegasos.mail.spamd_protocol import (
     EX_DATAERR,
     EX_IOERR,
     EX_SOFTWARE,
@@ -20,8 +20,8 @@ from stream_pegasos.mail.protocol import (
     EX_UNAVAILABLE,
     NAMES,
     PONG,
-    Asked,
     RefusalError,
+    SpamdRequest,
     answer,
     bad_header,
     failure,
@@ -31,12 +31,12 @@ from stream_pegasos.mail.protocol import (
     too_large,
 )
 from stream_pegasos.mail.users import UserModels
-from stream_pegasos.mail.verdict import HAM, SPAM, UNSURE, Verdict, Verdicts, message_of
+from stream_pegasos.mail.verdict import HAM, SPAM, UNSURE, Verdict, Verdicts, make_message
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.limits import LARGEST_HEAD
 from stream_pegasos.operation.live_learner import EndingError, LiveLearner
 
-__all__ = ["Spamd", "verdict_of"]
+__all__ = ["Spamd", "judge_mail"]
 
 log = logging.getLogger(__name__)
 
@@ -130,11 +130,11 @@ class Spamd:
         if request.command == "TELL":
             return await self._tell(request, mail)
         async with self._users.serving(request.user) as learner:
-            verdict = await verdict_of(learner, self._verdicts, mail, explains=request.command != "CHECK")
+            verdict = await judge_mail(learner, self._verdicts, mail, explains=request.command != "CHECK")
         self._users.common.n_verdicts[verdict.outcome] += 1  # of all users
         return answer(request, mail, verdict)
 
-    async def _mail(self, client: _Client, request: Asked) -> bytes:
+    async def _mail(self, client: _Client, request: SpamdRequest) -> bytes:
         """The mail that is the body of a request."""
         largest, length = self._limits.body, request.length
         if length is not None and length > largest:
@@ -160,7 +160,7 @@ class Spamd:
             return bytes(mail)
         return inflated(mail, largest)
 
-    async def _tell(self, request: Asked, mail: bytes) -> bytes:
+    async def _tell(self, request: SpamdRequest, mail: bytes) -> bytes:
         if not self._may_teach:
             raise RefusalError(EX_UNAVAILABLE, "TELL commands have not been enabled.")
         if request.sets and request.removes:
@@ -183,7 +183,7 @@ class Spamd:
             return tell_answer(bool(answered.learned), False)
 
 
-async def verdict_of(learner: LiveLearner, verdicts: Verdicts, mail: bytes, explains: bool = True) -> Verdict:
+async def judge_mail(learner: LiveLearner, verdicts: Verdicts, mail: bytes, explains: bool = True) -> Verdict:
     """The verdict of a learner on a mail, with or without the words that decided."""
     x = await _parsed(mail, learner.model)
     (predicted,) = await learner.predict([x], [mail_id(mail)])
@@ -194,7 +194,7 @@ async def verdict_of(learner: LiveLearner, verdicts: Verdicts, mail: bytes, expl
 
 async def _parsed(mail: bytes, model: Any) -> Message:
     """A mail as a message of a model. A large one is parsed in a thread."""
-    x = message_of(mail, model)
+    x = make_message(mail, model)
     if len(mail) > LARGE:
         await asyncio.to_thread(model.features.prepare, x)
     return x

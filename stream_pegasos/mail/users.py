@@ -131,7 +131,7 @@ class UserModels:
         checkpoints = self._checkpoints(self._folder / name / FILE)
         checkpoints.claim()
         try:
-            model, progress = self._resumed_of(checkpoints) or (self._begun(checkpoints.path), None)
+            model, progress = self._resume_checkpoints(checkpoints) or (self._begun(checkpoints.path), None)
             Verdicts().check(model)
             return self._make(model, checkpoints, progress)
         except BaseException as error:
@@ -141,7 +141,7 @@ class UserModels:
                 raise OSError("the model of the user cannot be loaded") from None
             raise
 
-    def _resumed_of(self, checkpoints: Checkpoints) -> tuple[Any, Any] | None:
+    def _resume_checkpoints(self, checkpoints: Checkpoints) -> tuple[Any, Any] | None:
         """The model of a user; where its file only names its vectors, with those of the common model."""
         try:
             return checkpoints.resume()

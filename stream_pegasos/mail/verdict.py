@@ -8,14 +8,24 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_share
-from stream_pegasos.evaluation.chunks import predict_block
+from stream_pegasos.evaluation.blocks import predict_block
 from stream_pegasos.evaluation.predicted import MOST_PROBABLE
 from stream_pegasos.features.message import Fields, Message
 from stream_pegasos.learners.explanations import INTERCEPT, phrases
 from stream_pegasos.mail_text.features import OF_SOURCE, Mail
 from stream_pegasos.streams import Answer
 
-__all__ = ["HAM", "LEAST_LEARNED", "REQUIRED", "SPAM", "UNSURE", "MailModelError", "Verdict", "Verdicts", "message_of"]
+__all__ = [
+    "HAM",
+    "LEAST_LEARNED",
+    "REQUIRED",
+    "SPAM",
+    "UNSURE",
+    "MailModelError",
+    "Verdict",
+    "Verdicts",
+    "make_message",
+]
 
 SPAM, HAM, UNSURE = "spam", "ham", "unsure"
 # No mail is called spam by a model that has learned fewer mails than this.
@@ -76,7 +86,7 @@ class Verdicts:
 
     def on(self, model: Any, mail: bytes) -> Verdict:
         """The verdict on a mail, with the words that decided."""
-        x = message_of(mail, model)
+        x = make_message(mail, model)
         (answer,) = predict_block(model, [x], []).answers()
         return self.of(model, answer, self.words(model, x))
 
@@ -128,7 +138,7 @@ def log_odds(probability: float) -> float:
     return max(min(math.log(probability / (1.0 - probability)), LARGEST_LOG_ODDS), -LARGEST_LOG_ODDS)
 
 
-def message_of(mail: bytes, model: Any) -> Message:
+def make_message(mail: bytes, model: Any) -> Message:
     """A mail as a message of a model, parsed once for all its predictions."""
     text = Mail(mail, "latin-1")
     field = model.features.mail_field

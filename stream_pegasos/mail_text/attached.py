@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from stream_pegasos.mail_text.markup import without_markup
-from stream_pegasos.mail_text.mime import FIELD, Part, read_mail
+from stream_pegasos.mail_text.markup import strip_markup
+from stream_pegasos.mail_text.mime import FIELD, MimePart, read_mail
 
 __all__ = ["attached_mails"]
 
@@ -17,10 +17,10 @@ def attached_mails(mail: bytes) -> list[bytes]:
     >>> attached_mails(b"Subject: look\\nContent-Type: message/rfc822\\n\\nSubject: win\\n\\nA prize")
     [b'Subject: win\\n\\nA prize']
     """
-    return [*_in(read_mail(without_markup(mail), Counter()))]
+    return [*_in(read_mail(strip_markup(mail), Counter()))]
 
 
-def _in(part: Part) -> Iterator[bytes]:
+def _in(part: MimePart) -> Iterator[bytes]:
     if part.kind in ("message/rfc822", "message/global"):
         yield part.body if FIELD.match(part.body.lstrip()[:100]) else part.content
         return

@@ -32,7 +32,7 @@ def color(parts: Sequence[Any]) -> Color | None:
         return None
     if parts[0].type in ("number", "dimension", "ident"):
         return color_named(parts[0].serialize())
-    return color_of(parts[0])
+    return read_color(parts[0])
 
 
 @functools.lru_cache(1_000)
@@ -40,7 +40,7 @@ def color_named(value: str) -> Color | None:
     """A colour by its name, or by digits with or without `#`."""
     value = value.strip().lower()
     is_hex = len(value) in (3, 6) and all(digit in HEX for digit in value)
-    return color_of(f"#{value}" if is_hex else value)
+    return read_color(f"#{value}" if is_hex else value)
 
 
 def color_of_attribute(value: str) -> Color | None:
@@ -64,7 +64,7 @@ def color_of_attribute(value: str) -> Color | None:
     return red, green, blue, 1.0
 
 
-def color_of(value: Any) -> Color | None:
+def read_color(value: Any) -> Color | None:
     try:
         color = tinycss2().color4.parse_color(value)
         if color is None or isinstance(color, str):
@@ -76,4 +76,4 @@ def color_of(value: Any) -> Color | None:
 
 
 def has_picture(parts: Sequence[Any]) -> bool:
-    return any(part.type == "url" or (part.type == "function" and color_of(part) is None) for part in parts)
+    return any(part.type == "url" or (part.type == "function" and read_color(part) is None) for part in parts)

@@ -42,10 +42,10 @@ OF_BROWSERS = frozenset(
 
 def plain(css: str) -> str:
     """A sheet or a style without comments, addresses and long strings."""
-    return NO_SIGNS.sub(_without_signs, css) if MAYBE_NO_SIGNS.search(css) else css
+    return NO_SIGNS.sub(_replace_sign, css) if MAYBE_NO_SIGNS.search(css) else css
 
 
-def _without_signs(match: re.Match[str]) -> str:
+def _replace_sign(match: re.Match[str]) -> str:
     text = match[0]
     if text[0] in "\"'":
         return '""' if len(text) > MAX_STRING or SIGN.search(text) or text[-1:] != text[0] else text

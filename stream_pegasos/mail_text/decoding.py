@@ -70,7 +70,7 @@ IN_UTF7 = re.compile(rb"\+([A-Za-z0-9+/]*)-?")
 
 
 @functools.lru_cache(500)
-def codec_of(charset: str) -> str:
+def find_codec(charset: str) -> str:
     """The codec of what a mail calls a charset, by the table of the WHATWG as browsers have it (Encoding Standard,
     https://encoding.spec.whatwg.org/#names-and-labels), or else by Python's names; `""` if it is unknown.
     """
@@ -99,7 +99,7 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
     """The text of bytes whose charset may be missing, unknown or wrong. `otherwise` is the charset that they have if
     none is named, and they are not UTF-8.
     """
-    codec = codec_of(charset) if charset else ""
+    codec = find_codec(charset) if charset else ""
     if codec in ("", "cp1252", "utf-8") and b"\x1b$" in data:
         codec = "iso2022_jp_ext"  # nothing else has such signs
     if data.isascii() and not codec.startswith(SHIFTING):
@@ -108,16 +108,16 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
     if not codec or codec.startswith(OFTEN_UTF8):
-        text, other = data.decode("utf-8", "replace"), codec or (codec_of(otherwise) if otherwise else "")
+        text, other = data.decode("utf-8", "replace"), codec or (find_codec(otherwise) if otherwise else "")
         n_broken = 2 if not other or other.startswith(OFTEN_UTF8) else len(data)  # none, or else a few letters
         if n_broken * text.count("\ufffd") <= len(data.translate(None, ASCII)):
             return text
         if codec in ("", "cp1252", "utf-8"):
-            codec = codec_of(otherwise).replace("utf-8", "") or "cp1252"
+            codec = find_codec(otherwise).replace("utf-8", "") or "cp1252"
     if codec.startswith("iso8859"):  # what are no letters there were written in Windows-1252
         return data.decode(codec, "replace").translate(NO_LETTERS)
     if codec == "utf-7":
-        return IN_UTF7.sub(of_utf7, data, MAX_SHIFTS).decode("utf-8", "replace")
+        return IN_UTF7.sub(decode_utf7, data, MAX_SHIFTS).decode("utf-8", "replace")
     if codec == "gb18030" and b"\x80" in data:
         data = IN_GBK.sub(lambda match: EURO if match[0] == b"\x80" else match[0], data)
     text = data.decode(codec, "replace")
@@ -143,7 +143,7 @@ def letter_of_windows(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("stream_pegasos.jis", letter_of_windows)
 
 
-def of_utf7(match: re.Match[bytes]) -> bytes:
+def decode_utf7(match: re.Match[bytes]) -> bytes:
     """Letters of UTF-7 in UTF-8; a plus that begins none, as in +49, stays as it is."""
     if not match[1]:
         return b"+"
@@ -159,7 +159,7 @@ def charset_in_page(page: bytes) -> str:
 
 def found_in_ascii(charset: str) -> str:
     """A charset whose name stands in ASCII in the very bytes that it tells of: UTF-8 for one that has no such bytes."""
-    codec = codec_of(charset)
+    codec = find_codec(charset)
     return charset if not codec or b"a=:\n".decode(codec, "replace") == "a=:\n" else "utf-8"
 
 

@@ -15,13 +15,13 @@ from stream_pegasos.common.checks import check_bool
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.packing import features_to_json
 from stream_pegasos.common.windows_1252 import encode_windows_1252
-from stream_pegasos.features.base import Features, scanner_of
+from stream_pegasos.features.base import Features, make_scanner
 from stream_pegasos.features.fields import SPACE, FieldFeatures
-from stream_pegasos.features.message import ABSENT, Message, check_field, is_nothing, value_of
+from stream_pegasos.features.message import ABSENT, Message, check_field, get_field, is_nothing
 from stream_pegasos.features.text import TextFeatures
-from stream_pegasos.mail_text.parts import MailParts, leave_out_fields, mail_parts
+from stream_pegasos.mail_text.mail_parts import MailParts, leave_out_fields, mail_parts
 
-__all__ = ["OF_SOURCE", "Mail", "MailFeatures", "parts_of"]
+__all__ = ["OF_SOURCE", "Mail", "MailFeatures", "read_parts"]
 
 OF_SOURCE = "source: "  # how the names of the source's sequences of characters begin
 
@@ -33,7 +33,7 @@ class Mail(str):
 
     @cached_property
     def parts(self) -> MailParts:
-        return mail_parts(*content_of(self))
+        return mail_parts(*mail_content(self))
 
 
 class MailFeatures(Features):
@@ -99,7 +99,7 @@ class MailFeatures(Features):
     Taking a mail apart costs ten times as much as learning it. Several processes can do that beforehand:
 
     >>> from concurrent.futures import ProcessPoolExecutor
-    >>> from stream_pegasos.mail_text.parts import mail_parts
+    >>> from stream_pegasos.mail_text.mail_parts import mail_parts
 
     >>> with ProcessPoolExecutor() as pool:  # doctest: +SKIP
     ...     model.learn_many(pool.map(mail_parts, mails, chunksize=100), labels)
@@ -130,7 +130,7 @@ class MailFeatures(Features):
             raise missing("MailFeatures", "mail", error) from error
         text = TextFeatures(vectors=vectors, mask_digits=mask_digits, letters=0.0, length=0.0)
         self.vectors = text.vectors
-        self._take_vectors_of(text.vector_source)
+        self._share_vectors(text.vector_source)
         plain, *sentence = text.each
         of_text, of_subject = (
             plain.clone({"on": name, "namespace": self._space(name)}) for name in ("text", "subject")
@@ -145,7 +145,7 @@ class MailFeatures(Features):
         )
         marks = Marks("marks", self._space("marks"))
         self._each = [of_text, of_subject, of_headers, *([of_route, of_source] if route else []), marks, *sentence]
-        self.scanner = scanner_of(self._each)
+        self.scanner = make_scanner(self._each)
 
     def to_json(self) -> str:
         """The same as `TextFeatures.to_json`."""
@@ -179,15 +179,15 @@ class MailFeatures(Features):
             The mail; with `on`, a dict that has it.
         """
         if self.on is None or not isinstance(x, Mapping):
-            return parts_of(x)
-        mail = value_of(x, self.on)
-        return parts_of(b"" if mail is ABSENT or is_nothing(mail) else mail)
+            return read_parts(x)
+        mail = get_field(x, self.on)
+        return read_parts(b"" if mail is ABSENT or is_nothing(mail) else mail)
 
     def shown(self, x: Message) -> str:
         parts = self.parts(x)
         return f"{parts.subject}\n{parts.text}"
 
-    def message_of(self, text: str) -> Any:
+    def make_message(self, text: str) -> Any:
         mail = (b"Content-Type: text/plain; charset=utf-8\n\n" + text.encode("utf-8", "replace")).decode("latin-1")
         return mail if self.on is None else {self.on: mail}
 
@@ -197,7 +197,7 @@ class MailFeatures(Features):
     def read_value(self, value: Any) -> tuple[Any, ...]:
         if self.on is not None and is_nothing(value):
             return ("",) * len(self._each)
-        parts = parts_of(value)
+        parts = read_parts(value)
         if self.ignored_headers:
             parts = leave_out_fields(parts, self.is_ignored)
         route = [parts.route, parts.source] if self.route else []
@@ -213,7 +213,7 @@ class Marks(FieldFeatures, is_kind=False):
         super().__init__(on)
         self.namespace = namespace
 
-    def name_of(self, token: str) -> str:
+    def token_name(self, token: str) -> str:
         return token.replace(SPACE, " ")
 
 
@@ -225,18 +225,18 @@ def ignoring(names: Any) -> Callable[[str], Any]:
     return re.compile("|".join(patterns) or r"(?!)").match
 
 
-def parts_of(mail: Any) -> MailParts:
+def read_parts(mail: Any) -> MailParts:
     if isinstance(mail, Mail):
         return mail.parts
-    return mail if isinstance(mail, MailParts) else mail_parts(*content_of(mail))
+    return mail if isinstance(mail, MailParts) else mail_parts(*mail_content(mail))
 
 
-def bytes_of(mail: Any) -> bytes:
+def mail_bytes(mail: Any) -> bytes:
     """A mail as it was received; a TypeError if it is something else."""
-    return content_of(mail)[0]
+    return mail_content(mail)[0]
 
 
-def content_of(mail: Any) -> tuple[bytes, bool]:
+def mail_content(mail: Any) -> tuple[bytes, bool]:
     """A mail as it was received, and whether it was decoded, so that its raw letters are in UTF-8 now; a TypeError if
     it is something else.
     """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from stream_pegasos.mail_text.decoding import decode_bytes, decode_field
 
-__all__ = ["FIELD", "Headers", "read_headers", "shape_of", "site_of"]
+__all__ = ["FIELD", "Headers", "find_site", "label_shape", "read_headers"]
 
 FIELD = "field:"  # how the token of a field begins that not every mail has
 MAX_FIELDS = 150  # header fields that are looked at
@@ -113,7 +113,7 @@ WORD = re.compile(r"[^\W\d_]+")
 LIST_TAG = re.compile(r"\[[^\]]{1,25}\]\s*")
 
 
-def shape_of(text: str, longest: int = 24) -> str:
+def label_shape(text: str, longest: int = 24) -> str:
     """A text in which each run of capitals, small letters or digits is one A, a or 0; what is not ASCII becomes ?."""
     classes = text[:100].encode("ascii", "replace").translate(CLASSES)
     return b"".join(REPEATED.findall(classes)).decode("ascii")[:longest]
@@ -127,11 +127,11 @@ def address_in(value: str) -> tuple[str, str]:
     return "", next((word for word in words if "@" in word), words[0] if words else "").strip("<>\"',;")
 
 
-def host_of(address: str) -> str:
+def parse_host(address: str) -> str:
     return address.rpartition("@")[2].strip(" >]").lower()[:100] if "@" in address else ""
 
 
-def site_of(host: str) -> str:
+def find_site(host: str) -> str:
     """A host without its machine: its last two labels, or three under a country's short second level."""
     labels = host.split(".")
     n = 3 if len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3 else 2
@@ -208,11 +208,11 @@ def is_of_others(name: str, is_above: bool) -> bool:
 def masked(text: str) -> str:
     """A lower-case text without the addresses and hosts in it."""
     *before, last = text.split("@")
-    words = "@".join([*map(without_local_part, before), last]).split(" ")
+    words = "@".join([*map(drop_local_part, before), last]).split(" ")
     return " ".join([HOST.sub("host", word) if "." in word else word for word in words])
 
 
-def without_local_part(text: str) -> str:
+def drop_local_part(text: str) -> str:
     """A text that ends where the @ of an address was."""
     end = len(text)
     while end and (text[end - 1].isalnum() or text[end - 1] in "_.+=%$-"):
@@ -239,7 +239,7 @@ def route_tokens(hops: list[str]) -> Iterator[str]:
     if "." not in sender:
         yield "first:unnamed"
     else:
-        alike = "as-said" if sender == name else "site-as-said" if site_of(sender) == site_of(name) else "other"
+        alike = "as-said" if sender == name else "site-as-said" if find_site(sender) == find_site(name) else "other"
         yield f"first:{alike}"
     if OF_HOMES.search(sender or name):
         yield "first:of-homes"
@@ -250,21 +250,21 @@ def route_tokens(hops: list[str]) -> Iterator[str]:
 def address_tokens(fields: dict[str, str], decode: Callable[[str], str]) -> Iterator[str]:
     name, address = address_in(fields.get("from", ""))
     name = decode(name)
-    local, host = address.rpartition("@")[0], host_of(address)
-    site = site_of(host)
+    local, host = address.rpartition("@")[0], parse_host(address)
+    site = find_site(host)
     if host:
         yield f"from:{site}"
         yield f"from:.{host.rpartition('.')[2]}"
     else:
         yield "from:no-address"
-    yield f"from:local:{shape_of(local, 8)}"
-    yield f"from:name:{shape_of(name, 10)}"
+    yield f"from:local:{label_shape(local, 8)}"
+    yield f"from:name:{label_shape(name, 10)}"
     yield f"from:quoted:{fields.get('from', '')[:1] == chr(34)}"
     if "@" in name:
-        yield f"from:name-has-address:{site_of(host_of(name)) == site}"
+        yield f"from:name-has-address:{find_site(parse_host(name)) == site}"
     if "reply-to" in fields:
-        reply_host = host_of(address_in(fields["reply-to"])[1])
-        alike = "host" if reply_host == host else "site" if site_of(reply_host) == site else "other"
+        reply_host = parse_host(address_in(fields["reply-to"])[1])
+        alike = "host" if reply_host == host else "site" if find_site(reply_host) == site else "other"
         yield f"reply:{alike if reply_host else 'none'}"
     recipients = f"{fields.get('to', '')},{fields.get('cc', '')}"
     n = recipients.count("@")
@@ -276,7 +276,7 @@ def address_tokens(fields: dict[str, str], decode: Callable[[str], str]) -> Iter
     yield f"to:named:{bool(to_name)}"
     if to_address:
         yield f"to:is-sender:{to_address.lower() == address.lower()}"
-        yield f"to:site-of-sender:{site_of(host_of(to_address)) == site}"
+        yield f"to:site-of-sender:{find_site(parse_host(to_address)) == site}"
         if to_name and to_name.lower().strip("\"'") in (to_local, to_address.lower()):
             yield "to:name-is-address"
 
@@ -339,12 +339,12 @@ def identity_tokens(fields: dict[str, str]) -> Iterator[str]:
     if not value:
         return
     local, _, host = value.strip("<>").rpartition("@")
-    yield f"id:{shape_of(local, 16)}"
+    yield f"id:{label_shape(local, 16)}"
     yield f"id:length:{len(local) // 4}"
-    yield f"id:host:{shape_of(host, 10)}"
-    sender = host_of(address_in(fields.get("from", ""))[1])
+    yield f"id:host:{label_shape(host, 10)}"
+    sender = parse_host(address_in(fields.get("from", ""))[1])
     host = host.lower()
-    yield f"id:{'host' if host == sender else 'site' if site_of(host) == site_of(sender) else 'other'}-of-sender"
+    yield f"id:{'host' if host == sender else 'site' if find_site(host) == find_site(sender) else 'other'}-of-sender"
     if not (value.startswith("<") and value.endswith(">")):
         yield "id:no-brackets"
     if "$" in local:
@@ -360,7 +360,7 @@ def content_tokens(fields: dict[str, str]) -> Iterator[str]:
     for parameter in re.findall(r";\s*([\w-]{1,20})\s*=\s*(\"?)", content[:500]):
         yield f"content:{parameter[0]}={parameter[1]}"
     if boundary := re.search(r"boundary\s*=\s*\"?([^\";\s]{1,100})", content, re.IGNORECASE):
-        yield f"boundary:{shape_of(boundary[1])}"
+        yield f"boundary:{label_shape(boundary[1])}"
     if "content-transfer-encoding" in fields:
         yield f"content:encoding:{fields['content-transfer-encoding'][:20]}"
     if "mime-version" in fields and fields["mime-version"].strip() != "1.0":
@@ -369,13 +369,13 @@ def content_tokens(fields: dict[str, str]) -> Iterator[str]:
 
 def result_tokens(fields: dict[str, str]) -> Iterator[str]:
     """Tokens for what the receiving server, whose field is the first, found by SPF, DKIM and DMARC."""
-    sender = site_of(host_of(address_in(fields.get("from", ""))[1]))
+    sender = find_site(parse_host(address_in(fields.get("from", ""))[1]))
     for method, result in RESULTS.findall(fields.get("authentication-results", "")):
         yield f"auth:{method.lower()}={result.lower()[:12]}"
     if "received-spf" in fields:
         yield f"auth:received-spf={fields['received-spf'].split(' ')[0].lower()[:12]}"
     if signer := SIGNER.search(fields.get("dkim-signature", "")):
-        yield f"auth:signed-by-sender:{site_of(signer[1].lower()) == sender}"
+        yield f"auth:signed-by-sender:{find_site(signer[1].lower()) == sender}"
     for name in ("list-unsubscribe", "list-unsubscribe-post"):
         if name in fields:
             yield f"list:{name}"

@@ -19,7 +19,7 @@ from typing import Any
 from stream_pegasos.common.extras import missing
 from stream_pegasos.mail_text.css import plain
 from stream_pegasos.mail_text.sheets import FIRST_CHILD, Element, Node, Rule, Sheet
-from stream_pegasos.mail_text.styles import INLINE, Declaration, Style, declarations_of, styled
+from stream_pegasos.mail_text.styles import INLINE, Declaration, Style, parse_declarations, styled
 from stream_pegasos.mail_text.work import Work
 
 __all__ = ["Page", "read_html"]
@@ -242,7 +242,7 @@ class Page:
 
     def _declarations(self, style: str) -> tuple[Declaration, ...]:
         if style not in self._styles:
-            self._styles[style] = declarations_of(plain(style), self._work)
+            self._styles[style] = parse_declarations(plain(style), self._work)
         return self._styles[style]
 
     def _break(self, style: Style, sign: str) -> None:
@@ -317,12 +317,12 @@ def fit_old_parser(markup: str) -> str:
     loses text behind an end tag without a body; its time for the attributes of a tag is square.
     """
     if "&" in markup:
-        markup = ENTITY.sub(lambda match: character_of(match[0]), markup)
+        markup = ENTITY.sub(lambda match: decode_entity(match[0]), markup)
     return ("" if BODY.search(markup) else "<body>") + LONG_TAG.sub(cut_attributes, markup)
 
 
 @lru_cache(1_000)
-def character_of(entity: str) -> str:
+def decode_entity(entity: str) -> str:
     return html.escape(html.unescape(entity))
 
 

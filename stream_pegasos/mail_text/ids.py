@@ -8,7 +8,7 @@ from contextlib import suppress
 from hashlib import blake2b
 
 from stream_pegasos.mail_text.decoding import decode_bytes, found_in_ascii
-from stream_pegasos.mail_text.markup import without_markup, without_tag
+from stream_pegasos.mail_text.markup import strip_markup, strip_tag
 from stream_pegasos.mail_text.mime import end_of_headers, from_first_field
 
 __all__ = ["mail_id"]
@@ -26,7 +26,7 @@ def mail_id(mail: bytes) -> str:
     does not count: other headers, how lines end and are folded, empty lines at both ends, whether the mail was decoded.
     Nor does the end of a large body, which IMAP does not fetch. If a mail has none of these headers, all of it counts.
     """
-    mail = from_first_field(without_markup(mail))
+    mail = from_first_field(strip_markup(mail))
     mail = in_utf8(mail[: (end_of_headers(mail) or 0) + 2 * MAX_BODY])
     end = end_of_headers(mail)
     end = len(mail) if end is None else end
@@ -40,7 +40,7 @@ def mail_id(mail: bytes) -> str:
 
 
 def untagged(subject: bytes) -> bytes:
-    return without_tag(subject.decode("latin-1")).encode("latin-1")
+    return strip_tag(subject.decode("latin-1")).encode("latin-1")
 
 
 def in_utf8(mail: bytes) -> bytes:

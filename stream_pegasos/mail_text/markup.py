@@ -11,7 +11,7 @@ import re
 
 from stream_pegasos.mail_text.mime import MAX_HEADERS, end_of_headers, first_field
 
-__all__ = ["without_markup", "without_tag"]
+__all__ = ["strip_markup", "strip_tag"]
 
 MARKED = re.compile(rb"^x-spam-", re.IGNORECASE | re.MULTILINE)
 FIELD = re.compile(rb"^([!-9;-~]+)([ \t]*:[ \t]*)((?:[^\n]|\n[ \t])*)(?:\n|\Z)", re.MULTILINE)
@@ -30,7 +30,7 @@ TAG = re.compile(
 FOUND = re.compile("spam|junk|virus|phish|scam", re.IGNORECASE)
 
 
-def without_tag(text: str) -> str:
+def strip_tag(text: str) -> str:
     """A subject without the tags that filters put before it, as `[SPAM]` and `*****SPAM*****`."""
     while (tag := TAG.match(text)) and FOUND.search(tag[0]) and is_balanced(tag[0]):
         text = text[tag.end() :]
@@ -42,10 +42,10 @@ def is_balanced(tag: str) -> bool:
 
 
 def is_tag(text: bytes) -> bool:
-    return not without_tag(text.decode("latin-1").strip()).strip()
+    return not strip_tag(text.decode("latin-1").strip()).strip()
 
 
-def without_markup(mail: bytes) -> bytes:
+def strip_markup(mail: bytes) -> bytes:
     """A mail as it was before SpamAssassin marked it; any other as it is."""
     start = first_field(mail[:MAX_HEADERS])
     length = end_of_headers(mail[start : start + MAX_HEADERS])

@@ -23,9 +23,9 @@ __all__ = [
     "KNOWN_FIELD",
     "WINMAIL",
     "MailSplitter",
-    "Part",
-    "begin_of",
+    "MimePart",
     "end_of_headers",
+    "find_begin",
     "first_field",
     "from_first_field",
     "looks_like_mail",
@@ -86,13 +86,13 @@ def looks_like_mail(text: str) -> bool:
     return n_known > 1
 
 
-class Part:
+class MimePart:
     """A part of a mail, or the whole."""
 
     def __init__(self, fields: list[tuple[str, str]], body: bytes, kind: str) -> None:
         self.fields = fields  # in their order; each character of a value stands for a byte (Latin-1)
         self.body, self.kind = body, kind  # as it was sent; "text/plain", say
-        self.parts: list[Part] = []  # of a multipart, or the mail that is in this one
+        self.parts: list[MimePart] = []  # of a multipart, or the mail that is in this one
 
     @cached_property
     def _first(self) -> dict[str, str]:
@@ -134,7 +134,7 @@ class Part:
         return decode_field(named)
 
 
-def read_mail(message: bytes, left_out: Counter[str]) -> Part:
+def read_mail(message: bytes, left_out: Counter[str]) -> MimePart:
     """Split a mail into its parts. `left_out` counts what is beyond bounds: `"bytes"`, `"characters"` and `"parts"`."""
     return MailSplitter(left_out, Work()).read_mail(message)
 
@@ -148,7 +148,7 @@ def from_first_field(mail: bytes) -> bytes:
     return mail[start:] if start else mail
 
 
-def begin_of(data: bytes) -> int:
+def find_begin(data: bytes) -> int:
     """Where the first line begins that is not empty, behind a byte order mark."""
     match = BEGIN.match(data)
     return match.end() if match else 0
@@ -156,7 +156,7 @@ def begin_of(data: bytes) -> int:
 
 def first_field(mail: bytes) -> int:
     """Where the header fields of a mail begin, behind what programs write before it."""
-    match = BEFORE.match(mail, begin_of(mail))
+    match = BEFORE.match(mail, find_begin(mail))
     start = match.end() if match else len(codecs.BOM_UTF8) * mail.startswith(codecs.BOM_UTF8)
     if (blank := BLANK.match(mail, start)) and KNOWN_FIELD.match(mail, blank.end()):
         start = blank.end()
@@ -181,10 +181,10 @@ class MailSplitter:
         self.left_out, self.work = left_out, work
         self.n_left = MAX_PARTS
 
-    def read_mail(self, message: bytes, depth: int = 0) -> Part:
+    def read_mail(self, message: bytes, depth: int = 0) -> MimePart:
         return self._read_part(from_first_field(message), "text/plain", depth)
 
-    def _read_part(self, data: bytes, default: str, depth: int) -> Part:
+    def _read_part(self, data: bytes, default: str, depth: int) -> MimePart:
         fields, body = self._read_fields(data)
         if len(body) > MAX_BODY:
             self.left_out["bytes"] += len(body) - MAX_BODY
@@ -193,7 +193,7 @@ class MailSplitter:
         kinds = [match[1].lower() if (match := KIND.match(content)) else default for content in contents] or [default]
         multiparts = [kind for kind in kinds if kind.startswith("multipart/")]
         single = next((kind for kind in kinds if kind not in multiparts), "")
-        part = Part(fields, body, single or kinds[0])
+        part = MimePart(fields, body, single or kinds[0])
         is_mail = single.startswith("message/") and single not in REPORTS
         if (multiparts or is_mail) and depth == MAX_DEPTH:
             self.left_out["parts"] += 1
@@ -211,11 +211,11 @@ class MailSplitter:
             return self.read_winmail(part, depth) or part
         return part
 
-    def _is_named_winmail(self, part: Part) -> bool:
+    def _is_named_winmail(self, part: MimePart) -> bool:
         named = part.get("content-disposition") + part.get("content-type")
         return WINMAIL_NAME in named.lower()
 
-    def read_winmail(self, part: Part, depth: int = 0) -> Part | None:
+    def read_winmail(self, part: MimePart, depth: int = 0) -> MimePart | None:
         """A winmail.dat with what is in it; the subject becomes a field if there is none. `None` if it is none."""
         content = read_tnef(part.content, self.work, self.left_out)
         if content is None:
@@ -223,9 +223,9 @@ class MailSplitter:
         fields = part.fields
         if not any(name.lower() == "subject" for name, _ in fields):
             fields = [*fields, ("Subject", content.subject.encode("utf-8", "replace").decode("latin-1"))]
-        winmail = Part(fields, part.body, WINMAIL)
+        winmail = MimePart(fields, part.body, WINMAIL)
         if content.forms:
-            forms = Part([], b"", "multipart/alternative")
+            forms = MimePart([], b"", "multipart/alternative")
             forms.parts = [self._read_part(form, "text/plain", depth + 2) for form in content.forms]
             winmail.parts.append(forms)
         attachments = content.attachments[: self.n_left]
@@ -269,7 +269,7 @@ class MailSplitter:
                 value = value[:MAX_VALUE]
         return value.strip(" \t")
 
-    def _pieces(self, part: Part, contents: list[str]) -> list[bytes]:
+    def _pieces(self, part: MimePart, contents: list[str]) -> list[bytes]:
         """What a multipart is split into; nothing if it cannot be split."""
         named = [match[1] or match[2] for content in contents for match in BOUNDARY.finditer(content)]
         named.append(part.parameter("content-type", "boundary"))

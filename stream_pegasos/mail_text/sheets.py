@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from stream_pegasos.mail_text.css import is_shown, plain, rules_in, selectors_in
-from stream_pegasos.mail_text.styles import Declaration, declarations_of
+from stream_pegasos.mail_text.styles import Declaration, parse_declarations
 from stream_pegasos.mail_text.work import Work
 
 __all__ = ["FIRST_CHILD", "Element", "Node", "Rule", "Sheet"]
@@ -149,12 +149,12 @@ def read_rules(css: str) -> Rules:
     for prelude, content in rules_in(plain(css)):
         if not work.left:
             break
-        if is_broken(prelude) or not (declarations := declarations_of(content, work)):
+        if is_broken(prelude) or not (declarations := parse_declarations(content, work)):
             continue
         for selector in selectors_in(prelude):
             if not work.take(OF_SELECTOR):
                 break
-            if len(selector) <= MAX_SELECTOR and (compounds := compounds_of(selector.strip())):
+            if len(selector) <= MAX_SELECTOR and (compounds := parse_compounds(selector.strip())):
                 own = compounds[0]
                 key = f"#{own.id}" if own.id else f".{min(own.classes)}" if own.classes else own.tag
                 counts = zip(*[compound.specificity for compound in compounds], strict=True)
@@ -260,13 +260,13 @@ class Sheet:
 
 
 @functools.lru_cache(4_000)
-def compounds_of(selector: str) -> tuple[Compound, ...]:
+def parse_compounds(selector: str) -> tuple[Compound, ...]:
     """The parts of a selector from the inside out; none of one that has what is not understood."""
     compounds: list[Compound] = []
     at = 0
     while at < len(selector):
         match = COMPOUND.match(selector, at)
-        compound = match and compound_of(match[2], match[1] or " ")
+        compound = match and parse_compound(match[2], match[1] or " ")
         if match is None or compound is None or len(compounds) == MAX_COMPOUNDS:
             return ()
         compounds.append(compound)
@@ -274,7 +274,7 @@ def compounds_of(selector: str) -> tuple[Compound, ...]:
     return tuple(reversed(compounds))
 
 
-def compound_of(text: str, combinator: str = " ") -> Compound | None:
+def parse_compound(text: str, combinator: str = " ") -> Compound | None:
     tag, ids, classes = "", [], []
     attributes: list[Attribute] = []
     excluded: list[Compound] = []
@@ -304,7 +304,7 @@ def compound_of(text: str, combinator: str = " ") -> Compound | None:
                 attributes.append(Attribute(name, "", "", False))
         else:
             inside = [
-                compound_of(selector_inside.strip())
+                parse_compound(selector_inside.strip())
                 for selector_inside in selectors_in(match["none"] or match["any"] or "")
             ]
             group = tuple(compound for compound in inside if compound is not None)

@@ -17,26 +17,26 @@ def signed_content(data: bytes) -> bytes | None:
     is broken. What was encrypted cannot be read.
     """
     try:
-        reader = Reader(data)
+        reader = AsnReader(data)
         kind, content = reader.children(reader.only(0, len(data), SEQUENCE))[:2]
-        if kind[0] != OBJECT or reader.bytes_of(kind) != SIGNED_DATA or content[0] != EXPLICIT:
+        if kind[0] != OBJECT or reader.mail_bytes(kind) != SIGNED_DATA or content[0] != EXPLICIT:
             return None
         signed = reader.children(reader.only(content[1], content[2], SEQUENCE))
         kind, *elements = reader.children(next(element for element in signed if element[0] == SEQUENCE))
-        if reader.bytes_of(kind) != DATA or not elements or elements[0][0] != EXPLICIT:
+        if reader.mail_bytes(kind) != DATA or not elements or elements[0][0] != EXPLICIT:
             return None  # the content stands elsewhere
         return b"".join(reader.pieces(next(reader.elements(elements[0][1], elements[0][2]))))
     except (IndexError, ValueError, StopIteration):
         return None
 
 
-class Reader:
+class AsnReader:
     """Elements of BER; a ValueError or IndexError says that they are none, or that there are too many."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.n_left = data, MAX_ELEMENTS
 
-    def bytes_of(self, element: Element) -> bytes:
+    def mail_bytes(self, element: Element) -> bytes:
         return self.data[element[1] : element[2]]
 
     def only(self, begin: int, end: int, tag: int) -> Element:
@@ -83,7 +83,7 @@ class Reader:
     def pieces(self, element: Element, depth: int = 0) -> Iterator[bytes]:
         """The bytes of a string, which may consist of others."""
         if element[0] == OCTETS:
-            yield self.bytes_of(element)
+            yield self.mail_bytes(element)
         elif element[0] == OCTETS_IN_PIECES and depth < MAX_DEPTH:
             for inner in self.elements(element[1], element[2]):
                 yield from self.pieces(inner, depth + 1)

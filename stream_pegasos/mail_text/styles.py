@@ -17,7 +17,7 @@ from stream_pegasos.mail_text.colors import CLEAR, Color, color, color_of_attrib
 from stream_pegasos.mail_text.css import WINDOW, declarations_in
 from stream_pegasos.mail_text.work import Work
 
-__all__ = ["INLINE", "Declaration", "Style", "declarations_of", "styled"]
+__all__ = ["INLINE", "Declaration", "Style", "parse_declarations", "styled"]
 
 # Sizes of letters in CSS pixels, below which nobody sees them, and below which few do; and that of most.
 TINY, SMALL, USUAL = 2.0, 4.0, 16.0
@@ -109,7 +109,7 @@ def keyword(parts: Sequence[Any]) -> str | None:
     return parts[0].lower_value if len(parts) == 1 and parts[0].type == "ident" else None
 
 
-def one_of(*values: str) -> Callable[[Sequence[Any]], str | None]:
+def keyword_parser(*values: str) -> Callable[[Sequence[Any]], str | None]:
     """What reads the first of one or two words, as of `display: inline flow`, if browsers have it."""
     keywords = {*values, *GLOBAL}
 
@@ -228,10 +228,12 @@ READERS: dict[str, Any] = {
     "filter": leaves_nothing,
     "transform": leaves_nothing,
     **dict.fromkeys(("content-visibility", "float", "mso-hide"), keyword),
-    "visibility": one_of("visible", "hidden", "collapse"),
-    "position": one_of("static", "relative", "absolute", "fixed", "sticky", "-webkit-sticky"),
-    "display": one_of(*DISPLAYS),
-    **dict.fromkeys(("overflow", "overflow-x", "overflow-y"), one_of("visible", "hidden", "clip", "scroll", "auto")),
+    "visibility": keyword_parser("visible", "hidden", "collapse"),
+    "position": keyword_parser("static", "relative", "absolute", "fixed", "sticky", "-webkit-sticky"),
+    "display": keyword_parser(*DISPLAYS),
+    **dict.fromkeys(
+        ("overflow", "overflow-x", "overflow-y"), keyword_parser("visible", "hidden", "clip", "scroll", "auto")
+    ),
     "opacity": opacity,
     **dict.fromkeys(("height", "max-height", "min-height", "width", "max-width", "min-width"), extent),
     **dict.fromkeys(("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent"), length),
@@ -240,7 +242,7 @@ SHORTHANDS: dict[str, Any] = {"font": font, "background": background, "margin": 
 KNOWN = frozenset([*READERS, *SHORTHANDS])
 
 
-def declarations_of(block: str, work: Work) -> tuple[Declaration, ...]:
+def parse_declarations(block: str, work: Work) -> tuple[Declaration, ...]:
     """The declarations of a style, or of a rule of a sheet, that may tell what is seen: of each property the last."""
     values: dict[tuple[bool, str], Any] = {}
     for piece in declarations_in(block):
@@ -275,7 +277,7 @@ def longhands_in(text: str) -> Iterator[Declaration]:
             yield node.important, longhand, value
 
 
-def of_attributes(tag: str, attributes: Mapping[str, str], parent: Style, quirks: bool) -> Iterator[tuple[str, Any]]:
+def attribute_styles(tag: str, attributes: Mapping[str, str], parent: Style, quirks: bool) -> Iterator[tuple[str, Any]]:
     """What the tag and its attributes say of its style; styles that are written prevail over it."""
     if tag == "a" and "href" in attributes:
         yield "color", OF_LINKS
@@ -304,7 +306,7 @@ def styled(
     """What is computed for an element within a parent, by declarations of which the weakest comes first. With `quirks`
     the page has no document type, so that letters in a table have their usual size.
     """
-    values = dict(of_attributes(tag, attributes, parent, quirks))
+    values = dict(attribute_styles(tag, attributes, parent, quirks))
     important_values: dict[str, Any] = {}
     for important, name, value in declarations:
         if quirks or not is_unitless(value):

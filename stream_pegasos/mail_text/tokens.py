@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from urllib.parse import unquote
 
-from stream_pegasos.mail_text.headers import shape_of, site_of
+from stream_pegasos.mail_text.headers import find_site, label_shape
 from stream_pegasos.mail_text.html import Page
 
 __all__ = ["attachment_tokens", "link_tokens", "other_tokens", "page_tokens", "text_tokens"]
@@ -29,7 +29,7 @@ NOT_LOWER = bytes(set(range(128)) - set(LOWER))
 MONEY = re.compile(r"[$£€]\s?\d")
 
 
-def bin_of(n: int) -> int:
+def find_bin(n: int) -> int:
     return n.bit_length()
 
 
@@ -53,7 +53,7 @@ def tokens_of_link(address: str, kind: str) -> Iterator[str]:
     elif re.fullmatch(r"[\d.]+|0x\w+", host):
         yield f"{kind}:host-is-ip"
     else:
-        yield f"{kind}:{site_of(host)}"
+        yield f"{kind}:{find_site(host)}"
         yield f"{kind}:.{host.rpartition('.')[2][:20]}"
         if host.count(".") > 3 or host.count("-") > 2:
             yield f"{kind}:long-host"
@@ -65,10 +65,10 @@ def tokens_of_link(address: str, kind: str) -> Iterator[str]:
     for word in WORD.findall(path[:200].lower())[:8]:
         yield f"path:{word}"
     if "?" in path:
-        yield f"{kind}:query:{bin_of(path.count('=') + path.count('&'))}"
+        yield f"{kind}:query:{find_bin(path.count('=') + path.count('&'))}"
         if "@" in path:
             yield f"{kind}:query-has-address"
-    yield f"{kind}:shape:{shape_of(path[:60], 8)}"
+    yield f"{kind}:shape:{label_shape(path[:60], 8)}"
 
 
 def link_tokens(text: str) -> Iterator[str]:
@@ -79,7 +79,7 @@ def link_tokens(text: str) -> Iterator[str]:
         if n > MAX_LINKS:
             break
         yield from tokens_of_link(match[0], "link")
-    yield f"links:{bin_of(n)}"
+    yield f"links:{find_bin(n)}"
 
 
 def page_tokens(page: Page, length: int) -> Iterator[str]:
@@ -87,20 +87,20 @@ def page_tokens(page: Page, length: int) -> Iterator[str]:
     for tag, count in page.tags.items():
         yield f"tag:{tag[:15]}"
         if tag in ("table", "font", "img", "br", "a", "#comment"):
-            yield f"tag:{tag}:{bin_of(count)}"
+            yield f"tag:{tag}:{find_bin(count)}"
     for trait in sorted(page.traits):
         yield f"html:{trait}"
     hidden = WORD.findall("".join(page.hidden)[:2_000].lower())
     for word in hidden[:MAX_HIDDEN]:
         yield f"hidden:{word}"
     if hidden:
-        yield f"html:hidden:{bin_of(len(hidden))}"
+        yield f"html:hidden:{find_bin(len(hidden))}"
     for address, label in page.links[:MAX_LINKS]:
         yield from tokens_of_link(address, "href")
         if named := NAMED_HOST.search(label):
             match = HOST.match(address.strip())
             host = (match[3] or "").lower() if match else ""
-            yield f"href:{'as-named' if site_of(named[0].lower()) == site_of(host) else 'names-other-host'}"
+            yield f"href:{'as-named' if find_site(named[0].lower()) == find_site(host) else 'names-other-host'}"
         elif not label:
             yield "href:no-text"
     for address, is_small in page.images[:MAX_LINKS]:
@@ -109,8 +109,8 @@ def page_tokens(page: Page, length: int) -> Iterator[str]:
             yield "img:too-small"
     n_seen = sum(map(len, page.seen))
     yield f"html:share:{10 * n_seen // max(1, length)}"
-    yield f"html:links:{bin_of(len(page.links))}"
-    yield f"html:images:{bin_of(len(page.images))}"
+    yield f"html:links:{find_bin(len(page.links))}"
+    yield f"html:images:{find_bin(len(page.images))}"
     if page.images and n_seen < 200:
         yield "html:images-only"
 
@@ -125,7 +125,7 @@ def other_tokens(shown: str, texts: Sequence[str]) -> Iterator[str]:
 
 def attachment_tokens(name: str, kind: str, disposition: str, size: int) -> Iterator[str]:
     yield f"attached:{kind}"
-    yield f"attached:{disposition[:12]}:size:{bin_of(size)}"
+    yield f"attached:{disposition[:12]}:size:{find_bin(size)}"
     stem, dot, ending = name.lower().rpartition(".")
     if dot:
         yield f"attached:.{ending[:8]}"
@@ -139,9 +139,9 @@ def text_tokens(text: str) -> Iterator[str]:
     """How a text looks."""
     n = max(1, len(text))
     lines = text.split("\n")
-    yield f"text:size:{bin_of(len(text))}"
-    yield f"text:lines:{bin_of(len(lines))}"
-    yield f"text:longest:{bin_of(max(map(len, lines)))}"
+    yield f"text:size:{find_bin(len(text))}"
+    yield f"text:lines:{find_bin(len(lines))}"
+    yield f"text:longest:{find_bin(max(map(len, lines)))}"
     begins = f"\n{text}"
     if quoted := begins.count("\n>") + begins.count("\n|"):
         yield f"text:quoted:{4 * quoted // len(lines)}"
@@ -151,9 +151,9 @@ def text_tokens(text: str) -> Iterator[str]:
     yield f"text:letters:{10 * (n_upper + n_lower) // n}"
     for mark in "!$%*?#=_\\{":
         if count := text.count(mark):
-            yield f"text:{mark}:{bin_of(count)}"
+            yield f"text:{mark}:{find_bin(count)}"
     if len(data) < len(text):
-        yield f"text:not-ascii:{bin_of(100 * (len(text) - len(data)) // n)}"
+        yield f"text:not-ascii:{find_bin(100 * (len(text) - len(data)) // n)}"
     if "\n-- \n" in text:
         yield "text:signed"
     if "-----BEGIN PGP" in text:

@@ -4,7 +4,7 @@
 |---|---|
 | a live stream: answers, labels, positions | `stream_runner` |
 | a model that is asked and taught at once | `live_learner`, `limits`, `label_checks`, `micro_batching` |
-| what is learned once by id, and corrected | `learning`, `learned_ids` |
+| what is learned once by id, and corrected | `durable_learning`, `learned_ids` |
 | what survives a kill | `checkpoints`, `journal` |
 | runs that share a stream | `shared_checkpoint`, `sharing` |
 | what people see and teach | `monitor`, `explaining`, `active_learning` |

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from stream_pegasos.common.checks import check_integer, check_number
-from stream_pegasos.features.message import Message, identity_of, is_blank, size_of
+from stream_pegasos.features.message import Message, is_blank, message_identity, message_size
 from stream_pegasos.learners.predictions import Predictions, uncertainty
 from stream_pegasos.operation.answers import now
 from stream_pegasos.operation.recent import Recent
@@ -64,7 +64,7 @@ class LabelStore(Protocol):
 
 def is_asked(x: Message) -> bool:
     """Whether people are asked to label such a message: it is neither blank nor too long."""
-    return not is_blank(x) and size_of(x) <= LONGEST_ASKED
+    return not is_blank(x) and message_size(x) <= LONGEST_ASKED
 
 
 class ActiveLearning:
@@ -139,7 +139,7 @@ class ActiveLearning:
         self._clock = clock
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
-        self._number_of: dict[Message, int] = {}
+        self._encode_lesson: dict[Message, int] = {}
         self._n_characters = 0
         # Messages to be put into `_waiting`, each with its origin and when it came.
         self._new: deque[tuple[Message, Any, str | None]] = deque()
@@ -165,10 +165,10 @@ class ActiveLearning:
             return
         time = None if self.of_file else now()
         self._new.extend((x, origin, time) for x, origin in zip(X, origins or [None] * len(X), strict=True))
-        self._n_new += sum(map(size_of, X))
+        self._n_new += sum(map(message_size, X))
         most = self.size * _CHARACTERS_A_MESSAGE
         while len(self._new) > self.size or self._n_new > most:
-            self._n_new -= size_of(self._new.popleft()[0])
+            self._n_new -= message_size(self._new.popleft()[0])
 
     def has_room(self) -> bool:
         """Whether no further message would push out another one."""
@@ -197,7 +197,7 @@ class ActiveLearning:
         if not self._given:
             return [None] * len(X)
         by_message = {given_label.message.x: given_label for given_label in self._given.values()}
-        by_origin = self._by_origin(given_label.message for given_label in self._given.values())
+        by_origin = self._group_by_origin(given_label.message for given_label in self._given.values())
         given_to = {origin: self._given[message.number] for origin, message in by_origin.items()}
         pairs = zip(X, origins or itertools.repeat(None, len(X)), strict=True)
         return [given_to.get(origin, by_message.get(x)) for x, origin in pairs]
@@ -206,10 +206,10 @@ class ActiveLearning:
         """The newest message of each origin that waits for its label or whose label can still be taken back."""
         self._settle()
         given_label = [given_label.message for given_label in self._given.values()]
-        from_origin = self._by_origin([*self._waiting.values(), *given_label])
+        from_origin = self._group_by_origin([*self._waiting.values(), *given_label])
         return [from_origin[origin].x if origin in from_origin else None for origin in origins]
 
-    def _by_origin(self, messages: Iterable[Waiting]) -> dict[Any, Waiting]:
+    def _group_by_origin(self, messages: Iterable[Waiting]) -> dict[Any, Waiting]:
         return {message.origin: message for message in messages if message.origin is not None}
 
     def stale(self, n_learned: int) -> list[Waiting]:
@@ -261,7 +261,7 @@ class ActiveLearning:
             chosen.append(self._waiting[also])
         return chosen
 
-    def message_of(self, number: int) -> Message:
+    def make_message(self, number: int) -> Message:
         return self._message(number).x
 
     def give(self, number: int, label: Any) -> None:
@@ -302,7 +302,7 @@ class ActiveLearning:
         if given_label is not None:
             self.take_back(given_label.message.number)
         self._settle()
-        message = self._waiting.get(self._number_of.get(x, 0))
+        message = self._waiting.get(self._encode_lesson.get(x, 0))
         if message is None:
             message = Waiting(next(self._numbers), x, origin=origin)
         self._give(message, label)
@@ -340,7 +340,7 @@ class ActiveLearning:
         self._settle()
         message = self._given[number].message
         self._discard(message)
-        self._done.pop(identity_of(message.x), None)
+        self._done.pop(message_identity(message.x), None)
         self._put(message)
         self._make_room()
 
@@ -377,7 +377,7 @@ class ActiveLearning:
     def _close(self, x: Message) -> None:
         """Ask for a message no longer."""
         self._remove(x)
-        self._done[identity_of(x)] = None
+        self._done[message_identity(x)] = None
 
     def _discard(self, message: Waiting) -> None:
         if self.store is not None:
@@ -397,7 +397,7 @@ class ActiveLearning:
             return
         for x, origin, time in self._new:
             self._remove(x)
-            if is_asked(x) and identity_of(x) not in self._done:
+            if is_asked(x) and message_identity(x) not in self._done:
                 self._put(Waiting(next(self._numbers), x, origin=origin, time=time))
         self._new.clear()
         self._n_new = 0
@@ -406,14 +406,14 @@ class ActiveLearning:
     def _put(self, message: Waiting) -> None:
         self._remove(message.x)
         self._waiting[message.number] = message
-        self._number_of[message.x] = message.number
-        self._n_characters += size_of(message.x)
+        self._encode_lesson[message.x] = message.number
+        self._n_characters += message_size(message.x)
 
     def _remove(self, x: Message) -> None:
-        number = self._number_of.pop(x, None)
+        number = self._encode_lesson.pop(x, None)
         if number is not None:
             del self._waiting[number]
-            self._n_characters -= size_of(x)
+            self._n_characters -= message_size(x)
 
     def _make_room(self) -> None:
         while len(self._waiting) > self.size or self._n_characters > self.size * _CHARACTERS_A_MESSAGE:

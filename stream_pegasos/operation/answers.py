@@ -8,7 +8,7 @@ from typing import Any
 
 from stream_pegasos.common.display import shortened
 from stream_pegasos.common.together import together_or_alone
-from stream_pegasos.evaluation.chunks import REFUSALS, predict_block
+from stream_pegasos.evaluation.blocks import REFUSALS, predict_block
 from stream_pegasos.evaluation.predicted import NOTHING
 from stream_pegasos.learners.label_meaning import known_label
 from stream_pegasos.learners.predictions import Predictions
@@ -37,7 +37,9 @@ def answer(
         block = predict_block(model, [example.x for example in examples], [], threads=threads)
         if on_predicted is not None:
             on_predicted(examples, block.predictions)
-        return block.answers([example.id for example in examples], block.by_label() if in_full else NOTHING)
+        return block.answers(
+            [example.id for example in examples], block.probabilities_by_label() if in_full else NOTHING
+        )
 
     readable, answers = [example for example in examples if example.fault is None], list[Answer]()
     for group, outcome in together_or_alone(readable, answered, REFUSALS) if readable else ():

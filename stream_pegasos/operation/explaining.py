@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stream_pegasos.evaluation.chunks import predict_block
-from stream_pegasos.evaluation.metrics import LABELS, ORDERED
-from stream_pegasos.evaluation.scores import kind_of
+from stream_pegasos.evaluation.blocks import predict_block
+from stream_pegasos.evaluation.metric_names import LABELS, ORDERED
+from stream_pegasos.evaluation.scores import score_kind
 from stream_pegasos.features.message import Message
 from stream_pegasos.learners.explanations import phrases, pieces
 from stream_pegasos.operation.answers import label_named, shown
@@ -22,7 +22,7 @@ def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dic
 
     It raises a LookupError about a label that the model does not know, and a TypeError if the model cannot explain.
     """
-    kind, block = kind_of(model), predict_block(model, [x], [])
+    kind, block = score_kind(model), predict_block(model, [x], [])
     answer = block.answers(probabilities=block.most_probable())[0].as_json()
     named = None if label is None else label_named(model.classes, label)
     if label is not None and named is None:

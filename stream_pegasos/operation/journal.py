@@ -19,7 +19,7 @@ import orjson
 from stream_pegasos.common.companions import Companions
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.common.packing import pack, unpack
-from stream_pegasos.features.message import Message, check_depth, message_of
+from stream_pegasos.features.message import Message, check_depth, make_message
 from stream_pegasos.operation.active_learning import Waiting
 
 __all__ = ["Entry", "Journal", "check_exact"]
@@ -397,7 +397,7 @@ def _reason(error: OSError) -> str:
 
 def _entry(x: Any, label: Any, weight: float, id: Any) -> Entry:
     label = tuple(label) if isinstance(label, list) else unpack(label)
-    return message_of(x), label, weight, id
+    return make_message(x), label, weight, id
 
 
 def _as_json(entry: Entry) -> Entry:

@@ -23,7 +23,7 @@ OF_DIGEST, NO_LESSON, IN_HALF = 48, 255, 16
 UNKNOWN = itertools.repeat(None)
 
 
-class LearnedIds:
+class IdMemory:
     """The ids of the newest messages learned, each with its label and how much it taught, in constant memory; 1 and
     `"1"` are two ids.
     """
@@ -38,7 +38,7 @@ class LearnedIds:
 
     def has(self, id: Id, label: Any) -> bool:
         """Whether a message was learned with this label."""
-        return id in self._ids and _label_of(self._ids[id]) == _digest(label)
+        return id in self._ids and _decode_label(self._ids[id]) == _digest(label)
 
     def lesson(self, id: Id) -> float | None:
         """What the probability of its label lacked when a message was learned, 0 if nothing moved; `None` if nobody
@@ -59,7 +59,7 @@ class LearnedIds:
             if id is not None:
                 digest = _digest(label)
                 if id in labels_met or id in self._ids:
-                    before = labels_met[id] if id in labels_met else _label_of(self._ids[id])
+                    before = labels_met[id] if id in labels_met else _decode_label(self._ids[id])
                     outcome = KNOWN if before == digest else CORRECTED
                 labels_met[id] = digest
             outcomes.append(outcome)
@@ -68,7 +68,7 @@ class LearnedIds:
     def add(self, ids: Iterable[Id | None], labels: Iterable[Any], lessons: Iterable[float | None] = UNKNOWN) -> None:
         for id, label, lesson in zip(ids, labels, lessons, strict=False):
             if id is not None:
-                self._ids[id] = _digest(label) | _number_of(lesson) << OF_DIGEST
+                self._ids[id] = _digest(label) | _encode_lesson(lesson) << OF_DIGEST
 
     def ids(self) -> list[Id]:
         """The ids, the oldest first."""
@@ -101,13 +101,13 @@ def is_same(label: Any, other: Any) -> bool:
     return _digest(label) == _digest(other)
 
 
-def _number_of(lesson: float | None) -> int:
+def _encode_lesson(lesson: float | None) -> int:
     if lesson is None:
         return 0
     return min(1 + round(-IN_HALF * math.log2(lesson)), NO_LESSON - 1) if lesson else NO_LESSON
 
 
-def _label_of(number: int) -> int:
+def _decode_label(number: int) -> int:
     return number & ((1 << OF_DIGEST) - 1)
 
 
@@ -115,7 +115,7 @@ def _digest(label: Any) -> int:
     """A number for a label, or for the labels that hold in any order; `True` is 1, as for a model."""
     label = labels_that_hold(label) if isinstance(label, dict) else label
     parts: Sequence[Any] = sorted({*map(_spelled, label)}) if isinstance(label, tuple) else _spelled(label)
-    return _digest_of(repr(parts))
+    return _decode_digest(repr(parts))
 
 
 def _spelled(label: Any) -> str:
@@ -123,5 +123,5 @@ def _spelled(label: Any) -> str:
 
 
 @functools.lru_cache(1_000)
-def _digest_of(text: str) -> int:
+def _decode_digest(text: str) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest())

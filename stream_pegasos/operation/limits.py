@@ -40,9 +40,9 @@ class Limits:
     classes: int = 10_000  # labels that the model may learn here; each takes memory for good
 
     @cached_property
-    def of_request(self) -> Allowed:
+    def request_limits(self) -> Allowed:
         return Allowed(self.batch, self.text, LONGEST_LABEL, MOST_LABELS)
 
     @cached_property
-    def of_explanation(self) -> Allowed:
-        return self.of_request._replace(items=1, text=min(self.text, LONGEST_EXPLAINED))
+    def explanation_limits(self) -> Allowed:
+        return self.request_limits._replace(items=1, text=min(self.text, LONGEST_EXPLAINED))

@@ -11,9 +11,9 @@ from contextlib import closing, suppress
 from time import monotonic
 from typing import IO, Any
 
-from stream_pegasos.evaluation.chunks import encode_ahead, predict_block, weight_of
+from stream_pegasos.evaluation.blocks import encode_ahead, get_weight, predict_block
 from stream_pegasos.evaluation.predicted import Labelled
-from stream_pegasos.features.message import Message, message_of, size_of
+from stream_pegasos.features.message import Message, make_message, message_size
 from stream_pegasos.learners.class_weights import plain_weight
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
@@ -21,13 +21,13 @@ from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.operation.active_learning import ActiveLearning
 from stream_pegasos.operation.answers import shown_answer
 from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.operation.durable_learning import DurableLearning
 from stream_pegasos.operation.explaining import explained
 from stream_pegasos.operation.journal import Entry
 from stream_pegasos.operation.label_checks import LabelChecks
 from stream_pegasos.operation.learned_ids import Id, is_same
-from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.limits import Limits
-from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, Encoding, MicroBatching, give_way, slices
+from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, EncodingQueue, MicroBatching, give_way, slices
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.refusals import Refusals
@@ -79,11 +79,11 @@ class LiveLearner:
         self._lock = self.monitor.lock  # between the event loop and the threads of the checkpoints and the journal
         self.learning_lock, self._syncing = asyncio.Lock(), asyncio.Lock()
         self._predictions = MicroBatching(self._predict, SLICE)
-        self._encoding = Encoding(lambda X: encode_ahead(self.model, X))
+        self._encoding = EncodingQueue(lambda X: encode_ahead(self.model, X))
         self._ending = False
         self.n_verdicts = Counter[str]()
         self.refusals = Refusals()
-        self._learning = Learning(
+        self._learning = DurableLearning(
             model,
             checkpoints,
             progress,
@@ -141,8 +141,8 @@ class LiveLearner:
         await self._encode(X)
         answers: list[Answer] = []
         messages = [*zip(X, [None] * len(X) if ids is None else ids, strict=True)]
-        for part in slices(messages, lambda message: size_of(message[0])):
-            answers += await self._predictions.answers(part, sum(A_MESSAGE + size_of(x) for x, _ in part))
+        for part in slices(messages, lambda message: message_size(message[0])):
+            answers += await self._predictions.answers(part, sum(A_MESSAGE + message_size(x) for x, _ in part))
         return answers
 
     async def _encode(self, X: Sequence[Message]) -> None:
@@ -190,8 +190,8 @@ class LiveLearner:
         """Learn what labels mean, as `TextClassifier.describe` does. It returns how many texts were learned, and which
         labels are left out, and raises what `learn` does.
         """
-        lessons = self.model.lessons_of(descriptions)
-        await self.learn([(message_of(x), y, lessons.w) for x, y in zip(lessons.X, lessons.y, strict=True)])
+        lessons = self.model.make_lessons(descriptions)
+        await self.learn([(make_message(x), y, lessons.w) for x, y in zip(lessons.X, lessons.y, strict=True)])
         return {"n_learned": len(lessons.X), "left_out": lessons.left_out}
 
     def _check_runs(self) -> None:
@@ -249,8 +249,8 @@ class LiveLearner:
         ]
 
     async def unlearn(self, X: Sequence[Message], ids: Sequence[Id]) -> list[str]:
-        """Forget what was learned by each id, as `Learning.unlearn` does. It raises what `learn` does; nothing is
-        forgotten then.
+        """Forget what was learned by each id, as `DurableLearning.unlearn` does. It raises what `learn` does; nothing
+        is forgotten then.
         """
         async with self.learning_lock:
             self._check_runs()
@@ -358,7 +358,7 @@ class LiveLearner:
             (is_new,) = self._learning.ids.are_new([wrong.id])
         assert wrong.example is not None
         # Without an id nothing is known of the lesson that was wrong: a double one takes it back, too.
-        weight = 2.0 * weight_of(wrong.example) if is_new else weight_of(wrong.example)
+        weight = 2.0 * get_weight(wrong.example) if is_new else get_weight(wrong.example)
         try:
             (answer,) = await self.learn([(wrong.example[0], label, weight)], [wrong.id])
         except BaseException:

@@ -13,7 +13,7 @@ from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.features.message import Message, grouped
 
-__all__ = ["A_MESSAGE", "SLICE", "Encoding", "MicroBatching", "give_way", "slices"]
+__all__ = ["A_MESSAGE", "SLICE", "EncodingQueue", "MicroBatching", "give_way", "slices"]
 
 SLICE = 50_000  # characters of a slice, about
 A_MESSAGE = 100  # characters that each message counts beside its text
@@ -66,7 +66,7 @@ class MicroBatching:
                     request.answers.set_result(own)
 
 
-class Encoding:
+class EncodingQueue:
     """Has the vectors of messages made before these are predicted or learned, which then finds them ready.
 
     One thread encodes. What comes meanwhile waits, and is encoded together. What `encode` raises is lost, unless the
@@ -116,6 +116,6 @@ async def give_way() -> None:
             task.uncancel()
 
 
-def slices(items: list[Any], size_of: Callable[[Any], int]) -> Iterator[list[Any]]:
+def slices(items: list[Any], message_size: Callable[[Any], int]) -> Iterator[list[Any]]:
     """The items in slices of about `SLICE` characters."""
-    return grouped(items, lambda item: A_MESSAGE + size_of(item), SLICE)
+    return grouped(items, lambda item: A_MESSAGE + message_size(item), SLICE)

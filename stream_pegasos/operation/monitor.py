@@ -17,7 +17,7 @@ from stream_pegasos.common.display import shortened
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
-from stream_pegasos.evaluation.metrics import CLASSES, LABELS, ORDERED, on_page, over_time
+from stream_pegasos.evaluation.metric_names import CLASSES, LABELS, ORDERED, on_page, over_time
 from stream_pegasos.evaluation.predicted import NOTHING, Labelled, PredictedBlock, has_weight
 from stream_pegasos.evaluation.scores import new_score, score_of_state
 from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, ClassRow
@@ -156,7 +156,7 @@ class Monitor:
             points = [*points, self._curve_point()]
         metrics = {name: _known(value) for name, value in score.metrics().items()}
         window = {name.removeprefix("window_"): metrics.pop(name) for name in [*metrics] if name.startswith("window_")}
-        rows, other_classes = score.of_classes(), score.others(MOST_CLASSES)
+        rows, other_classes = score.class_rows(), score.others(MOST_CLASSES)
         counts = {row.label: row.count for row in rows}
         shown_rows = sorted(rows[:MOST_CLASSES]) if self.kind == ORDERED else rows[:MOST_CLASSES]
         return {
@@ -202,7 +202,7 @@ class Monitor:
         case; `n` is the number of classes found, of which the first `limit` are returned.
         """
         score, part = self.score, search.casefold()
-        rows = score.of_classes()
+        rows = score.class_rows()
         labels_met = set(score.tally.labels)
         # The model may have learned labels that this monitor has not met.
         new = (label for label in self.model.classes if label not in labels_met)
@@ -312,7 +312,7 @@ class Monitor:
         start = monotonic()
         saved = self._seconds_for_names + SHARE_FOR_NAMES * (start - self._named_at)
         end = start + min(saved, FOR_NAMES_AT_ONCE)
-        for text in dict.fromkeys(examples[row][0] for row in _by_surprise(block)):
+        for text in dict.fromkeys(examples[row][0] for row in _sort_by_surprise(block)):
             if monotonic() >= end:
                 break
             self._names.add(self.model, self.model.features.prepare(text))
@@ -342,7 +342,7 @@ class Monitor:
         return {"positive": positive, "negative": negative}
 
 
-def _by_surprise(block: PredictedBlock) -> list[int]:
+def _sort_by_surprise(block: PredictedBlock) -> list[int]:
     """The rows of a block. Labels take turns; within a label the row where it was the least probable comes first."""
     predictions = block.predictions
     columns = {label: column for column, label in enumerate(predictions.classes)}

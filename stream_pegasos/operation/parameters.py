@@ -6,7 +6,7 @@ from typing import Any
 
 from river import base
 
-from stream_pegasos.common.packing import pack, parameters_of
+from stream_pegasos.common.packing import get_parameters, pack
 from stream_pegasos.features.base import Features
 from stream_pegasos.learners.model import Model
 
@@ -27,7 +27,7 @@ def made_with(estimator: base.Base) -> dict[str, Any]:
     ('AdaptiveClassifier', 500)
 
     """
-    parameters = estimator.described() if isinstance(estimator, Features) else parameters_of(estimator)
+    parameters = estimator.described() if isinstance(estimator, Features) else get_parameters(estimator)
     return {name: _described(value) for name, value in parameters.items()}
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from stream_pegasos.evaluation.predicted import has_weight
 from stream_pegasos.learners.predictions import Predictions
+from stream_pegasos.operation.durable_learning import DurableLearning
 from stream_pegasos.operation.learned_ids import Id
-from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.teaching import Lesson, Teaching
 from stream_pegasos.streams import Example
 
@@ -27,7 +27,7 @@ class RunTeaching:
 
     def __init__(self, teaching: Teaching, model: Any, waits: bool, on_event: Callable[[str], None]) -> None:
         self.teaching, self.waits, self._on_event = teaching, waits, on_event
-        self._learning = Learning(model)
+        self._learning = DurableLearning(model)
 
     def lessons(self, is_stopped: Callable[[], bool]) -> list[Lesson]:
         """What the teacher taught since. If the run waits for it, its answers are awaited first."""
@@ -47,17 +47,17 @@ class RunTeaching:
 
     def is_taught(self, example: Example) -> bool:
         """Whether the teacher taught this example, which a person labels now."""
-        return not self._learning.ids.are_new([self._id_of(example)])[0]
+        return not self._learning.ids.are_new([self._read_id(example)])[0]
 
     def correct(self, example: Example) -> None:
         """Learn the label of a person instead of that of the teacher."""
         self.compare([example])
         x: Any = example.x
-        id = self._id_of(example)
+        id = self._read_id(example)
         if has_weight(example) and not self._learning.ids.has(id, example.y):
             self._learning.learn([(x, example.y, example.w)], [id])
 
-    def _id_of(self, example: Example) -> Id:
+    def _read_id(self, example: Example) -> Id:
         x: Any = example.x
         return self.teaching.id_for(x, example.id)
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from stream_pegasos.operation.shared_checkpoint import BUSY, FAILURE, PATIENCE, Gain, OvertakenError, SharedCheckpoint
 from stream_pegasos.streams.sources import Member
 
-__all__ = ["Output", "Sharing"]
+__all__ = ["SharedOutput", "Sharing"]
 
 
-class Output(Protocol):
+class SharedOutput(Protocol):
     """A file of answers."""
 
     def written(self) -> Any:
@@ -36,7 +36,7 @@ class Sharing:
         shared: SharedCheckpoint,
         source: Member,
         names: list[str | None],
-        output: Output | None,
+        output: SharedOutput | None,
         on_event: Callable[[str], None],
     ) -> None:
         self.shared, self.source = shared, source

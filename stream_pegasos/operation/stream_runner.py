@@ -11,7 +11,7 @@ from typing import IO, Any, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.common.locks import Lock
-from stream_pegasos.evaluation.chunks import encode_ahead, encode_early, n_teaching, predict_learn
+from stream_pegasos.evaluation.blocks import encode_ahead, encode_early, n_teaching, predict_learn
 from stream_pegasos.evaluation.predicted import NOTHING
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
@@ -19,7 +19,7 @@ from stream_pegasos.operation.answers import answer
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.run_teaching import RunTeaching
 from stream_pegasos.operation.shared_checkpoint import Gain, SharedCheckpoint
-from stream_pegasos.operation.sharing import Output, Sharing
+from stream_pegasos.operation.sharing import SharedOutput, Sharing
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Lag, Source, StreamError, Truth, of_any_server
 from stream_pegasos.streams.sources import LARGEST_BATCH, Member
 
@@ -58,7 +58,7 @@ class StreamRunner:
         source: Source,
         send: Callable[[list[Answer]], None],
         *,
-        output: Output | None = None,
+        output: SharedOutput | None = None,
         in_full: bool = False,
         labels: Source | None = None,
         window: int = 10_000,
@@ -229,7 +229,7 @@ class StreamRunner:
             elif self._sharing is not None and self._sharing.is_behind:
                 continue
             elif number == 0:
-                if not self._take(self._with_waiting(item)):
+                if not self._take(self._add_waiting(item)):
                     return
             elif not self._take_labels(item):
                 return
@@ -265,7 +265,7 @@ class StreamRunner:
             self._commit()
             self._sharing.source.leave()
 
-    def _with_waiting(self, batch: Batch) -> Batch:
+    def _add_waiting(self, batch: Batch) -> Batch:
         """A batch and those that wait behind it, if the source cannot go back, as a pipe: it gives messages one by one,
         and together they take half the time.
         """
@@ -412,7 +412,7 @@ class StreamRunner:
                     if self.teaching is not None:
                         self.teaching.compare(block.examples)
                     ids = [cast(Example, example).id for example in block.examples]
-                    answers += block.answers(ids, block.by_label() if self._in_full else NOTHING)
+                    answers += block.answers(ids, block.probabilities_by_label() if self._in_full else NOTHING)
         return answers
 
     def _deliver(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.locks import new_condition
 from stream_pegasos.common.servers import AT_ONCE, ServerAwayError
-from stream_pegasos.features.message import Message, identity_of, is_blank, message_of, shown_message
+from stream_pegasos.features.message import Message, is_blank, make_message, message_identity, shown_message
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.operation.answers import shown
@@ -105,7 +105,7 @@ class Teaching:
     @staticmethod
     def id_for(x: Message, id: Id | None) -> Id:
         """The id under which a message is taught; that of one without an id is made from what it says."""
-        return f"teacher:{identity_of(x):016x}" if id is None else id
+        return f"teacher:{message_identity(x):016x}" if id is None else id
 
     def ids_for(self, X: Sequence[Message], ids: Sequence[Id | None]) -> list[Id | None]:
         """The ids under which messages that a person labels are to be learned, to correct what the teacher taught."""
@@ -299,7 +299,7 @@ class Teaching:
                 self._said[id] = label
             for x, id, truth in state["open"]:
                 with self._changed:
-                    self._put(message_of(x), id, truth)
+                    self._put(make_message(x), id, truth)
                 self.n_asked -= 1
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"the state must be one of a teacher's questions ({error})") from None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from stream_pegasos.common.display import printable
 from stream_pegasos.evaluation.predicted import Labelled
-from stream_pegasos.features.message import size_of
+from stream_pegasos.features.message import message_size
 
 __all__ = ["LONGEST_WRONG", "MOST_WRONG", "WrongAnswer", "WrongAnswers", "as_csv"]
 
@@ -43,7 +43,7 @@ class WrongAnswers:
     def add(self, messages: Iterable[Mapping[str, Any]], examples: Iterable[Labelled], ids: Iterable[Any]) -> None:
         """Add messages with their labels and answers, as the monitor shows them, and as they were learned."""
         for message, example, id in zip(messages, examples, ids, strict=False):
-            is_kept = size_of(example[0]) <= LARGEST_CORRECTED
+            is_kept = message_size(example[0]) <= LARGEST_CORRECTED
             shown = {**message, "can_be_corrected": is_kept}
             self._newest.append(WrongAnswer(shown, example if is_kept else None, id))
 

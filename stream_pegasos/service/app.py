@@ -26,7 +26,7 @@ from stream_pegasos.service.labelling import learning_as_given
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.middleware import RequestMiddleware
 from stream_pegasos.service.openapi import openapi
-from stream_pegasos.service.operations import operations_of
+from stream_pegasos.service.operations import make_operations
 from stream_pegasos.service.responses import as_json
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ def create_app(
             log.error("%s", error)
 
     metrics = Metrics(learner)
-    operations = operations_of(learner, metrics)
+    operations = make_operations(learner, metrics)
 
     async def describe(request: Request) -> Response:
         return as_json(openapi(operations, learner))

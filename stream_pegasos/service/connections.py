@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from stream_pegasos.operation.limits import LARGEST_HEAD
 from stream_pegasos.operation.refusals import Refusals
 
-__all__ = ["CONNECTION", "REFUSALS", "Connection"]
+__all__ = ["CONNECTION", "REFUSALS", "HttpConnection"]
 
 CONNECTION, REFUSALS = "connection", "refusals"  # their names in the state of a request
 PIECE = 4 << 10  # bytes that are handed on at a time: a request of a few bytes takes some thousand of memory
@@ -31,7 +31,7 @@ REFUSAL = b"\r\n".join(
 )
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """Hands a connection's bytes on to the server in small pieces: not before earlier requests are answered, and not
     beyond the largest head.
 
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
 class _Throttled:
     """The transport as the server has it, which says by it when it takes no more; only the connection reads less."""
 
-    def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
+    def __init__(self, transport: asyncio.Transport, connection: HttpConnection) -> None:
         self._transport, self._connection = transport, connection
         self.write = transport.write  # asked for with each answer
 

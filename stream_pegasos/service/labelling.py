@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from stream_pegasos.common.display import quoted
-from stream_pegasos.evaluation.chunks import predict_block
-from stream_pegasos.evaluation.metrics import ORDERED
-from stream_pegasos.features.message import size_of
+from stream_pegasos.evaluation.blocks import predict_block
+from stream_pegasos.evaluation.metric_names import ORDERED
+from stream_pegasos.features.message import message_size
 from stream_pegasos.learners.label_meaning import look_alike, one_slip_away
 from stream_pegasos.operation.answers import label_named, shown, shown_answer
 from stream_pegasos.operation.label_checks import each_label
@@ -43,7 +43,7 @@ class Labelling:
         learner, active_learning = self._learner, self._learner.active_learning
         stale = active_learning.stale(learner.model.n_learned) if first == "uncertain" else []
         n_columns = len(learner.model.classes)
-        for part in slices(stale, lambda message: size_of(message.x) + n_columns):
+        for part in slices(stale, lambda message: message_size(message.x) + n_columns):
             with learner.monitor.lock:
                 n_learned = learner.model.n_learned
                 block = predict_block(learner.model, [message.x for message in part], [])
@@ -111,7 +111,7 @@ class Labelling:
             active_learning.skip(number)
             return
         async with self._learner.learning_lock:
-            active_learning.message_of(number)
+            active_learning.make_message(number)
             label = self._learnable_label(label, new_label)
             with self._learner.monitor.lock:
                 active_learning.give(number, label)

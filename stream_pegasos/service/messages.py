@@ -13,10 +13,10 @@ import msgspec
 from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType, ValidationError
 from starlette.exceptions import HTTPException
 
-from stream_pegasos.evaluation.metrics import LABELS
-from stream_pegasos.features.message import ABSENT, Fields, size_of, value_of
+from stream_pegasos.evaluation.metric_names import LABELS
+from stream_pegasos.features.message import ABSENT, Fields, get_field, message_size
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
-from stream_pegasos.mail_text.features import Mail, bytes_of
+from stream_pegasos.mail_text.features import Mail, mail_bytes
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.journal import check_exact
 from stream_pegasos.operation.limits import LONGEST_ID, Allowed
@@ -64,7 +64,7 @@ class LabelledMessage(Message, kw_only=True):
     weight: Annotated[float, Meta(ge=0.0, le=1e30)] = 1.0
 
 
-def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
+def define_content(kind: type[Message], fields: Sequence[str]) -> Any:
     """A type of messages with what is learned from: a `text`, or the fields of these names. Its `x` is that, or `None`.
     A ValueError if a field has the name of something else.
     """
@@ -81,7 +81,7 @@ def with_content(kind: type[Message], fields: Sequence[str]) -> Any:
 
     def given(self: Any) -> Fields | None:
         content = {name: value for own, name in names.items() if (value := getattr(self, own)) is not UNSET}
-        values = ((name, value_of(content, name)) for name in fields)
+        values = ((name, get_field(content, name)) for name in fields)
         return Fields({name: value for name, value in values if value is not ABSENT}) or None
 
     values = [(own, Any, UNSET) for own in names]
@@ -105,7 +105,7 @@ class Taught(Sent, kw_only=True):
 
 
 def teaching_with(message: Any) -> Any:
-    """`Taught`, whose `message` is of a type that `with_content` made."""
+    """`Taught`, whose `message` is of a type that `define_content` made."""
     return msgspec.defstruct(Taught.__name__, [("message", message | UnsetType, UNSET)], bases=(Taught,), kw_only=True)
 
 
@@ -292,7 +292,7 @@ def parameters(values: Mapping[str, str], kind: type[Struct]) -> Any:
         raise HTTPException(422, _not_known(unknown[1], kind) if unknown else "bad parameters") from None
 
 
-class Batch(NamedTuple):
+class ParsedRequest(NamedTuple):
     """The messages of a request."""
 
     messages: list[Any]
@@ -301,12 +301,12 @@ class Batch(NamedTuple):
     is_list: bool  # or else one by itself
 
 
-def batch_of(sent: Any, learner: LiveLearner, limits: Allowed) -> Batch:
+def read_batch(sent: Any, learner: LiveLearner, limits: Allowed) -> ParsedRequest:
     """The messages of a request, of which some are known by their ids."""
     is_list = isinstance(sent, list)
     messages = sent if isinstance(sent, list) else [sent]
     _check_number(len(messages), "messages", limits)
-    ids = [_id_of(message.id, f"{i}.id" if is_list else "id") for i, message in enumerate(messages)]
+    ids = [_read_id(message.id, f"{i}.id" if is_list else "id") for i, message in enumerate(messages)]
     X = _contents(messages, ids, learner, is_list)
     mail_field, fields = learner.mail_field, learner.fields
     if mail_field is not None:
@@ -320,7 +320,7 @@ def batch_of(sent: Any, learner: LiveLearner, limits: Allowed) -> Batch:
         if fields:
             with _naming(f"message {i}"):
                 learner.model.features.read(x)
-    return Batch(messages, X, ids, is_list)
+    return ParsedRequest(messages, X, ids, is_list)
 
 
 @contextmanager
@@ -331,7 +331,7 @@ def _naming(place: str) -> Iterator[None]:
         raise HTTPException(422, f"{place}: {error}") from None
 
 
-def _id_of(sent: Any, place: str) -> Id | None:
+def _read_id(sent: Any, place: str) -> Id | None:
     if sent is UNSET or is_no_id(sent):
         return None
     id = id_meant(sent)
@@ -352,7 +352,7 @@ def _contents(messages: Sequence[Any], ids: list[Id | None], learner: LiveLearne
             reason = "there is none, and no id" if ids[i] is None else kept
             raise HTTPException(422, f"{place}: {reason}")
         X[i] = x
-    return X if learner.mail_field is None else [_with_mail(x, learner.mail_field) for x in X]
+    return X if learner.mail_field is None else [_set_mail(x, learner.mail_field) for x in X]
 
 
 def _check_number(n: int, noun: str, limits: Allowed) -> None:
@@ -361,12 +361,14 @@ def _check_number(n: int, noun: str, limits: Allowed) -> None:
 
 
 def _check_text(x: Any, place: str, limits: Allowed) -> None:
-    size = size_of(x)
+    size = message_size(x)
     if size > limits.text:
         raise HTTPException(413, f"{place}: a text of {size:,} characters; it may have {limits.text:,}")
 
 
-def descriptions_of(sent: Sequence[tuple[str, Any]], label_reader: LabelsMeant, limits: Allowed) -> dict[Label, Any]:
+def read_descriptions_sent(
+    sent: Sequence[tuple[str, Any]], label_reader: LabelsMeant, limits: Allowed
+) -> dict[Label, Any]:
     """What labels mean, by the labels that are meant."""
     texts = [value if isinstance(value, list) else [value] for _, value in sent]
     _check_number(sum(map(len, texts)), "texts", limits)
@@ -381,7 +383,7 @@ def descriptions_of(sent: Sequence[tuple[str, Any]], label_reader: LabelsMeant, 
     return descriptions
 
 
-def _with_mail(x: Any, field: str) -> Any:
+def _set_mail(x: Any, field: str) -> Any:
     """A message whose mail is taken apart only once, however often the model is asked."""
     if isinstance(x, str):
         return Mail(x)
@@ -390,7 +392,7 @@ def _with_mail(x: Any, field: str) -> Any:
 
 def _id_of_mail(x: Any, field: str) -> str | None:
     mail = x if isinstance(x, str) else x.get(field)
-    return mail_id(bytes_of(mail)) if isinstance(mail, str) else None
+    return mail_id(mail_bytes(mail)) if isinstance(mail, str) else None
 
 
 def labels_as_read(label: Any, kind: str, i: int, is_list: bool, label_reader: LabelsMeant, limits: Allowed) -> Any:

@@ -10,7 +10,7 @@ import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from stream_pegasos import __version__, engine
-from stream_pegasos.evaluation.metrics import spelled
+from stream_pegasos.evaluation.metric_names import spelled
 from stream_pegasos.operation.answers import shown
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
@@ -55,9 +55,9 @@ class Metrics:
     def collect(self) -> Iterator[Any]:
         """The metrics of the model, as they are now."""
         with self._learner.monitor.lock:  # as another thread may be learning
-            return iter([*self._of_model()])
+            return iter([*self._model_metrics()])
 
-    def _of_model(self) -> Iterator[Any]:
+    def _model_metrics(self) -> Iterator[Any]:
         learner, score, model = self._learner, self._learner.monitor.score, self._learner.model
         yield counter("messages_learned", "Messages predicted, then learned.", score.n)
         yield counter("messages_unanswered", "Of these, those that had no answer yet.", score.n_unanswered)
@@ -74,9 +74,9 @@ class Metrics:
         for name, value in score.metrics().items():
             newest = f" of the newest {score.window} messages" if name.startswith("window_") else ""
             yield gauge(name, f"Prequential {spelled(name)}{newest}.", value)
-        yield from of_checkpoints(learner.checkpoints)
-        yield from of_teaching(learner.teaching)
-        yield from self._of_classes()
+        yield from checkpoint_metrics(learner.checkpoints)
+        yield from teaching_metrics(learner.teaching)
+        yield from self._class_margins()
         mails = CounterMetricFamily(
             "stream_pegasos_mails", "Mails asked about by spamd's protocol.", labels=["verdict"]
         )
@@ -84,12 +84,12 @@ class Metrics:
             mails.add_metric([verdict], count)
         yield mails
 
-    def _of_classes(self) -> Iterator[Any]:
+    def _class_margins(self) -> Iterator[Any]:
         """Counters by class. The commonest classes of the first scrape keep their counters, as a counter must never
         decrease; all others share one.
         """
         tally = self._learner.monitor.score.tally
-        for row in self._learner.monitor.score.of_classes(MOST_CLASSES):
+        for row in self._learner.monitor.score.class_rows(MOST_CLASSES):
             if len(self._classes) < MOST_CLASSES:
                 self._classes.setdefault(row.label, _called(row.label))
         called = [self._classes.get(label, OTHERS) for label in tally.labels]
@@ -117,7 +117,7 @@ def new_registry() -> prometheus_client.CollectorRegistry:
     return registry
 
 
-def of_checkpoints(checkpoints: Checkpoints | None) -> Iterator[Any]:
+def checkpoint_metrics(checkpoints: Checkpoints | None) -> Iterator[Any]:
     if checkpoints is not None:
         yield counter("checkpoint_failures", "Checkpoints that failed.", checkpoints.n_failures)
         if checkpoints.written_at is not None:
@@ -125,7 +125,7 @@ def of_checkpoints(checkpoints: Checkpoints | None) -> Iterator[Any]:
             yield gauge("checkpoint_age_seconds", "Time since the last checkpoint.", age)
 
 
-def of_teaching(teaching: Teaching | None) -> Iterator[Any]:
+def teaching_metrics(teaching: Teaching | None) -> Iterator[Any]:
     if teaching is None:
         return
     view = teaching.view()

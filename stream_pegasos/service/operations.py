@@ -34,13 +34,13 @@ from stream_pegasos.service.messages import (
     QuestionedMessage,
     TeachingAnswer,
     WrongAsked,
-    batch_of,
-    descriptions_of,
+    define_content,
     label_as_read,
     label_of_query,
     labels_as_read,
+    read_batch,
+    read_descriptions_sent,
     teaching_with,
-    with_content,
 )
 from stream_pegasos.service.metrics import Metrics
 from stream_pegasos.service.openapi import Operation, correcting, describing, explaining, learning, predicting, teaching
@@ -88,11 +88,11 @@ def refusing(unknown: int | None = None, reason: str = "") -> Iterator[None]:
         raise HTTPException(503, str(error)) from None
 
 
-def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
+def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     """All operations of a service, the most frequent first."""
     operations, labelling, limits = list[Operation](), Labelling(learner), learner.limits
 
-    message, labelled = (with_content(kind, learner.fields) for kind in (Message, LabelledMessage))
+    message, labelled = (define_content(kind, learner.fields) for kind in (Message, LabelledMessage))
 
     def operation(name: str, summary: str, **described: Any) -> Callable[[Handler], Handler]:
         method, path = name.split()
@@ -113,7 +113,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def predict(sent: Any) -> Response:
-        batch = batch_of(sent, learner, limits.of_request)
+        batch = read_batch(sent, learner, limits.request_limits)
         try:  # not by `refusing`, which takes a hundredth of the time of this, the most frequent operation
             learner.labels.check_size(len(batch.X))
             answers = await learner.predict(batch.X, batch.ids)
@@ -133,8 +133,8 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def learn(sent: Any) -> Response:
-        allowed = limits.of_request
-        batch = batch_of(sent, learner, allowed)
+        allowed = limits.request_limits
+        batch = read_batch(sent, learner, allowed)
         label_reader = learner.labels_meant
         examples: list[Labelled] = [
             (
@@ -151,15 +151,15 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     @operation(
         "POST /explain",
         "Why a message is predicted as it is",
-        takes=with_content(QuestionedMessage, learner.fields),
+        takes=define_content(QuestionedMessage, learner.fields),
         takes_mail=True,
         answers=Explanation,
         examples=explaining,
         refusals=OF_BODIES,
     )
     async def explain(message: Any) -> Response:
-        allowed = limits.of_explanation
-        (x,) = batch_of(message, learner, allowed).X
+        allowed = limits.explanation_limits
+        (x,) = read_batch(message, learner, allowed).X
         label_reader = learner.labels_meant
         label = None if message.label is UNSET else label_as_read(message.label, "label", label_reader, allowed)
         with refusing(unknown=422):
@@ -174,7 +174,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def describe(sent: Any) -> Response:
-        descriptions = descriptions_of(sent, learner.labels_meant, limits.of_request)
+        descriptions = read_descriptions_sent(sent, learner.labels_meant, limits.request_limits)
         with refusing(reason="what is learned cannot be kept"):
             return as_json(await learner.describe_labels(descriptions))
 
@@ -204,14 +204,14 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         if is_sent and (label is None or sent.take_back):
             raise HTTPException(422, "label: a message that is sent needs one")
         if label is not None and label is not UNSET:
-            label = labels_as_read(label, learner.monitor.kind, 0, False, learner.labels_meant, limits.of_request)
+            label = labels_as_read(label, learner.monitor.kind, 0, False, learner.labels_meant, limits.request_limits)
         answer: dict[str, Any] = {}
         with refusing(unknown=404, reason="the label cannot be kept"):
             try:
                 if sent.take_back:
                     await labelling.take_back(sent.number)
                 elif is_sent:
-                    batch = batch_of(sent.message, learner, limits.of_request)
+                    batch = read_batch(sent.message, learner, limits.request_limits)
                     number = await labelling.teach_message(batch.X[0], batch.ids[0], label, sent.new_label)
                     answer = {"number": number, "seconds": learner.active_learning.seconds}
                 else:
@@ -276,7 +276,7 @@ def operations_of(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         refusals={**OF_BODIES, "404": "The message is not kept among the wrong answers, or was too long to be."},
     )
     async def correct(sent: Any) -> Response:
-        label = labels_as_read(sent.label, learner.monitor.kind, 0, False, learner.labels_meant, limits.of_request)
+        label = labels_as_read(sent.label, learner.monitor.kind, 0, False, learner.labels_meant, limits.request_limits)
         with refusing(unknown=404, reason="what is learned cannot be kept"):
             return as_json((await learner.correct(sent.number, label)).as_json())
 

@@ -11,14 +11,14 @@ from typing import Any
 import orjson
 from starlette.responses import Response, StreamingResponse
 
-from stream_pegasos.service.messages import Batch
+from stream_pegasos.service.messages import ParsedRequest
 from stream_pegasos.streams import Answer
 
 ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time
 ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be long
 
 
-def answer_with(answers: list[Answer], batch: Batch) -> Response:
+def answer_with(answers: list[Answer], batch: ParsedRequest) -> Response:
     """The answers, with the ids of the messages; many large ones are sent as the client takes them."""
     records = [answer._replace(id=id).as_json() for answer, id in zip(answers, batch.ids, strict=True)]
     if not batch.is_list:

@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.stream_runner import StreamRunner
-from stream_pegasos.service.metrics import counter, new_registry, of_checkpoints, of_teaching
+from stream_pegasos.service.metrics import checkpoint_metrics, counter, new_registry, teaching_metrics
 
 __all__ = ["RunnerMetrics", "serving_metrics"]
 
@@ -34,8 +34,8 @@ class RunnerMetrics:
                 for part, n in lag.behind.items() if lag.unit == unit else ():
                     family.add_metric([name, part], n)
             yield family
-        yield from of_checkpoints(self._checkpoints)
-        yield from of_teaching(None if self._runner.teaching is None else self._runner.teaching.teaching)
+        yield from checkpoint_metrics(self._checkpoints)
+        yield from teaching_metrics(None if self._runner.teaching is None else self._runner.teaching.teaching)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from stream_pegasos.operation.limits import Limits
-from stream_pegasos.service.connections import Connection
+from stream_pegasos.service.connections import HttpConnection
 
 
 def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:
@@ -37,7 +37,7 @@ def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Ca
         app,
         host=host,
         port=port,
-        http=Connection,
+        http=HttpConnection,
         ws="none",
         access_log=False,
         log_level="error",

@@ -19,7 +19,7 @@ from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.sklearn.protocol import ClassifierFace, new_classifier
-from stream_pegasos.sklearn.texts import texts_of
+from stream_pegasos.sklearn.texts import list_texts
 
 __all__ = ["OnlineClassifier", "OnlineTextClassifier"]
 
@@ -111,7 +111,7 @@ class OnlineTextClassifier(ClassifierFace):
         if isinstance(features, Features) and features.fields and is_frame(X):
             return features.messages(X)
         is_of_texts = not isinstance(features, Features) or features.takes_text
-        return texts_of(X) if is_of_texts else list_of_examples(X)
+        return list_texts(X) if is_of_texts else list_of_examples(X)
 
     def _new_model(self) -> Model:
         model = TextClassifier(self.part("features"), new_classifier(self))
@@ -119,7 +119,7 @@ class OnlineTextClassifier(ClassifierFace):
             model.describe(self.descriptions)
         return model
 
-    def _with_described(self, labels: Any) -> Any:
+    def _add_described(self, labels: Any) -> Any:
         return unique_labels(labels, [*self.descriptions]) if self.descriptions else labels
 
 

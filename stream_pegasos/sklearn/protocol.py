@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from stream_pegasos.common.checks import check_bool, check_integer, check_lengths
-from stream_pegasos.common.packing import parameters_of
+from stream_pegasos.common.packing import get_parameters
 from stream_pegasos.features.frames import is_frame, listed
 from stream_pegasos.features.message import is_nothing
 from stream_pegasos.learners.class_weights import ClassWeight
@@ -27,7 +27,7 @@ from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.text import TextClassifier
 
-__all__ = ["ClassifierFace", "new_classifier", "options_of", "with_options"]
+__all__ = ["ClassifierFace", "apply_options", "get_options", "new_classifier"]
 
 Labels = NDArray[Any]
 
@@ -94,7 +94,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
             for name in self.PARTS:
-                params |= {f"{name}__{option}": value for option, value in options_of(self.part(name)).items()}
+                params |= {f"{name}__{option}": value for option, value in get_options(self.part(name)).items()}
         return params
 
     def set_params(self, **params: Any) -> Self:
@@ -118,7 +118,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         changed = copy.copy(self)
         super(ClassifierFace, changed).set_params(**params)
         for name, options in of_parts.items():
-            setattr(changed, name, with_options(changed.part(name), options))
+            setattr(changed, name, apply_options(changed.part(name), options))
         self.__dict__ = changed.__dict__
         return self
 
@@ -146,7 +146,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         check_bool("shuffle", self.shuffle)
         new = copy.copy(self)
         examples, labels, weights = new._checked(X, y, sample_weight, is_new=True)
-        new.classes_, new.model_, new._are_fixed = new._with_described(np.unique(labels)), new._new_model(), False
+        new.classes_, new.model_, new._are_fixed = new._add_described(np.unique(labels)), new._new_model(), False
         new._check_classes()
         rows = np.flatnonzero(weights)
         chance = check_random_state(self.random_state)
@@ -183,7 +183,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         examples, labels, weights = new._checked(X, y, sample_weight, is_new)
         if is_new:
             new.model_, new._are_fixed = new._new_model(), classes is not None
-        classes_in_batch = new._with_described(np.unique(labels))
+        classes_in_batch = new._add_described(np.unique(labels))
         new.classes_ = new._known(classes_in_batch, None if classes is None else np.unique(column_or_1d(classes)))
         new._check_classes()
         try:
@@ -201,7 +201,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         examples = self._examples(X, is_new)
-        y = column_of("y", y)
+        y = check_column_name("y", y)
         check_none_missing(y)
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
@@ -210,14 +210,14 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         check_classification_targets(labels)
         n = n_examples(examples)
         check_lengths("labels", len(labels), n)
-        sample_weight = column_of("sample_weight", sample_weight)
+        sample_weight = check_column_name("sample_weight", sample_weight)
         weights = np.ones(n) if sample_weight is None else column_or_1d(np.asarray(sample_weight, np.float64))
         check_lengths("weights", len(weights), n)
         if not weights.any():
             raise ValueError("y must have an example whose weight is not zero, got none")
         return examples, labels, weights
 
-    def _with_described(self, labels: Labels) -> Labels:
+    def _add_described(self, labels: Labels) -> Labels:
         """These labels, and those that are described."""
         return labels
 
@@ -313,10 +313,10 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
                     if columns.get(positive) == 1 or columns.get(negative) == 0
                     else -predictions.scores
                 )
-            classes, of_classes = predictions.pair, np.array([-predictions.scores, predictions.scores])
+            classes, class_rows = predictions.pair, np.array([-predictions.scores, predictions.scores])
         else:
-            of_classes = predictions.scores.T
-        for label, column in zip(classes, of_classes, strict=True):
+            class_rows = predictions.scores.T
+        for label, column in zip(classes, class_rows, strict=True):
             if label in columns:
                 margins[:, columns[label]] = column
         return margins[:, 1] - margins[:, 0] if len(columns) == 2 else margins
@@ -331,18 +331,18 @@ def new_classifier(estimator: ClassifierFace) -> Classifier:
         raise TypeError("several labels an example cannot be learned here; use MultiLabelClassifier by itself")
     options = {} if estimator.class_weight is None else {"class_weight": estimator.class_weight}
     inner = getattr(classifier, "classifier", None)  # which takes the weights of ordered classes
-    options = options if inner is None else {"classifier": with_options(inner, options)}
-    return with_options(classifier, options)  # type: ignore[no-any-return]
+    options = options if inner is None else {"classifier": apply_options(inner, options)}
+    return apply_options(classifier, options)  # type: ignore[no-any-return]
 
 
-def options_of(part: Any) -> dict[str, Any]:
+def get_options(part: Any) -> dict[str, Any]:
     """The options of a part; empty for an object that can be none, which `fit` refuses."""
-    return parameters_of(part) if isinstance(part, base.Base) else {}
+    return get_parameters(part) if isinstance(part, base.Base) else {}
 
 
-def with_options(part: Any, options: Mapping[str, Any]) -> Any:
+def apply_options(part: Any, options: Mapping[str, Any]) -> Any:
     """A copy of a part that has learned nothing, with new options; a ValueError if it has no such option."""
-    known_options = options_of(part)
+    known_options = get_options(part)
     for name in options.keys() - known_options.keys():
         raise ValueError(f"Invalid parameter {name!r} for {type(part).__name__}. It has: {', '.join(known_options)}")
     return part.clone(dict(options))
@@ -360,7 +360,7 @@ def n_examples(examples: Any) -> int:
     return len(examples) if isinstance(examples, list) else int(examples.shape[0])
 
 
-def column_of(name: str, values: Any) -> Any:
+def check_column_name(name: str, values: Any) -> Any:
     """Labels or weights, of a data frame its only column."""
     if np.ma.is_masked(values):
         raise ValueError(f"{name} must have no masked values; leave out such examples")

@@ -9,10 +9,10 @@ import numpy as np
 from stream_pegasos.common.checks import check_sequence
 from stream_pegasos.features.frames import is_frame, listed
 
-__all__ = ["texts_of"]
+__all__ = ["list_texts"]
 
 
-def texts_of(X: Any) -> list[Any]:
+def list_texts(X: Any) -> list[Any]:
     """The texts of a list, an array, a series, or a frame or an array with one column. More columns are a ValueError, a
     single text or a sparse matrix a TypeError.
     """

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from stream_pegasos.features.text import TextFeatures
-from stream_pegasos.sklearn.texts import texts_of
+from stream_pegasos.sklearn.texts import list_texts
 
 __all__ = ["TextVectorizer"]
 
@@ -115,4 +115,4 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         TypeError, ValueError
             If they are no texts, or `TextFeatures` does not take a parameter.
         """
-        return TextFeatures(**self.get_params()).transform_many(texts_of(X))
+        return TextFeatures(**self.get_params()).transform_many(list_texts(X))

@@ -11,7 +11,7 @@ try:
 except ImportError as error:
     raise missing("learning on Spark", "spark", error) from None
 
-from stream_pegasos.spark.learning import learn
+from stream_pegasos.spark.frame_learning import learn
 from stream_pegasos.spark.ml import SparkTextClassifier, SparkTextClassifierModel
 from stream_pegasos.spark.scoring import score
 

@@ -13,8 +13,8 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from stream_pegasos.features.message import ABSENT, fields_of, value_of, without
-from stream_pegasos.learners.label_meaning import label_of, truth_of
+from stream_pegasos.features.message import ABSENT, get_field, select_fields, without
+from stream_pegasos.learners.label_meaning import label_of, read_truth
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.text import TextClassifier
 
@@ -136,7 +136,7 @@ def check_labels(frame: DataFrame, name: str, model: Any) -> None:
     if isinstance(kind, t.StringType):
         return
     classes = model.classes
-    if classes and all(truth_of(label) is None and isinstance(label_of(str(label)), str) for label in classes):
+    if classes and all(read_truth(label) is None and isinstance(label_of(str(label)), str) for label in classes):
         raise TypeError(
             f"column {name!r} is of type {kind.simpleString()}, and the model has labels of type "
             f"{label_type(classes).simpleString()}"
@@ -214,10 +214,10 @@ def check_messages(frame: DataFrame, name: str, model: Any) -> None:
         return
     schema, fields = check_column(frame, "messages", name, FIELDS), model.features.fields
     try:
-        message = fields_of(example_of(schema), fields)
+        message = select_fields(make_example_value(schema), fields)
     except ValueError as error:
         raise ValueError(f"column {name!r}: {error}") from None
-    lacking = [field for field in fields if value_of(message, field) is ABSENT]
+    lacking = [field for field in fields if get_field(message, field) is ABSENT]
     if lacking:
         warnings.warn(f"none of the messages in column {name!r} {without(lacking)}", stacklevel=3)
 
@@ -232,8 +232,8 @@ class AnyFields(dict[str, Any]):
         return self
 
 
-def example_of(kind: t.DataType) -> Any:
+def make_example_value(kind: t.DataType) -> Any:
     """A message with the fields that all messages of a type may have, to be looked into as one is."""
     if isinstance(kind, t.StructType):
-        return {field.name: example_of(field.dataType) for field in kind.fields}
+        return {field.name: make_example_value(field.dataType) for field in kind.fields}
     return AnyFields() if isinstance(kind, t.MapType) else None

@@ -27,7 +27,7 @@ from pyspark.sql import types as t
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import column, label_type
-from stream_pegasos.spark.learning import History, learn
+from stream_pegasos.spark.frame_learning import History, learn
 from stream_pegasos.spark.scoring import score
 
 __all__ = ["SparkTextClassifier", "SparkTextClassifierModel"]
@@ -71,7 +71,7 @@ class Columns(HasInputCol, HasPredictionCol, HasProbabilityCol, MLReadable[Any],
 
     @classmethod
     def read(cls) -> MLReader[Any]:
-        return Reader(cls)
+        return ModelReader(cls)
 
 
 class SparkTextClassifier(Estimator[Any], Columns, HasLabelCol, HasWeightCol):
@@ -249,7 +249,7 @@ class Writer(MLWriter):
             self.sparkSession.createDataFrame(content, PIECES).write.parquet(f"{path}/model")
 
 
-class Reader(MLReader[Any]):
+class ModelReader(MLReader[Any]):
     """Loads what a `Writer` saved."""
 
     def __init__(self, kind: type[Columns]) -> None:

@@ -14,13 +14,21 @@ from pyspark import Broadcast
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT
 from stream_pegasos.common.together import together_or_alone
-from stream_pegasos.evaluation.chunks import REFUSALS, predict_learn
+from stream_pegasos.evaluation.blocks import REFUSALS, predict_learn
 from stream_pegasos.evaluation.scores import new_score
 from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import drop_unchanged, merge_changes
 
-__all__ = ["Learned", "Part", "learned_part", "merged_pair", "parts_of", "unread_messages", "values_of"]
+__all__ = [
+    "LearnedCounts",
+    "ModelPart",
+    "column_values",
+    "learned_part",
+    "merged_pair",
+    "read_parts",
+    "unread_messages",
+]
 
 TEXT, LABEL, WEIGHT, PART = "_text", "_label", "_weight", "_part"
 # A worker sends its report in pieces, in columns of their own.
@@ -34,7 +42,7 @@ MOST_REASONS, OTHERS = 20, "other reasons"
 
 
 @dataclass
-class Learned:
+class LearnedCounts:
     """How many messages there were, how many of them were learned (one of weight 0 is not), and how many skipped, by
     reason; and the score of the predictions that were made before learning.
     """
@@ -44,7 +52,7 @@ class Learned:
     refused: dict[str, int] = field(default_factory=dict)
     score: Any = None
 
-    def add(self, other: Learned) -> None:
+    def add(self, other: LearnedCounts) -> None:
         self.n_read += other.n_read
         self.n_learned += other.n_learned
         counts = Counter(self.refused) + Counter(other.refused)
@@ -61,7 +69,7 @@ class Learned:
 
 
 @dataclass
-class Part(Learned):
+class ModelPart(LearnedCounts):
     """What a worker reports of its part to the driver."""
 
     number: int = 0
@@ -83,19 +91,22 @@ def learned_part(
     """Learn a part of the messages, and yield the report on it, with the `whole` model or with its changes; nothing if
     there are no messages.
     """
-    part = Part(model=pickle.loads(base.value))
+    part = ModelPart(model=pickle.loads(base.value))
     model = part.model
     part.score = new_score(model, exact=False)
     try:
         for batch in batches:
             part.number = batch[PART][0].as_py()
-            (texts, of_texts), (labels, of_labels) = values_of(batch[TEXT]), values_of(batch[LABEL])
+            (texts, of_texts), (labels, probabilities_with_labels) = (
+                column_values(batch[TEXT]),
+                column_values(batch[LABEL]),
+            )
             labels, faults = meant_labels(label_reader, labels)
             columns = [texts, labels, batch[WEIGHT].to_pylist()]
             reasons = reasons_against(model, *columns)
             for row, fault in faults.items():
                 reasons[row] = fault
-            for row in of_labels:
+            for row in probabilities_with_labels:
                 reasons[row] = LABEL_NOT_UTF8
             for row in of_texts:
                 reasons[row] = TEXT_NOT_UTF8
@@ -104,7 +115,7 @@ def learned_part(
                 part.score.update(block.outcomes(model))
             refused = Counter(reason for reason in reasons if reason is not None)
             weights = itertools.compress(columns[2], is_good)
-            part.add(Learned(len(reasons), sum(weight > 0.0 for weight in weights), refused))
+            part.add(LearnedCounts(len(reasons), sum(weight > 0.0 for weight in weights), refused))
     except REFUSALS as error:
         part.fault = str(error)
     if part.n_read or part.fault is not None:
@@ -115,8 +126,8 @@ def learned_part(
 
 def merged_pair(table: pa.Table, base: Broadcast[bytes]) -> pa.Table:
     """The report on two parts, given the pieces of theirs, or on one that is alone. Its number is half of theirs."""
-    reports = reports_of(table)
-    report = Part(number=reports[0].number // 2, fault=next((each.fault for each in reports if each.fault), None))
+    reports = read_reports(table)
+    report = ModelPart(number=reports[0].number // 2, fault=next((each.fault for each in reports if each.fault), None))
     for each in reports:
         report.add(each)
     models = [each.model for each in reports]
@@ -166,7 +177,7 @@ def reasons_against(
     return reasons
 
 
-def values_of(array: pa.Array) -> tuple[list[Any], set[int]]:
+def column_values(array: pa.Array) -> tuple[list[Any], set[int]]:
     """The values of a column, and which cannot be read, as Spark's strings may be any bytes; these are `None`."""
     values, unread = list[Any](), set[int]()
     for _, found in together_or_alone(array, lambda batch: batch.to_pylist(), UnicodeDecodeError):
@@ -202,16 +213,16 @@ def refused_labels(model: Any, labels: Iterable[tuple[Any, bool]]) -> dict[tuple
     return reasons
 
 
-def parts_of(table: pa.Table) -> list[Part]:
+def read_parts(table: pa.Table) -> list[ModelPart]:
     """The parts, in order, from the pieces that the workers have sent; a ValueError if one could learn nothing."""
-    reports = reports_of(table)
+    reports = read_reports(table)
     for report in reports:
         if report.fault is not None:
             raise ValueError(report.fault)
     return reports
 
 
-def reports_of(table: pa.Table) -> list[Part]:
+def read_reports(table: pa.Table) -> list[ModelPart]:
     rows = sorted(zip(*(table.column(name).to_pylist() for name in (PART, PIECE, CONTENT)), strict=True))
     groups = itertools.groupby(rows, lambda row: row[0])
     return [pickle.loads(b"".join(content for _, _, content in group)) for _, group in groups]

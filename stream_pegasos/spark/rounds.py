@@ -18,8 +18,8 @@ from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.spark.columns import arranged, hashed_columns
-from stream_pegasos.spark.parts import PART, PIECES, Part, learned_part, merged_pair, parts_of
-from stream_pegasos.spark.sharing import context_of
+from stream_pegasos.spark.parts import PART, PIECES, ModelPart, learned_part, merged_pair, read_parts
+from stream_pegasos.spark.shared_files import find_context
 
 __all__ = ["RoundFile", "Rounds", "dealt", "learned_round"]
 
@@ -96,15 +96,15 @@ class Rounds:
             self.share = min(max(self.share, int(merging / SHARE_OF_MERGING)), 2 * self.share)
 
 
-def learned_round(rows: DataFrame, base: TextClassifier, label_reader: LabelsMeant, n_parts: int) -> list[Part]:
+def learned_round(rows: DataFrame, base: TextClassifier, label_reader: LabelsMeant, n_parts: int) -> list[ModelPart]:
     """What at most two parts have learned of these rows, into which all were merged, from the same model."""
-    sent = context_of(rows).broadcast(pickle.dumps(base, pickle.HIGHEST_PROTOCOL))
+    sent = find_context(rows).broadcast(pickle.dumps(base, pickle.HIGHEST_PROTOCOL))
     try:
         pieces = rows.mapInArrow(lambda batches: learned_part(batches, sent, label_reader, n_parts == 1), PIECES)
         while n_parts > 2:
             pairs = pieces.groupBy(f.shiftright(PART, 1))
             pieces, n_parts = pairs.applyInArrow(lambda table: merged_pair(table, sent), PIECES), -(-n_parts // 2)
-        return parts_of(pieces.toArrow())
+        return read_parts(pieces.toArrow())
     finally:
         sent.destroy()
 
@@ -121,7 +121,7 @@ class RoundFile:
         self._checkpoints = None if path is None else Checkpoints(path, seconds=threading.TIMEOUT_MAX)
         if path is not None:
             begin = history.model.snapshot().checksum
-            self._identity = [rounds.n_parts, rounds.passes, rounds.round_size, begin, *sums_of(rows)]
+            self._identity = [rounds.n_parts, rounds.passes, rounds.round_size, begin, *sum_pairs(rows)]
 
     def __enter__(self) -> RoundFile:
         if self._checkpoints is not None:
@@ -173,7 +173,7 @@ class RoundFile:
         history.curve = [kind(*(nan if value is None else value for value in row)) for row in progress["curve"]]
 
 
-def sums_of(rows: DataFrame) -> list[int]:
+def sum_pairs(rows: DataFrame) -> list[int]:
     """How many rows there are and, of each part, what all together hash to."""
     hashed = f.xxhash64(*hashed_columns(rows))
     by_part = rows.groupBy(PART).agg(f.count("*"), f.bit_xor(hashed)).orderBy(PART)

@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from stream_pegasos.evaluation.chunks import REFUSALS
+from stream_pegasos.evaluation.blocks import REFUSALS
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import arrow_of_answers, check_frame, check_messages, check_new, column, label_type
-from stream_pegasos.spark.parts import NO_TEXT, TEXT_NOT_UTF8, unread_messages, values_of
-from stream_pegasos.spark.sharing import ModelFile, context_of
+from stream_pegasos.spark.parts import NO_TEXT, TEXT_NOT_UTF8, column_values, unread_messages
+from stream_pegasos.spark.shared_files import ModelFile, find_context
 
 __all__ = ["score"]
 
@@ -94,8 +94,8 @@ def score(
     path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
     loaded: Any = model if path is None else load(path, vectors)
     check_messages(frame, text, loaded)
-    texts_of = [str(label) for label in loaded.classes]
-    if len(set(texts_of)) < len(texts_of):
+    list_texts = [str(label) for label in loaded.classes]
+    if len(set(list_texts)) < len(list_texts):
         raise ValueError("the model has labels that differ only in type, such as 1 and '1'; a column cannot hold both")
     of_label, has_several = label_type(loaded.classes), "several labels" in loaded.capabilities
     fields = {prediction: t.ArrayType(of_label, False) if has_several else of_label}
@@ -104,7 +104,7 @@ def score(
     if error is not None:
         fields[error] = t.StringType()
     try:
-        shared: Any = context_of(frame).broadcast(loaded if path is None else ModelFile(path, vectors))
+        shared: Any = find_context(frame).broadcast(loaded if path is None else ModelFile(path, vectors))
     except pickle.PicklingError as error:
         raise TypeError(
             f"the model cannot be sent to workers; its functions must be a module's, no lambda: {error}"
@@ -112,7 +112,7 @@ def score(
 
     def said(texts: pa.Array) -> pa.Array:
         model = shared.value if path is None else shared.value.model
-        messages, unread = values_of(texts)
+        messages, unread = column_values(texts)
         faults = [NO_TEXT if message is None else None for message in messages]
         try:
             predictions = model.predictions([x for x in messages if x is not None] if any(faults) else messages)

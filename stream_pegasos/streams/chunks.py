@@ -68,7 +68,7 @@ class Chunks(io.RawIOBase):
         return n
 
 
-def chunks_of(file: Any) -> Chunks:
+def read_chunks(file: Any) -> Chunks:
     """The chunks of a file, each as soon as some bytes are there."""
     read = getattr(file, "read1", None) or file.read
     return Chunks(iter(lambda: read(_SIZE) or b"", b""))

@@ -30,7 +30,7 @@ ARCHIVES = (".zip", ".7z", ".rar", ".xlsx", ".xlsm", ".xls", ".ods")
 EXTENSIONS = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 
 
-def compression_of(head: bytes) -> str | None:
+def detect_compression(head: bytes) -> str | None:
     """The compression of data that begins with these bytes; `None` if there is none."""
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
@@ -47,7 +47,7 @@ def decompressed(chunks: Chunks, name: str) -> tuple[bool, Chunks]:
     head = chunks.look(partial(may_begin, marks=(*_MAGICS, *_ARCHIVES)))
     if head.startswith(_ARCHIVES):
         raise not_unpacked(name)
-    kind = compression_of(head)
+    kind = detect_compression(head)
     if kind is None:
         return False, chunks
     return True, Chunks(_members(_decompressor(kind), chunks, f"{name}: the {kind} data"))

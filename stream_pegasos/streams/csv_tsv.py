@@ -12,17 +12,17 @@ from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from stream_pegasos.common.display import one_line
-from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.streams.encoding import TextEncoding
 from stream_pegasos.streams.example import Example, Parsed, RecordError, StreamError, Truth
-from stream_pegasos.streams.fields import columns_to_read, parsed_fields
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, example_of, lines_of, pass_over
-from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, make_example_value, pass_over, split_lines
+from stream_pegasos.streams.read_options import ReadOptions
+from stream_pegasos.streams.record_fields import columns_to_read, parsed_fields
 
 
-def read_csv(file: BinaryIO, options: ReadOptions, encoding: Encoding) -> Iterator[Example]:
+def read_csv(file: BinaryIO, options: ReadOptions, encoding: TextEncoding) -> Iterator[Example]:
     """Yield the records as examples. The first record names the columns unless the options do."""
     reader = CSVReader(options, encoding)
-    for line in lines_of(file):
+    for line in split_lines(file):
         if len(line) > LONGEST_LINE:
             pass_over(line, file)
         for example, _, _ in reader.add(line):
@@ -53,7 +53,7 @@ class CSVReader:
     """
 
     def __init__(
-        self, options: ReadOptions, encoding: Encoding, columns: list[str] | None = None, n_lines: int = 0
+        self, options: ReadOptions, encoding: TextEncoding, columns: list[str] | None = None, n_lines: int = 0
     ) -> None:
         self.columns = [*options.columns] if options.columns is not None else columns
         self.n_lines = n_lines
@@ -179,7 +179,7 @@ class CSVReader:
                 self._may_be_header = False
             if record[0].strip() == self._first and [field.strip() for field in record] == self.columns:
                 return None  # the header again, as where files were put together
-        return example_of(record, self._parse, line)
+        return make_example_value(record, self._parse, line)
 
     def _set_columns(self, columns: list[str]) -> None:
         options = self._options

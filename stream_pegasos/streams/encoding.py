@@ -32,7 +32,7 @@ def marked_encoding(head: bytes) -> str | None:
     return next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
 
 
-class Encoding:
+class TextEncoding:
     """An encoding of text, by the name of one of Python's codecs, with a rule for records that are not in it.
 
     `"windows-1252"`: a record that is not UTF-8 is read as Windows-1252, and `on_windows_1252` is called for it;
@@ -76,7 +76,7 @@ class Encoding:
             self._on_windows_1252()
         return decode_windows_1252(data)
 
-    def with_lines(self, chunks: Chunks, name: str, *, brackets: bool = False) -> tuple[Encoding, Chunks]:
+    def insert_lines(self, chunks: Chunks, name: str, *, brackets: bool = False) -> tuple[TextEncoding, Chunks]:
         """The encoding and the chunks, transcoded to UTF-8 unless lines (and `brackets`, if asked for) can be found in
         the bytes as they are.
         """
@@ -86,7 +86,7 @@ class Encoding:
             codec = marked_encoding(head) or codec
         if codec == self._codec and self.has_lines and not (brackets and self._hides_brackets()):
             return self, chunks
-        other = Encoding("utf-8", "strict")
+        other = TextEncoding("utf-8", "strict")
         other.name, other._is_transcoded = (self.name if codec == self._codec else codec), True
         return other, Chunks(_transcoded(chunks, codec, name))
 

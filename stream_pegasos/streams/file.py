@@ -12,13 +12,13 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from stream_pegasos.streams.compression import EXTENSIONS, compression_of
+from stream_pegasos.streams.compression import EXTENSIONS, detect_compression
 from stream_pegasos.streams.csv_tsv import CSVReader, Taken
 from stream_pegasos.streams.encoding import marked_encoding
 from stream_pegasos.streams.example import Example, StreamError
 from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, ends_in_returns
-from stream_pegasos.streams.options import TABLE, ReadOptions
-from stream_pegasos.streams.sources import Asked, Lag, LiveSource, check_position
+from stream_pegasos.streams.read_options import TABLE, ReadOptions
+from stream_pegasos.streams.sources import Lag, LiveSource, SourceSettings, check_position
 
 _CHUNK = 1 << 20
 _HEAD = 1024  # first bytes, which tell a file from another one with the same inode
@@ -41,7 +41,7 @@ class FollowedFile(LiveSource):
     later, and last with the path. Of files modified at the same time, a larger number or an earlier date comes first.
     """
 
-    def __init__(self, path: str, settings: Asked) -> None:
+    def __init__(self, path: str, settings: SourceSettings) -> None:
         super().__init__(os.path.abspath(path), settings)  # whichever folder a resumed run starts in
         _check_can_be_followed(path, settings.options)
         self._csv: CSVReader | None = None
@@ -223,7 +223,7 @@ class FollowedFile(LiveSource):
         if position is not None and not _is_in(position, status, head, by_inode):
             file.close()
             return False
-        if compression_of(head) or marked_encoding(head):
+        if detect_compression(head) or marked_encoding(head):
             file.close()
             raise _not_followed(path, marked_encoding(head) or "compressed")
         if self._file is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
-from stream_pegasos.features.message import message_of, size_of
+from stream_pegasos.features.message import make_message, message_size
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Example, Truth
 
@@ -44,7 +44,7 @@ class LabelJoin:
         y = self._labels.pop(key)
         if y is not None:
             return example._replace(y=y)
-        self._messages.put(key, example, size_of(example.x))
+        self._messages.put(key, example, message_size(example.x))
         return None
 
     def add_label(self, id: Any, y: Truth) -> Example | None:
@@ -123,7 +123,7 @@ def _message(x: Any, y: Any, w: Any, line: Any, id: Any) -> Example:
         raise TypeError("a message must be an unlabelled text with an id")
     check_number("w", w, 0.0, LARGEST_WEIGHT)
     check_integer("line", line, 0, LARGEST_COUNT)
-    return Example(message_of(x), None, w, line, id)
+    return Example(make_message(x), None, w, line, id)
 
 
 def _size(y: Truth) -> int:

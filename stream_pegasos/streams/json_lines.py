@@ -14,9 +14,16 @@ import orjson
 from stream_pegasos.features.message import Fields
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, Parsed, unreadable
-from stream_pegasos.streams.fields import parsed_fields
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, example_of, examples_of, numbered_lines
-from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.lines import (
+    LONGEST_LINE,
+    TOO_LONG,
+    Parser,
+    make_example_value,
+    make_examples,
+    numbered_lines,
+)
+from stream_pegasos.streams.read_options import ReadOptions
+from stream_pegasos.streams.record_fields import parsed_fields
 
 # How an array of objects, or an empty array, begins, as no line of JSON does; a byte order mark may come first.
 _begins_array = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]").match
@@ -70,7 +77,7 @@ def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
     while _begins_array(chunks.look(_may_still_begin_array)):
         elements = _Elements(chunks, line)
         for number, (begin, element) in enumerate(elements, 1):
-            if (example := example_of(element, parse, begin)) is not None:
+            if (example := make_example_value(element, parse, begin)) is not None:
                 fault = None if example.fault is None else f"element {number}: {example.fault}"
                 yield example._replace(fault=fault)
                 if fault is not None and isinstance(element, bytes) and _is_broken(element):
@@ -83,7 +90,7 @@ def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
         if end and not first_line.strip():  # the end of its last line, which is no blank line
             chunks.push_back(next(chunks)[len(first_line) + 1 :])
             line += 1
-    yield from examples_of(numbered_lines(buffered(chunks), line), parse)
+    yield from make_examples(numbered_lines(buffered(chunks), line), parse)
 
 
 def _is_broken(element: bytes) -> bool:
@@ -99,7 +106,7 @@ def _objects_of_lines(element: bytes, line: int, parse: Parser) -> Iterator[Exam
     for number, text in enumerate(element.split(b"\n")[1:], line + 1):
         text = text.strip().rstrip(b"],").rstrip()
         if text.startswith(b"{") and text.endswith(b"}"):
-            yield from examples_of([(number, text)], parse)
+            yield from make_examples([(number, text)], parse)
 
 
 def _may_still_begin_array(head: bytes) -> bool:

@@ -13,7 +13,7 @@ from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, Parsed, StreamError
-from stream_pegasos.streams.sources import LARGEST_BATCH, Asked, Lag, LiveSource, check_server, place_at_server
+from stream_pegasos.streams.sources import LARGEST_BATCH, Lag, LiveSource, SourceSettings, check_server, place_at_server
 
 try:
     from confluent_kafka import (
@@ -74,7 +74,7 @@ class Partition:
 class KafkaSource(LiveSource):
     """All partitions of a topic, read by this one reader; a position is the cluster and the next offset of each."""
 
-    def __init__(self, address: Address, settings: Asked) -> None:
+    def __init__(self, address: Address, settings: SourceSettings) -> None:
         super().__init__(f"Kafka topic {address.path}", settings)
         self._topic, self._group = address.path, address.options.get("group")
         self._parse = self.line_parser("a Kafka topic")
@@ -351,7 +351,7 @@ class KafkaSink:
         self._producer.flush(_WAIT)
 
 
-def cluster_of(address: Address) -> str | None:
+def find_cluster(address: Address) -> str | None:
     """The id of the cluster; `None` if no broker tells it soon."""
     client = _made(Producer, _settings(address, "group"))
     try:

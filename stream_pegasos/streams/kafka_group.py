@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.example import Example, StreamError
 from stream_pegasos.streams.kafka import METADATA_INTERVAL, KafkaSource, Partition
-from stream_pegasos.streams.sources import Asked, HandOver
+from stream_pegasos.streams.sources import HandOver, SourceSettings
 
 __all__ = ["KafkaMember"]
 
@@ -32,7 +32,7 @@ class KafkaMember(KafkaSource):
     checkpoint. There each new partition goes on.
     """
 
-    def __init__(self, address: Address, settings: Asked) -> None:
+    def __init__(self, address: Address, settings: SourceSettings) -> None:
         super().__init__(address, settings)
         if self._group is None:
             raise StreamError(f"a topic is shared by the members of a group: give kafka://…/{self._topic}?group=NAME")

@@ -6,7 +6,7 @@ import re
 
 from stream_pegasos.streams.example import Parsed, Truth, together
 from stream_pegasos.streams.lines import Parser
-from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.read_options import ReadOptions
 
 
 def text_parser(options: ReadOptions) -> Parser:
@@ -39,9 +39,9 @@ def fasttext_parser(options: ReadOptions) -> Parser:
         text = text[begin:]
         if _fasttext_label(text):
             raise ValueError("a label after the text")
-        return text, options.label(labels_of, written), 1.0, None
+        return text, options.label(parse_labels, written), 1.0, None
 
-    def labels_of(written: list[str]) -> Truth | None:
+    def parse_labels(written: list[str]) -> Truth | None:
         parsed_labels = [label for text in written if (label := options.labels.of_text(text)) is not None]
         if len(parsed_labels) < 2:
             return parsed_labels[0] if parsed_labels else None

@@ -22,14 +22,14 @@ _LONGEST_LOOK = 1 << 18
 TOO_LONG = f"longer than {LONGEST_LINE >> 20} MB"
 
 
-def lines_of(file: BinaryIO) -> Iterator[bytes]:
+def split_lines(file: BinaryIO) -> Iterator[bytes]:
     """The lines, without a byte order mark. A line that is too long is cut one byte behind the limit."""
     readline = partial(file.readline, LONGEST_LINE + 1)
     first = readline().removeprefix(codecs.BOM_UTF8)
     return chain([first] if first else [], iter(readline, b""))
 
 
-def with_newlines(chunks: Chunks) -> Chunks:
+def unify_newlines(chunks: Chunks) -> Chunks:
     """The chunks, with line feeds in the place of carriage returns if these alone end lines."""
     head = chunks.look(lambda head: b"\n" not in head and len(head) < _LONGEST_LOOK)
     return Chunks(chunk.replace(b"\r", b"\n") for chunk in chunks) if ends_in_returns(head) else chunks
@@ -48,7 +48,7 @@ def pass_over(line: bytes, file: BinaryIO) -> None:
 
 def numbered_lines(file: BinaryIO, first: int = 1) -> Records:
     """The lines as records; `first` is the number of the first one."""
-    for number, line in enumerate(lines_of(file), first):
+    for number, line in enumerate(split_lines(file), first):
         if len(line) > LONGEST_LINE:
             pass_over(line, file)
             yield number, ValueError(f"the line is {TOO_LONG}")
@@ -56,15 +56,15 @@ def numbered_lines(file: BinaryIO, first: int = 1) -> Records:
             yield number, line
 
 
-def examples_of(records: Records, parse: Parser) -> Iterator[Example]:
+def make_examples(records: Records, parse: Parser) -> Iterator[Example]:
     """The examples that records hold, or why they cannot be read, but for blank ones."""
     for line, record in records:
-        example = example_of(record, parse, line)
+        example = make_example_value(record, parse, line)
         if example is not None:
             yield example
 
 
-def example_of(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:
+def make_example_value(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:
     """The example of one record, or why it cannot be read; `None` if it is blank. The id is that of the record, if it
     has one.
     """

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from stream_pegasos.mail_text.mime import KNOWN_FIELD, begin_of, end_of_headers, first_field
-from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.mail_text.mime import KNOWN_FIELD, end_of_headers, find_begin, first_field
+from stream_pegasos.streams.encoding import TextEncoding
 from stream_pegasos.streams.example import Example, Parsed, StreamError, Truth
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, examples_of
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, make_examples
 from stream_pegasos.streams.mail_marks import is_marked_deleted, why_no_mail
-from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.read_options import ReadOptions
 
 FROM = b"From "  # what an mbox begins with
 MMDF = b"\1\1\1\1"  # the line around each mail of an MMDF mailbox
@@ -49,7 +49,7 @@ _digit = re.compile(rb"\d").search
 _quoted = re.compile(rb"^>(>*From )", re.MULTILINE)
 _fold = re.compile(rb"\r?\n(?=[ \t])")
 _in_brackets = re.compile(r"<([^<>]+)>").search
-_encoding = Encoding()  # of what headers hold beside ASCII
+_encoding = TextEncoding()  # of what headers hold beside ASCII
 
 
 def separating_date(line: bytes) -> bytes | None:
@@ -60,7 +60,7 @@ def separating_date(line: bytes) -> bytes | None:
 
 def begins_with_a_mail(head: bytes) -> bool:
     """Whether mails in one file, or a mail with a header field, begin so."""
-    begin = begin_of(head)
+    begin = find_begin(head)
     if not head.startswith(FROM, begin):
         is_quoted = head.startswith(b">" + FROM, begin)
         return is_quoted or head.startswith(MMDF) or is_emlx(head) or _field(head, begin) is not None
@@ -70,7 +70,7 @@ def begins_with_a_mail(head: bytes) -> bool:
 
 def begins_a_mailbox(head: bytes) -> bool:
     """Whether several mails may be in what begins so: an mbox or MMDF."""
-    return head.startswith(MMDF) or head.startswith(FROM, begin_of(head))
+    return head.startswith(MMDF) or head.startswith(FROM, find_begin(head))
 
 
 def is_emlx(head: bytes) -> bool:
@@ -181,7 +181,7 @@ def _split(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
     has_begun = is_mbox = has_body = False
     end = 0  # of the mail, as its headers say
     while piece := file.readline():
-        if not has_begun and (begin := begin_of(piece)) < len(piece):
+        if not has_begun and (begin := find_begin(piece)) < len(piece):
             has_begun, is_mbox = True, piece.startswith(FROM, begin)
             if is_mbox:
                 file.note_separator(piece[begin:])
@@ -263,7 +263,7 @@ def is_deleted(mail: bytes) -> bool:
     if is_emlx(mail):
         flags = _flags_of_emlx(mail, _place_in_emlx(mail)[1])
         return flags is not None and bool(int(flags[1]) & _DELETED_IN_EMLX)
-    return is_marked_deleted(mail[begin_of(mail[:LONGEST_HEAD]) : LONGEST_HEAD])
+    return is_marked_deleted(mail[find_begin(mail[:LONGEST_HEAD]) : LONGEST_HEAD])
 
 
 def header(name: str) -> re.Pattern[bytes]:
@@ -286,7 +286,7 @@ def is_internal(mail: bytes) -> bool:
     """Whether this is the first message of a folder of UW-IMAP, in which that keeps its own notes."""
     if b"FOLDER INTERNAL DATA" not in mail[:LONGEST_HEAD].upper():
         return False
-    head = mail[begin_of(mail[:LONGEST_HEAD]) : LONGEST_HEAD]
+    head = mail[find_begin(mail[:LONGEST_HEAD]) : LONGEST_HEAD]
     head = head[: end_of_headers(head)]
     subject = _subject.search(head)
     if subject is None or value(subject).upper() != "DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA":
@@ -337,11 +337,11 @@ def read_mails(file: BinaryIO, parse: Parser, path: str | None = None) -> Iterat
             record = ValueError(f"the mail is {TOO_LONG}")
         elif begins_a_mailbox(mail) and is_deleted(mail):
             continue
-        elif begins_with_a_mail(mail[(begin := begin_of(mail)) : begin + LONGEST_HEAD]):
+        elif begins_with_a_mail(mail[(begin := find_begin(mail)) : begin + LONGEST_HEAD]):
             record = unwrapped(mail)
         else:
             record = ValueError(f"this {why_no_mail(mail)}")
         number += 1
-        yield from examples_of([(number, record)], parse)
+        yield from make_examples([(number, record)], parse)
     if not number and path is not None:
         raise StreamError(f"{path} must have at least one mail, got none")

@@ -42,12 +42,12 @@ class Arrival(NamedTuple):
     label: Truth | None
 
 
-def arrival_of(head: bytes) -> float | None:
+def find_arrival(head: bytes) -> float | None:
     """When a mail arrived, in seconds since 1970: by its newest header Received, else by its header Date."""
     end = end_of_headers(head)
     end = len(head) if end is None else end
     lines = [value(match) for match in islice(_received.finditer(head, 0, end), _MOST_RECEIVED)]
-    times = [(line, time) for line in lines if (time := time_of(line.rpartition(";")[2])) is not None]
+    times = [(line, time) for line in lines if (time := parse_time(line.rpartition(";")[2])) is not None]
     # A program that fetches an old mail writes when it does so, and then the server that it hands it to.
     for number, ((line, time), (_, before)) in enumerate(pairwise(times[: _MOST_DOWNLOADS + 1]), 1):
         if _is_download(line) and time - before > _LONG_AFTER:
@@ -56,10 +56,10 @@ def arrival_of(head: bytes) -> float | None:
     if times:
         return times[0][1]
     match = _date.search(head, 0, end)
-    return None if match is None else time_of(value(match))
+    return None if match is None else parse_time(value(match))
 
 
-def time_of(date: str) -> float | None:
+def parse_time(date: str) -> float | None:
     """The seconds since 1970 of a date, in UTC unless it names a zone; `None` if it is no date, or not `plausible`."""
     try:
         date = _iso_date.sub(_as_in_mails, date.strip()[:_LONGEST_DATE])
@@ -88,14 +88,14 @@ def in_order_of_arrival(mails: Sequence[Arrival]) -> tuple[list[int], bool]:
 
     Mails whose time is not known are spread evenly over the others. Equal times leave the order as it is.
     """
-    mails = with_times(mails)
+    mails = set_times(mails)
     order = sorted(range(len(mails)), key=lambda number: mails[number].time or 0.0)
     if not _are_in_blocks([mails[number].label for number in order]):
         return order, False
     return sorted(order, key=_shares(order, mails).__getitem__), True
 
 
-def with_times(mails: Sequence[Arrival]) -> list[Arrival]:
+def set_times(mails: Sequence[Arrival]) -> list[Arrival]:
     """The same mails; those whose time is not known get times that spread each folder's evenly over the others."""
     times = sorted(mail.time for mail in mails if mail.time is not None) or [0.0]
     unknown = defaultdict[int, list[int]](list)

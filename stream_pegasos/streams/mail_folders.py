@@ -12,11 +12,11 @@ from typing import IO, NamedTuple
 
 from stream_pegasos.common.display import one_line
 from stream_pegasos.mail_text.attached import attached_mails
-from stream_pegasos.mail_text.mime import begin_of, end_of_headers
-from stream_pegasos.streams.chunks import Chunks, buffered, chunks_of
+from stream_pegasos.mail_text.mime import end_of_headers, find_begin
+from stream_pegasos.streams.chunks import Chunks, buffered, read_chunks
 from stream_pegasos.streams.compression import decompressed
 from stream_pegasos.streams.example import Example, StreamError, Truth
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, examples_of, with_newlines
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, make_examples, unify_newlines
 from stream_pegasos.streams.mail import (
     FROM,
     LONGEST_HEAD,
@@ -30,7 +30,14 @@ from stream_pegasos.streams.mail import (
     split,
     unwrapped,
 )
-from stream_pegasos.streams.mail_arrival import IN_BLOCKS, Arrival, arrival_of, in_order_of_arrival, plausible, time_of
+from stream_pegasos.streams.mail_arrival import (
+    IN_BLOCKS,
+    Arrival,
+    find_arrival,
+    in_order_of_arrival,
+    parse_time,
+    plausible,
+)
 from stream_pegasos.streams.mail_marks import is_deleted_in_mh, maildir_flags, why_no_mail, why_other
 
 _OF_MAILDIR = ("cur", "new")
@@ -47,7 +54,7 @@ _is_index = re.compile(
 ).fullmatch
 
 
-class _Place(NamedTuple):
+class _MailPlace(NamedTuple):
     """Where a mail is."""
 
     path: str
@@ -60,7 +67,7 @@ class _Place(NamedTuple):
     fault: str | None = None
 
     @property
-    def by_name(self) -> tuple[str, str, int]:
+    def name_key(self) -> tuple[str, str, int]:
         """What orders mails that arrived at the same time: numbers in names count as such."""
         name = _digits.sub(lambda number: number[0].zfill(20), os.path.basename(self.path))
         return name, self.path, self.offset
@@ -95,7 +102,7 @@ def read_mail_folders(
             mails: list[bytes | ValueError] = []
             if attached and isinstance(mail, bytes):
                 mails += attached_mails(mail)
-            for example in examples_of([(number, content) for content in mails or [mail]], parse):
+            for example in make_examples([(number, content) for content in mails or [mail]], parse):
                 if example.fault is not None:
                     yield example._replace(fault=one_line(example.fault))
                 else:
@@ -113,14 +120,14 @@ class _Index:
     """The places of mails."""
 
     def __init__(self, copies: IO[bytes]) -> None:
-        self._places: list[_Place] = []
+        self._places: list[_MailPlace] = []
         self._copies = copies  # of mails from compressed mboxes and pipes, which cannot be read again at an offset
         self._n_files = self._n_folders = self._n_deleted = 0
-        self._empty: list[_Place] = []  # where there is no mail
-        self._faults: list[_Place] = []  # what is no mail, or cannot be read
+        self._empty: list[_MailPlace] = []  # where there is no mail
+        self._faults: list[_MailPlace] = []  # what is no mail, or cannot be read
         self.broken_off: list[StreamError] = []  # of compressed mboxes that are damaged after their first mails
 
-    def in_order(self, on_event: Callable[[str], None]) -> list[_Place]:
+    def in_order(self, on_event: Callable[[str], None]) -> list[_MailPlace]:
         """All places, sorted by arrival; those of a single mbox in the order of the file. A StreamError if there is no
         mail at any path; if there are mails at others, that is a fault, and the first. Other faults are the last.
         """
@@ -130,7 +137,7 @@ class _Index:
             raise StreamError("; ".join(str(place.fault) for place in self._empty))
         places = self._places
         if self._n_files > 1:
-            places = sorted(places, key=lambda place: place.by_name)
+            places = sorted(places, key=lambda place: place.name_key)
             arrivals = [Arrival(place.time, place.folder, place.label) for place in places]
             order, is_interleaved = in_order_of_arrival(arrivals)
             places = [places[number] for number in order]
@@ -149,13 +156,13 @@ class _Index:
             try:
                 fault = self._add_file(path, label)
                 if fault is not None and fault != _EMPTY:
-                    self._empty.append(_Place(path, fault=_fault(path, fault)))
+                    self._empty.append(_MailPlace(path, fault=_fault(path, fault)))
                     return
             except StreamError as error:
                 self.broken_off.append(error)
         if self._n_added == before:
             fault = f"{path} must have at least one mail, got none"
-            self._empty.append(_Place(path, fault=fault))
+            self._empty.append(_MailPlace(path, fault=fault))
 
     @property
     def _n_added(self) -> int:
@@ -201,13 +208,13 @@ class _Index:
             self._n_deleted += 1
             return None
         with open(path, "rb") as file:
-            chunks = chunks_of(file)
+            chunks = read_chunks(file)
             if (fault := why_other(chunks)) is not None:
                 return fault
             is_compressed, chunks = decompressed(chunks, path)
-            chunks = with_newlines(chunks)
+            chunks = unify_newlines(chunks)
             head = chunks.look(_wants_more)
-            begin = begin_of(head)
+            begin = find_begin(head)
             if begin == len(head):
                 return _EMPTY
             if not is_mail(head):
@@ -215,7 +222,7 @@ class _Index:
             is_mailbox = begins_a_mailbox(head) and not is_in_maildir
             is_copied = not file.seekable() or (is_compressed and is_mailbox)
             self._n_files += 1
-            place = _Place(path, folder=self._n_folders, label=label)
+            place = _MailPlace(path, folder=self._n_folders, label=label)
             if not is_copied and not is_mailbox:
                 self._add_mail(place, head, chunks, plausible(os.fstat(file.fileno()).st_mtime))
                 return None
@@ -228,13 +235,13 @@ class _Index:
                 self._places.append(place._replace(offset=self._copied(mail or b"") if is_copied else offset))
         return None
 
-    def _add_mail(self, place: _Place, head: bytes, chunks: Chunks, modified: float | None) -> None:
+    def _add_mail(self, place: _MailPlace, head: bytes, chunks: Chunks, modified: float | None) -> None:
         """Add the mail that a file is."""
         if is_internal(head):
             return
         if is_emlx(head):  # whose notes are at its end
             head = buffered(chunks).read(LONGEST_LINE)
-        head = head[begin_of(head) :]
+        head = head[find_begin(head) :]
         if _do_headers_tell(place.path) and is_deleted(head):
             self._n_deleted += 1
             return
@@ -251,9 +258,9 @@ class _Index:
         return offset
 
     def _add_fault(self, path: str, fault: str) -> None:
-        self._faults.append(_Place(path, fault=fault))
+        self._faults.append(_MailPlace(path, fault=fault))
 
-    def mail(self, place: _Place) -> bytes:
+    def mail(self, place: _MailPlace) -> bytes:
         """Read a mail; a ValueError or OSError says why if it cannot be read."""
         if place.fault is not None:
             raise ValueError(place.fault)
@@ -265,7 +272,7 @@ class _Index:
                 if len(mail) < place.length or not mail.startswith((FROM, MMDF)):
                     raise ValueError(_fault(place.path, "it was written again meanwhile"))
                 return unwrapped(mail)
-            mail = buffered(decompressed(chunks_of(file), place.path)[1]).read(LONGEST_LINE + 1)
+            mail = buffered(decompressed(read_chunks(file), place.path)[1]).read(LONGEST_LINE + 1)
         if not 0 < len(mail) <= LONGEST_LINE:
             raise ValueError(_fault(place.path, f"the mail is {TOO_LONG}" if mail else _EMPTY))
         return unwrapped(mail)
@@ -283,7 +290,7 @@ def _do_headers_tell(path: str) -> bool:
     return os.path.basename(folder) != "new" and (not _is_in_maildir(path) or maildir_flags(name) is None)
 
 
-def _bytes_at(place: _Place, mbox: IO[bytes]) -> bytes:
+def _bytes_at(place: _MailPlace, mbox: IO[bytes]) -> bytes:
     assert place.length is not None
     if place.length > LONGEST_LINE:
         raise ValueError(_fault(place.path, f"the mail is {TOO_LONG}"))
@@ -313,18 +320,18 @@ def _files(folder: str) -> Iterator[tuple[str, bool, OSError | None]]:
 
 def _wants_more(head: bytes) -> bool:
     """Whether more is needed to see what a file begins with."""
-    body = head[begin_of(head) :]
+    body = head[find_begin(head) :]
     return len(body) < LONGEST_HEAD and end_of_headers(body) is None if body else len(head) < _MOST_EMPTY
 
 
 def _begins_with_a_separator(head: bytes) -> bool:
-    return separating_date(head[begin_of(head) :].partition(b"\n")[0]) is not None
+    return separating_date(head[find_begin(head) :].partition(b"\n")[0]) is not None
 
 
 def _arrived(head: bytes) -> float | None:
     """When a mail arrived: by its headers, or else by the line before it in an mbox; `None` if neither tells it."""
-    time = arrival_of(head)
+    time = find_arrival(head)
     if time is None and (head := head.removeprefix(MMDF).lstrip(b"\r\n")).startswith(FROM):
         date = separating_date(head.partition(b"\n")[0])
-        time = None if date is None else time_of(date.decode("latin-1"))
+        time = None if date is None else parse_time(date.decode("latin-1"))
     return time

@@ -10,9 +10,9 @@ from typing import Any
 
 from stream_pegasos.streams.addresses import PORTS, Address, parse_address
 from stream_pegasos.streams.example import LabelFormat, StreamError
-from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.read_options import ReadOptions
 from stream_pegasos.streams.readers import OnEvent, format_of
-from stream_pegasos.streams.sources import Asked, OnBad, Sink, Source
+from stream_pegasos.streams.sources import OnBad, Sink, Source, SourceSettings
 
 LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
 
@@ -110,7 +110,7 @@ def open_source(
         options = replace(options, format=format_of(address))
     elif server is not None and server.scheme != "kafka":
         raise StreamError(f"format {options.format!r} does not fit a Redis stream, whose entries have fields")
-    settings = Asked(position, options, follow, whole_lines, on_bad, on_event, share)
+    settings = SourceSettings(position, options, follow, whole_lines, on_bad, on_event, share)
     if share and (server is None or server.scheme != "kafka"):
         raise StreamError(f"only a topic of Kafka can be shared, as kafka://host/topic?group=NAME, not {address}")
     if address == "-":
@@ -177,10 +177,10 @@ def is_same_stream(address: str, other: str) -> bool:
         return True
     if first.scheme != "kafka":
         return False
-    from stream_pegasos.streams.kafka import cluster_of
+    from stream_pegasos.streams.kafka import find_cluster
 
-    cluster = cluster_of(first)
-    return cluster is not None and cluster == cluster_of(second)
+    cluster = find_cluster(first)
+    return cluster is not None and cluster == find_cluster(second)
 
 
 def _named(address: Address) -> set[tuple[str, str]]:

@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 from stream_pegasos.common.display import one_line
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.together import together_or_alone
-from stream_pegasos.features.message import Fields, value_of
+from stream_pegasos.features.message import Fields, get_field
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, Parsed, StreamError
-from stream_pegasos.streams.fields import columns_to_read, decode_fields, parsed_fields
-from stream_pegasos.streams.lines import examples_of
-from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.lines import make_examples
+from stream_pegasos.streams.read_options import ReadOptions
+from stream_pegasos.streams.record_fields import columns_to_read, decode_fields, parsed_fields
 
 try:
     import pyarrow  # type: ignore[import-untyped, unused-ignore]
@@ -41,13 +41,13 @@ def read_parquet(file: BinaryIO | None, chunks: Chunks, name: str, options: Read
         columns = _columns(schema, options)
         options.report_unread(schema.names)
         rows = _rows(table.iter_batches(_ROWS, columns=columns, use_threads=False), name)
-        yield from examples_of(enumerate(rows, 1), partial(_parsed, options=options))
+        yield from make_examples(enumerate(rows, 1), partial(_parsed, options=options))
 
 
 def _parsed(record: dict[str, Any], options: ReadOptions) -> Parsed:
     decode_fields(record, record, options)
     field = options.label_field
-    label = None if field is None else value_of(record, field)
+    label = None if field is None else get_field(record, field)
     if field is not None and type(label) is float and math.isnan(label):  # as pandas writes a missing one
         record[field] = None
     x, y, w, id = parsed_fields(record, options)

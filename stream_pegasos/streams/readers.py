@@ -13,17 +13,17 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.streams.chunks import PathOrFile, buffered, chunks_of, may_begin, opened
+from stream_pegasos.streams.chunks import PathOrFile, buffered, may_begin, opened, read_chunks
 from stream_pegasos.streams.compression import ARCHIVES, decompressed, not_unpacked
 from stream_pegasos.streams.compression import EXTENSIONS as COMPRESSIONS
 from stream_pegasos.streams.csv_tsv import read_csv
-from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.streams.encoding import TextEncoding
 from stream_pegasos.streams.example import Example, Parsed, StreamError
 from stream_pegasos.streams.json_lines import json_parser, read_json
 from stream_pegasos.streams.labelled_text import fasttext_parser, labelled_text_parser, text_parser
-from stream_pegasos.streams.lines import Parser, examples_of, numbered_lines, with_newlines
+from stream_pegasos.streams.lines import Parser, make_examples, numbered_lines, unify_newlines
 from stream_pegasos.streams.mail_marks import why_other
-from stream_pegasos.streams.options import EXTENSIONS, FORMATS, TABLE, ReadOptions
+from stream_pegasos.streams.read_options import EXTENSIONS, FORMATS, TABLE, ReadOptions
 from stream_pegasos.streams.vw_svmlight import svmlight_parser, vw_parser
 
 PARQUET = b"PAR1\x15"  # the magic of Parquet, and the first byte of a page or of the footer
@@ -237,10 +237,10 @@ def _examples_in(folder: str, options: ReadOptions) -> Iterator[Example]:
     if options.format != "parquet" or not (parts := _parquet_parts(folder)):
         reason = "a folder, of which only mails and parts *.parquet are read: name a file in it"
         raise IsADirectoryError(errno.EISDIR, reason, folder)
-    return _rows_of(parts, options)
+    return _read_rows(parts, options)
 
 
-def _rows_of(parts: Sequence[str], options: ReadOptions) -> Iterator[Example]:
+def _read_rows(parts: Sequence[str], options: ReadOptions) -> Iterator[Example]:
     before = line = 0
     for part in parts:
         with opened(part) as file:
@@ -261,7 +261,7 @@ def _parquet_parts(folder: str) -> list[str]:
 
 def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Example]:
     """Yield all examples, also those without a label and those with a fault."""
-    chunks = chunks_of(file)
+    chunks = read_chunks(file)
     if options.format == "mail" and (fault := why_other(chunks)) is not None:
         raise StreamError(f"{name} {fault}")
     is_compressed, chunks = decompressed(chunks, name)
@@ -274,9 +274,9 @@ def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Examp
         from stream_pegasos.streams.mail import mail_parser, read_mails
 
         path = name if os.path.isfile(name) else None
-        return read_mails(buffered(with_newlines(chunks)), mail_parser(options), path)
-    encoding, chunks = options.decoder.with_lines(chunks, name, brackets=options.format == "jsonl")
-    chunks = with_newlines(chunks)
+        return read_mails(buffered(unify_newlines(chunks)), mail_parser(options), path)
+    encoding, chunks = options.decoder.insert_lines(chunks, name, brackets=options.format == "jsonl")
+    chunks = unify_newlines(chunks)
     if options.format == "jsonl" and options.on_lines_of_text is not None and not options.fields:
         begin = _stripped(chunks.look(lambda head: not _stripped(head)))
         if begin and not begin.startswith((b"{", b"[")):
@@ -287,14 +287,14 @@ def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Examp
     parse = line_parser(options, encoding)
     if options.format == "jsonl":
         return read_json(chunks, parse)
-    return examples_of(numbered_lines(buffered(chunks)), parse)
+    return make_examples(numbered_lines(buffered(chunks)), parse)
 
 
 def _stripped(head: bytes) -> bytes:
     return head.removeprefix(codecs.BOM_UTF8).strip()
 
 
-def line_parser(options: ReadOptions, encoding: Encoding) -> Parser:
+def line_parser(options: ReadOptions, encoding: TextEncoding) -> Parser:
     """Make the parser of one line, in a format that has a record a line."""
     parse, skips_blank = PARSERS[str(options.format)](options), options.format != "text"
 

@@ -15,8 +15,8 @@ from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, Parsed, StreamError
-from stream_pegasos.streams.fields import decode_fields, parsed_fields
-from stream_pegasos.streams.sources import LARGEST_BATCH, Asked, Lag, LiveSource, check_server, place_at_server
+from stream_pegasos.streams.record_fields import decode_fields, parsed_fields
+from stream_pegasos.streams.sources import LARGEST_BATCH, Lag, LiveSource, SourceSettings, check_server, place_at_server
 
 try:
     import redis
@@ -45,7 +45,7 @@ _is_id = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
 class RedisSource(LiveSource):
     """The entries of a stream, each a record with fields; a position is the server and the id of the last entry."""
 
-    def __init__(self, address: Address, settings: Asked) -> None:
+    def __init__(self, address: Address, settings: SourceSettings) -> None:
         super().__init__(f"Redis stream {address.path}", settings)
         server, self._id = _checked(settings.position)
         self._address, self._stream, self._group = address, address.path, address.options.get("group")

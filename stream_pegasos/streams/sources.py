@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
-from stream_pegasos.features.message import grouped, size_of
+from stream_pegasos.features.message import grouped, message_size
 from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, StreamError, unreadable
-from stream_pegasos.streams.lines import Parser, example_of
-from stream_pegasos.streams.options import TABLE, ReadOptions
+from stream_pegasos.streams.lines import Parser, make_example_value
+from stream_pegasos.streams.read_options import TABLE, ReadOptions
 from stream_pegasos.streams.readers import OnEvent, line_parser
 
 LARGEST_BATCH = 512
@@ -98,7 +98,7 @@ class Sink(Protocol):
         """Leave the server."""
 
 
-class Asked(NamedTuple):
+class SourceSettings(NamedTuple):
     """What `open_source` is asked for beside the address, whose docstring says what each means."""
 
     position: Any
@@ -113,7 +113,7 @@ class Asked(NamedTuple):
 class LiveSource(Source, ABC):
     """What all sources share. A kind of source says how its next records come, and where to go on after them."""
 
-    def __init__(self, name: str, settings: Asked) -> None:
+    def __init__(self, name: str, settings: SourceSettings) -> None:
         self.name = name
         self._options, self._follow = settings.options, settings.follow
         self._on_bad, self._on_event = settings.on_bad, settings.on_event
@@ -167,7 +167,7 @@ class LiveSource(Source, ABC):
 
     def example(self, record: Any, parse: Parser, place: str, line: int = 0, id: Any = None) -> Example | None:
         """The example that a record holds; see `checked`."""
-        return self.checked(example_of(record, parse, line, id), place, line)
+        return self.checked(make_example_value(record, parse, line, id), place, line)
 
     def checked(self, example: Example | None, place: str, line: int = 0) -> Example | None:
         """The example. A bad one is reported, and is an example only where the options say so."""
@@ -228,6 +228,8 @@ def place_at_server(position: Any, subject: str, name: str, is_valid: Callable[[
 
 def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:
     """Yield examples in batches, each with the position after it; `None` is a record without an example."""
-    groups = grouped(records, lambda record: 0 if record is None else size_of(record.x), _LARGEST_TEXT, LARGEST_BATCH)
+    groups = grouped(
+        records, lambda record: 0 if record is None else message_size(record.x), _LARGEST_TEXT, LARGEST_BATCH
+    )
     for group in groups:
         yield Batch([example for example in group if example is not None], position())

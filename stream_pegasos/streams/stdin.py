@@ -8,13 +8,13 @@ from typing import Any, cast
 
 from stream_pegasos.streams.example import Example, StreamError
 from stream_pegasos.streams.readers import read
-from stream_pegasos.streams.sources import Asked, LiveSource
+from stream_pegasos.streams.sources import LiveSource, SourceSettings
 
 
 class StandardInput(LiveSource):
     """Standard input, one example a batch. No batch has a position: a pipe cannot be read again."""
 
-    def __init__(self, settings: Asked) -> None:
+    def __init__(self, settings: SourceSettings) -> None:
         super().__init__("standard input", settings)
         if settings.options.are_labels:
             raise StreamError("labels cannot come from standard input: give a file, a Kafka topic or a Redis stream")

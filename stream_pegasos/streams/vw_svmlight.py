@@ -13,7 +13,7 @@ from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, LabelsMeant, label_of
 from stream_pegasos.streams.example import Parsed, Truth, together
 from stream_pegasos.streams.lines import Parser
-from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.read_options import ReadOptions
 
 
 def vw_parser(options: ReadOptions) -> Parser:
@@ -21,13 +21,13 @@ def vw_parser(options: ReadOptions) -> Parser:
     namespaces of these names; or it is the text of one.
     """
 
-    def message_of(namespaces: str) -> Any:
+    def make_message(namespaces: str) -> Any:
         if not options.fields and options.text_field is None:
             return _features(namespaces)
         message = _fields(namespaces, options)
         return message if options.fields else message[options.message_fields[0]]
 
-    labels_of, no_label = _label_parser(options), _no_label(options)
+    parse_labels, no_label = _label_parser(options), _no_label(options)
 
     def parse(line: bytes) -> Parsed:
         head, bar, namespaces = line.decode().partition("|")
@@ -41,13 +41,13 @@ def vw_parser(options: ReadOptions) -> Parser:
         _check_is_class(tokens)
         if len(tokens) > 3:
             raise ValueError("more than a label, a weight, an initial prediction and a tag before the first |")
-        y = options.label(labels_of, tokens[0]) if tokens else no_label
+        y = options.label(parse_labels, tokens[0]) if tokens else no_label
         w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
         if w < 0:
             raise ValueError(f"weight {tokens[1]} is negative")
         if len(tokens) > 2:  # another model's, which changes nothing here
             _number(tokens[2], "initial prediction")
-        return message_of(namespaces), y, w, tag
+        return make_message(namespaces), y, w, tag
 
     return parse
 
@@ -118,7 +118,7 @@ def _namespaces(text: str) -> Iterator[tuple[str, float, list[str]]]:
 
 
 def svmlight_parser(options: ReadOptions) -> Parser:
-    labels_of, no_label = _label_parser(options), _no_label(options)
+    parse_labels, no_label = _label_parser(options), _no_label(options)
 
     def parse(line: bytes) -> Parsed | None:
         tokens = line.partition(b"#")[0].split()
@@ -126,7 +126,7 @@ def svmlight_parser(options: ReadOptions) -> Parser:
             return None
         y: Truth | ValueError | None = no_label
         if b":" not in tokens[0]:
-            y = options.label(labels_of, tokens.pop(0).decode())
+            y = options.label(parse_labels, tokens.pop(0).decode())
         if tokens and tokens[0].startswith(b"qid:"):
             del tokens[0]
         try:
@@ -170,7 +170,7 @@ def _label_parser(options: ReadOptions) -> Callable[[str], Truth | None]:
     labels = options.labels
     separator = labels.separator or ","
 
-    def labels_of(text: str) -> Truth | None:
+    def parse_labels(text: str) -> Truth | None:
         if separator not in text:
             return labels.of_label(_number_label(text, labels.meant))
         parsed_labels = [labels.of_one(_number_label(part, labels.meant)) for part in text.split(separator)]
@@ -178,7 +178,7 @@ def _label_parser(options: ReadOptions) -> Callable[[str], Truth | None]:
             raise ValueError(f"labels must be names or integers with {separator!r} between them, got {text!r}")
         return together(label for label in parsed_labels if label is not None)
 
-    return labels_of
+    return parse_labels
 
 
 def _no_label(options: ReadOptions) -> Truth | None:

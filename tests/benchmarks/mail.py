@@ -29,7 +29,7 @@ from timing import in_turn
 
 from stream_pegasos import MailFeatures, TextClassifier, TextFeatures
 from stream_pegasos.features.base import Features, FeatureUnion
-from stream_pegasos.mail_text.parts import mail_parts
+from stream_pegasos.mail_text.mail_parts import mail_parts
 
 TEXTS = "raw", "subject", "text", "headers", "route", "source"
 DEFAULT = "subject", "text", "headers", "tokens"
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def print_tables(mails: list[bytes], is_spam: list[bool], n_orders: int) -> None:
-    messages = [*map(message_of, mails)]
+    messages = [*map(make_message, mails)]
     print_parts(mails, messages, is_spam, n_orders)
     print_half_of_lists(mails, messages, is_spam)
     print_cold_start(mails, is_spam, n_orders)
@@ -69,7 +69,7 @@ def print_tables(mails: list[bytes], is_spam: list[bool], n_orders: int) -> None
         print(f"mails/s {name}: {len(mails) / seconds:,.0f}")
 
 
-def message_of(mail: bytes) -> Message:
+def make_message(mail: bytes) -> Message:
     parts = mail_parts(mail)
     return {
         "raw": mail.decode("latin-1"),
@@ -78,14 +78,14 @@ def message_of(mail: bytes) -> Message:
     }
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     return text.split("\n")
 
 
 def without_lists(mail: bytes) -> Message:
     """The same without the fields that lists and servers add, and without the list's tag in the subject."""
     head, blank, body = mail.partition(b"\n\n")
-    message = message_of(ADDED.sub(b"", head + b"\n").rstrip(b"\n") + blank + body)
+    message = make_message(ADDED.sub(b"", head + b"\n").rstrip(b"\n") + blank + body)
     return {**message, "subject": LIST_TAG.sub("", message["subject"])}
 
 
@@ -98,7 +98,7 @@ def features_of(*parts: str) -> Features:
 def features_of_part(part: str) -> Features:
     if part == "tokens":
         as_they_are = {"lowercase": False, "mask_digits": False, "ngram_range": (1, 1), "prefix_length": 0}
-        return TextFeatures(on=part, tokenizer=lines_of, boundaries=False, **as_they_are)
+        return TextFeatures(on=part, tokenizer=split_lines, boundaries=False, **as_they_are)
     if part == "route":  # the headers have its words, too, without names of hosts
         return TextFeatures(on=part, namespace="headers", ngram_range=(1, 3))
     if part == "source":
@@ -108,7 +108,10 @@ def features_of_part(part: str) -> Features:
 
 def without_kinds(messages: list[Message], kinds: tuple[str, ...]) -> list[Message]:
     return [
-        {**message, "tokens": "\n".join(token for token in lines_of(message["tokens"]) if not token.startswith(kinds))}
+        {
+            **message,
+            "tokens": "\n".join(token for token in split_lines(message["tokens"]) if not token.startswith(kinds)),
+        }
         for message in messages
     ]
 

@@ -9,7 +9,7 @@ import pytest
 from commands import reference_of, stream, write_jsonl
 
 from stream_pegasos import AdaptiveClassifier, Category, MultiLabelClassifier, TextClassifier, TextFeatures, load
-from stream_pegasos.cli.label import Labels
+from stream_pegasos.cli.label import LabelFile
 from stream_pegasos.operation.active_learning import ActiveLearning
 
 pytest.importorskip("msgspec")
@@ -236,7 +236,7 @@ class Full:
 
 def test_a_full_disk_leaves_the_labels_that_were(tmp_path):
     path = tmp_path / "labels.jsonl"
-    labels = Labels(path)
+    labels = LabelFile(path)
     active_learning = ActiveLearning(store=labels)
     active_learning.add(["a", "b", "c"])
     active_learning.give(1, "x")

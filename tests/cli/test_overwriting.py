@@ -272,7 +272,7 @@ def test_a_server_has_several_names(hosts):
 def test_a_cluster_has_several_brokers(hosts, monkeypatch):
     kafka = pytest.importorskip("stream_pegasos.streams.kafka", exc_type=ImportError)
     clusters = {"h": "one", "g": "one", "here": "two", "x": None, "y": None}
-    monkeypatch.setattr(kafka, "cluster_of", lambda address: clusters[address.server])
+    monkeypatch.setattr(kafka, "find_cluster", lambda address: clusters[address.server])
     assert is_same_stream("kafka://h/m", "kafka://g/m")
     assert not is_same_stream("kafka://h/m", "kafka://here/m") and not is_same_stream("kafka://x/m", "kafka://y/m")
 

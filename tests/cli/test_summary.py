@@ -24,7 +24,7 @@ def test_a_report_has_all_classes_the_worst_first(ok, n, fewer):
         _, _, classes, pairs = tables(ok(f"evaluate many.jsonl {options}"))
         assert (len(classes), len(pairs)) == (n_classes + 1, n_shown + 1)
         if options:
-            assert {row[0] for row in classes[1:]} == {row.label for row in score.of_classes()}
+            assert {row[0] for row in classes[1:]} == {row.label for row in score.class_rows()}
             f1 = [float(row[3]) for row in classes[1:]]
             assert f1 == sorted(f1)
     n_wrong = round((score.n - 1) * (1 - score.accuracy))  # the first message has no answer

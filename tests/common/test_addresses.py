@@ -1,7 +1,7 @@
 import httpx
 import pytest
 
-from stream_pegasos.common.addresses import Address, is_loopback, key_for
+from stream_pegasos.common.host_addresses import HostAddress, is_loopback, key_for
 
 KEYS = "SOME"
 
@@ -9,7 +9,7 @@ KEYS = "SOME"
 def key(monkeypatch, address, owner, value="secret"):
     for name, given in ("KEY", value), ("HOST", owner):
         monkeypatch.setenv(f"{KEYS}_{name}", given)
-    return key_for(Address.read(address, "url", KEYS), KEYS)
+    return key_for(HostAddress.read(address, "url", KEYS), KEYS)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def key(monkeypatch, address, owner, value="secret"):
 def test_a_key_is_for_its_host(monkeypatch, address, owner, is_for):
     assert key(monkeypatch, address, owner) == ("secret" if is_for else None)
     assert key(monkeypatch, address, owner, value="") is None
-    assert Address.read(address, "url", KEYS).host == httpx.URL(address).raw_host.decode().join(
+    assert HostAddress.read(address, "url", KEYS).host == httpx.URL(address).raw_host.decode().join(
         ("[", "]") if "[" in address else ("", "")
     )
 
@@ -60,7 +60,7 @@ WRONG = ["", "#", "#m", "/x", "a:x/", "a:0/", "a:99999/", "a b/", "a\n/", "a,b/"
 @pytest.mark.parametrize("rest", [*WRONG, "me@a/", "me:secret@a/", "@a", r"a\@b/"])
 def test_an_address_that_may_be_read_in_two_ways_is_refused(rest):
     with pytest.raises(ValueError):
-        Address.read(f"http://{rest}", "url", KEYS)
+        HostAddress.read(f"http://{rest}", "url", KEYS)
 
 
 def test_loopback():

@@ -24,7 +24,7 @@ ROUNDED, SUMMED, CLOSE = 4e-7, 1e-9, 1e-7
 KEYED = ("log_ratios", "counts", "values", "gradient_squares", "positives", "negatives", "sums")
 
 pytestmark = needs_compiled
-values = st.one_of(
+values = st.keyword_parser(
     st.integers(-3, 3).map(float), st.sampled_from([1e45, -1e45, 1e-300, 1e-140]), st.floats(-1e3, 1e3, width=32)
 )
 rows = st.dictionaries(st.sampled_from(NAMES), values, max_size=5)
@@ -34,7 +34,9 @@ weights = st.sampled_from([1.0, 1.0, 0.0, 0.5, 100.0, 1e-25, 1e60])
 def streams(y):
     """Rows with targets and weights, each of which is learned one or more times; and what may come between."""
     taught = st.tuples(rows, y, weights, st.sampled_from([1, 1, 1, 20]))
-    return st.lists(st.one_of(taught, taught, taught, st.sampled_from(["forget", "mirror", "flush"])), max_size=15)
+    return st.lists(
+        st.keyword_parser(taught, taught, taught, st.sampled_from(["forget", "mirror", "flush"])), max_size=15
+    )
 
 
 def by_feature(state):
@@ -112,7 +114,7 @@ def agree(make, stream, is_clear, error, looked_at):
     assert_near(compiled.margins(other_names, x), pure.margins(names, x), **close)
     assert compiled.intercept == pytest.approx(pure.intercept, **close)
     keys = np.unique(np.concatenate([learner.items()[0] for learner, _ in made]))
-    assert_near(compiled.weights_of(keys), pure.weights_of(keys), **close)
+    assert_near(compiled.get_weights(keys), pure.get_weights(keys), **close)
     for column in range(pure.n_columns):
         expected, found = pure.contributions(names, x, column), compiled.contributions(other_names, x, column)
         assert {key: value for key, value in found.items() if value} == pytest.approx(
@@ -174,7 +176,7 @@ def test_any_number_of_classes_of_the_adaptive_rule(reduction, options, stream, 
     """Numbers of classes as they come; of several labels the sets of these."""
     numbers, sets = {}, (np.array([0, 0, 1, 3, 5, 6]), np.array([0, 1, 2, 0, 3, 4]))
 
-    def number_of(step):
+    def label_number(step):
         return step if isinstance(step, str) else (step[0], float(numbers.setdefault(step[1], len(numbers))), *step[2:])
 
     def make(engine):
@@ -189,7 +191,7 @@ def test_any_number_of_classes_of_the_adaptive_rule(reduction, options, stream, 
         limits = [options[1], SHARE_OF_REST * options[1], 1.0]
         return is_far(np.abs(margins), limits) and is_nothing_or_large(margins)
 
-    agree(make, map(number_of, stream), is_clear, ROUNDED, looked_at)
+    agree(make, map(label_number, stream), is_clear, ROUNDED, looked_at)
 
 
 @pytest.mark.parametrize("reduction", ["two", "ovr", "crammer_singer"])
@@ -211,7 +213,7 @@ def test_any_number_of_classes_of_the_adaptive_rule(reduction, options, stream, 
 def test_pegasos(reduction, options, stream, looked_at):
     numbers = {}
 
-    def target_of(step):
+    def find_target(step):
         if isinstance(step, str):
             return step
         x, y, weight, n = step
@@ -236,7 +238,7 @@ def test_pegasos(reduction, options, stream, looked_at):
             return False
         return bool((np.abs(np.abs(differences) - 1.0) > error).all())
 
-    agree(make, map(target_of, stream), is_clear, SUMMED, looked_at)
+    agree(make, map(find_target, stream), is_clear, SUMMED, looked_at)
 
 
 @pytest.mark.parametrize("which", [which for which in LEARNERS if "large l2" not in which])

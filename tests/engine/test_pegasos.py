@@ -55,7 +55,7 @@ def test_beating_the_best_wrong_class_by_exactly_one_is_enough(engine_in_test):
     vocabulary = engine_in_test.Vocabulary()
     for x, number in [({0: 1.0}, 0.0), ({0: 1.0}, 1.0), ({0: 1.0, 1: 1.0}, 1.0)]:
         learner.learn(vocabulary, x, number, 1.0)
-    assert learner.weights_of(np.arange(2)) == pytest.approx(np.array([[-1 / 3, 1 / 3], [0.0, 0.0]]))
+    assert learner.get_weights(np.arange(2)) == pytest.approx(np.array([[-1 / 3, 1 / 3], [0.0, 0.0]]))
 
 
 def test_examples_that_weigh_nothing_are_no_steps(engine_in_test):
@@ -90,8 +90,8 @@ def test_a_column_against_the_rest_is_a_learner_of_two_classes(engine_in_test, o
     assert together.n_columns == len(alone) == 5
     keys = together.items()[0]
     for column, learner in enumerate(alone):
-        assert together.weights_of(keys)[:, column] == pytest.approx(
-            learner.weights_of(keys)[:, 1], rel=1e-9, abs=1e-12
+        assert together.get_weights(keys)[:, column] == pytest.approx(
+            learner.get_weights(keys)[:, 1], rel=1e-9, abs=1e-12
         )
         for name in ("n_iterations", "n_buffered", "squares"):
             expected = pytest.approx(learner.get_state()[name][0], rel=1e-9)

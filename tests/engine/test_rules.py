@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from engines import both_engines, random_stream, same_state
-from rules import LEARNERS, OF_TWO_CLASSES, for_each_learner, history, targets_of
+from rules import LEARNERS, OF_TWO_CLASSES, for_each_learner, history, target_array
 
 from stream_pegasos.engine.merging import mirrored
 from stream_pegasos.engine.pure.weights import FIRST_NAME, INTERCEPT
@@ -40,7 +40,7 @@ def test_many_at_once_are_one_by_one(which, engine_in_test):
 def test_looking_changes_nothing(which, engine_in_test):
     """At what is not known, or cannot be read; nor does learning change a state that was taken out."""
     *_, [(learner, vocabulary)] = history(which, engine_in_test, n=30)
-    before, names, y = learner.get_state(), vocabulary.names, targets_of(learner)[0]
+    before, names, y = learner.get_state(), vocabulary.names, target_array(learner)[0]
     kept = {name: np.copy(value) for name, value in before.items()}
     x, bad = {"new": 1.0, "a": 2.0}, {"new": 1.0, "bad": math.nan}
     learner.margins(vocabulary, x)
@@ -82,8 +82,8 @@ def test_weights_make_the_margin(which, engine_in_test):
     *_, [(learner, vocabulary)] = history(which, engine_in_test)
     keys, values = learner.items()
     assert values.shape == (len(learner), learner.intercept.size if "ordinal" not in which else 1)
-    assert INTERCEPT not in keys and np.array_equal(learner.weights_of(keys), values)
-    assert not learner.weights_of(np.array([10**6, FIRST_NAME + 99])).any()
+    assert INTERCEPT not in keys and np.array_equal(learner.get_weights(keys), values)
+    assert not learner.get_weights(np.array([10**6, FIRST_NAME + 99])).any()
     x = {"a": 1.0, 5: -0.5, 1000: 1.0, "never met": 2.0}
     margins = learner.margins(vocabulary, x)
     for column, margin in enumerate(margins) if "ordinal" not in which else ():
@@ -130,8 +130,8 @@ def test_probabilities_agree_with_decisions(engine_in_test, slope):
 
 def test_labels_as_targets(engine_in_test):
     targets = {"ham": -1.0, "spam": 1.0, 1: 2.0}
-    assert engine_in_test.targets_of(["ham", "spam", "spam", 1, True], targets).tolist() == [-1.0, 1.0, 1.0, 2.0, 2.0]
-    assert engine_in_test.targets_of([], targets).dtype == np.float64
-    assert engine_in_test.targets_of(["ham", "eggs"], targets) is None
+    assert engine_in_test.target_array(["ham", "spam", "spam", 1, True], targets).tolist() == [-1.0, 1.0, 1.0, 2.0, 2.0]
+    assert engine_in_test.target_array([], targets).dtype == np.float64
+    assert engine_in_test.target_array(["ham", "eggs"], targets) is None
     with pytest.raises(TypeError):
-        engine_in_test.targets_of([["ham"]], targets)
+        engine_in_test.target_array([["ham"]], targets)

@@ -70,7 +70,9 @@ field_names = st.sampled_from(["subject", "Σ", "", "\ud800"])
 
 @needs_compiled
 @settings(max_examples=20, deadline=None, derandomize=True)
-@given(st.lists(st.tuples(field_names, st.one_of(scanner_options, ready_made)), min_size=2, max_size=3), st.data())
+@given(
+    st.lists(st.tuples(field_names, st.keyword_parser(scanner_options, ready_made)), min_size=2, max_size=3), st.data()
+)
 def test_scanners_of_several_fields_agree(fields, data):
     """One at a time, many at once, and many in threads."""
     (_, first), *others = fields
@@ -285,7 +287,7 @@ def test_the_vectors_of_words_that_were_met_are_kept():
     for engine in pure_engine, compiled_engine:
         scanner = engine.Scanner(**options, fields=(("body", with_vectors.arguments),))
         scanner.transform_one(messages[0])
-        scanner.with_threads(2).transform_many(messages[:: 1 if engine is compiled_engine else 500])
+        scanner.set_threads(2).transform_many(messages[:: 1 if engine is compiled_engine else 500])
         hashes, codes, shifts = scanner.kept_vectors()
         found = {int(h): (c.tolist(), int(s)) for h, c, s in zip(hashes.view(np.uint64), codes, shifts, strict=True)}
         assert len(found) == len(hashes)

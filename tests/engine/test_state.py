@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from engines import both_engines, compiled_engine, needs_compiled, pure_engine, same_state
-from rules import LEARNERS, for_each_learner, history, learned, targets_of
+from rules import LEARNERS, for_each_learner, history, learned, target_array
 
 from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, TAUGHT
 from stream_pegasos.engine.pure.adaptive_state import OF_PROBLEM
@@ -74,7 +74,7 @@ def test_what_is_set_is_what_is_got(which, engine_in_test):
         assert len(other) == len(learner)
         for x in ({}, {"a": 1.0, 5: -2.0}, {-5: 0.5, "b": 1.0}):
             assert np.array_equal(other.margins(vocabulary, x), learner.margins(vocabulary, x))
-    y = targets_of(learner)[-1]
+    y = target_array(learner)[-1]
     for made in (learner, other):
         made.learn(vocabulary, {"a": 1.0, 5: -2.0}, y, 1.0)
         made.flush()
@@ -132,7 +132,7 @@ def rounded(state, learner):
     names = [field.name for field in learner.declaration.fields if field.of_type is float]
     return state | {
         name: state[name].astype(np.float32).astype(np.float64)
-        for name in set(names) & set(learner.declaration.names_of(FEATURES, TAUGHT))
+        for name in set(names) & set(learner.declaration.field_names_in(FEATURES, TAUGHT))
     }
 
 
@@ -324,8 +324,8 @@ def test_some_features_are_selected(which):
     check(learner, selected, names)
     other = LEARNERS[which](pure_engine)
     other.set_state(selected)
-    assert np.array_equal(other.weights_of(state["keys"][kept]), learner.weights_of(state["keys"][kept]))
-    assert not other.weights_of(state["keys"][~kept]).any()
+    assert np.array_equal(other.get_weights(state["keys"][kept]), learner.get_weights(state["keys"][kept]))
+    assert not other.get_weights(state["keys"][~kept]).any()
     assert selected.keys() == state.keys()
     for field in learner.declaration.fields:
         if field.shape[:1] not in ((FEATURES,), (TAUGHT,)):

@@ -21,12 +21,12 @@ from stream_pegasos.engine.pure.characters import (
     STACKER,
     SYLLABLE,
     WORD,
-    class_of,
+    character_class,
     composed,
     letter_parts,
 )
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
-from stream_pegasos.engine.pure.tokens import is_run, tokens_of
+from stream_pegasos.engine.pure.tokens import is_run, tokenize
 
 # A run is shown in brackets, its characters apart; all else is a word or a mark.
 TEXTS = {
@@ -62,7 +62,7 @@ TEXTS = {
 @pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS)
 def test_texts(text, expected):
     features = TextFeatures(ngram_range=(1, 1), prefix_length=0)
-    found = tokens_of(unicodedata.normalize("NFC", text).lower().translate(dict.fromkeys(map(ord, "235٣"), "0")))
+    found = tokenize(unicodedata.normalize("NFC", text).lower().translate(dict.fromkeys(map(ord, "235٣"), "0")))
     shown = [f"[{' '.join(token.characters)}]" if is_run(token) else token for token in found]
     assert " ".join(shown) == unicodedata.normalize("NFC", expected)
     words = [token for token in found if not is_run(token)]
@@ -91,7 +91,7 @@ def oracle(text):
     """The words, marks and runs of Unicode's default word boundaries: letters that it finds no words of make a run."""
     found = []
     for piece in regex.split(r"(?wV1)\b", text):
-        is_run = without_spaces.match(piece) and class_of(piece[0]) == CHARACTER
+        is_run = without_spaces.match(piece) and character_class(piece[0]) == CHARACTER
         # A boundary that the module leaves out where white space follows marks that extend it.
         if is_run and found and found[-1][0] and found[-1][1]:
             found[-1][1] += piece
@@ -103,8 +103,8 @@ def oracle(text):
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(letters)
 def test_words_are_unicodes(text):
-    text = " ".join(part for part in text.split(" ") if part and class_of(part[0]) not in (EXTEND, STACKER))
-    assert tokens_of(text) == oracle(text)
+    text = " ".join(part for part in text.split(" ") if part and character_class(part[0]) not in (EXTEND, STACKER))
+    assert tokenize(text) == oracle(text)
 
 
 def test_classes_are_unicodes():
@@ -114,7 +114,7 @@ def test_classes_are_unicodes():
     in_words = regex.compile(r"[\p{WB=ALetter}\p{WB=Hebrew_Letter}\p{WB=Numeric}\p{WB=ExtendNumLet}]")
     marks, punctuation = regex.compile(r"\p{M}"), regex.compile(r"\p{P}")
     for c in known:
-        kind = class_of(c)
+        kind = character_class(c)
         if unicodedata.category(c)[0] == "L":
             without = in_runs.match(c) or alone.match(c)
             hangul = of_hangul.match(c) and not halfwidth.match(c)

@@ -19,7 +19,7 @@ from stream_pegasos import (
     prequential,
 )
 from stream_pegasos.evaluation.predicted import PredictedBlock
-from stream_pegasos.evaluation.prequential import of_river
+from stream_pegasos.evaluation.prequential import wrap_river
 from stream_pegasos.evaluation.scores import new_score
 
 WORDS = ["cheap", "pills", "see", "you", "lunch", "at", "noon"]
@@ -65,7 +65,7 @@ BAD_LABELS = [None, 0.5, float("nan"), ("a", None), object]
 
 def loop(model, stream, delay, moment):
     """One by one, in River's order of questions and answers."""
-    model = of_river(model) if not hasattr(model, "predictions") else model
+    model = wrap_river(model) if not hasattr(model, "predictions") else model
     score, waiting, refused, answers = new_score(model), {}, [], []
     late = delay + 1 if moment is None else delay
     for i, *_ in simulate_qa([(x, 0) for x, *_ in stream], moment, late, copy=False):

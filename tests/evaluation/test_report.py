@@ -34,7 +34,7 @@ def test_classes(examples):
     head, figures, classes, pairs = tables(printed)
     assert head.startswith("my stream: 601 messages in ") and head.endswith("docs/s")
     assert evaluation.report(notes=["0 bad lines"]).split("\n")[0] == f"{head}, 0 bad lines"
-    n_classes = len(score.of_classes())
+    n_classes = len(score.class_rows())
     expected = {
         "accuracy": score.accuracy,
         "balanced_accuracy": score.balanced_accuracy,
@@ -48,7 +48,7 @@ def test_classes(examples):
     }
     assert figures == [[name, f"{value:.4f}"] for name, value in expected.items()]
     assert classes[0] == [f"{n_classes} classes", "precision", "recall", "F1", "count"]
-    for row, (label, *shares, count) in zip(classes[1:], score.of_classes(20), strict=False):
+    for row, (label, *shares, count) in zip(classes[1:], score.class_rows(20), strict=False):
         assert row == [str(label), *("-" if math.isnan(value) else f"{value:.4f}" for value in shares), str(count)]
     assert (len(classes), classes[-1][0]) == ((3, "spam") if n_classes == 2 else (22, "7 others"))
     assert sum(int(row[-1]) for row in classes[1:]) == 600

@@ -16,8 +16,8 @@ from stream_pegasos import (
     TextClassifier,
 )
 from stream_pegasos.evaluation import tuning as module
-from stream_pegasos.evaluation.chunks import ExampleError
-from stream_pegasos.evaluation.tuning import metric_of, tune
+from stream_pegasos.evaluation.blocks import ExampleError
+from stream_pegasos.evaluation.tuning import check_metric, tune
 from stream_pegasos.streams import synthetic
 
 STREAM = list(synthetic(n=1_200, seed=3))
@@ -171,7 +171,7 @@ def test_without_a_figure_nobody_wins(n):
 
 def test_metrics_are_those_that_evaluate_has_for_such_labels():
     several, stars = (TextClassifier(classifier=make()) for make in (MultiLabelClassifier, OrdinalClassifier))
-    assert [metric_of(model) for model in (TextClassifier(), stars, several)] == ["accuracy", "accuracy", "micro_f1"]
+    assert [check_metric(model) for model in (TextClassifier(), stars, several)] == ["accuracy", "accuracy", "micro_f1"]
     for model, metric in ((TextClassifier(), "recall@0.01"), (several, "roc_auc"), (stars, "window_accuracy")):
         with pytest.raises(
             ValueError, match=f"metric must be one of (accuracy|micro_f1), .*got {re.escape(repr(metric))}"

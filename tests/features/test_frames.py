@@ -42,7 +42,7 @@ cells = st.sampled_from([0.0, 1.0, -2.5, 1e300, np.nan])
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
-    names=st.lists(st.one_of(st.text(max_size=2), st.integers(-3, 3)), max_size=4, unique=True),
+    names=st.lists(st.keyword_parser(st.text(max_size=2), st.integers(-3, 3)), max_size=4, unique=True),
     n=st.integers(0, 4),
     data=st.data(),
 )
@@ -97,7 +97,7 @@ def test_values_of_one_column_in_one_row_are_added_up(dtype, index, believed):
         matrix.has_canonical_format = True
     dense = np.zeros((4, 5))
     np.add.at(dense, (np.repeat(np.arange(4), np.diff(indptr)), indices), data.astype(float))
-    arrays = frames.without_duplicates(frames.csr_arrays(matrix), matrix.shape[1])
+    arrays = frames.merge_duplicates(frames.csr_arrays(matrix), matrix.shape[1])
     assert [array.dtype for array in arrays] == [np.int64, arrays[1].dtype, np.float64]
     assert arrays[1].dtype in (np.int32, np.int64)
     assert arrays[0].tolist() == [0, 2, 2, 3, 4]
@@ -108,7 +108,7 @@ def test_values_of_one_column_in_one_row_are_added_up(dtype, index, believed):
 
 def test_no_copy_is_made_of_a_matrix_without_such_columns():
     matrix = sparse.random(20, 30, density=0.2, format="csr", rng=np.random.default_rng(0))
-    _, indices, data = frames.without_duplicates(frames.csr_arrays(matrix), matrix.shape[1])
+    _, indices, data = frames.merge_duplicates(frames.csr_arrays(matrix), matrix.shape[1])
     assert np.shares_memory(indices, matrix.indices) and np.shares_memory(data, matrix.data)
 
 

@@ -21,7 +21,7 @@ from stream_pegasos import (
     load,
 )
 from stream_pegasos.evaluation.prequential import prequential
-from stream_pegasos.learners.forgetting import hash_of
+from stream_pegasos.learners.forgetting import name_hash
 from stream_pegasos.streams import read
 
 pure = engine.NAME == "pure"
@@ -175,7 +175,7 @@ class Forgetting:
 
     @staticmethod
     def rank(name):
-        return name if isinstance(name, int) else hash_of(name)
+        return name if isinstance(name, int) else name_hash(name)
 
 
 def words_of_zipf(n, seed, of=str):
@@ -202,7 +202,7 @@ def test_what_was_forgotten_begins_afresh():
     model = AdaptiveClassifier(max_features=4, half_life=None, fit_intercept=False)
     for _ in range(5):
         model.learn_one({"a": 1.0, "b": 1.0}, True)
-    c, d, e = sorted("cde", key=hash_of)
+    c, d, e = sorted("cde", key=name_hash)
     model.learn_one({c: 1.0, d: 1.0}, False)
     model.learn_one({e: 1.0}, False)  # one too many: d and e have the larger hashes
     assert list(model.weights) == ["a", "b", c]

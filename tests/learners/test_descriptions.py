@@ -65,7 +65,7 @@ def test_of_ordered_classes():
 def test_a_text_stands_for_the_first_field_of_text(features, message):
     described, taught = (TextClassifier(features) for _ in range(2))
     described.describe({"refund": "money back", "card": "é"})
-    taught.learn_many([message, features.message_of("é")] * 2, ["refund", "card"] * 2)
+    taught.learn_many([message, features.make_message("é")] * 2, ["refund", "card"] * 2)
     assert state(described) == state(taught)
 
 

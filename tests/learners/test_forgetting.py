@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, PegasosClassifier, TextClassifier, engine
-from stream_pegasos.learners.forgetting import hash_of
+from stream_pegasos.learners.forgetting import name_hash
 
 pure = engine.NAME == "pure"
 
@@ -75,7 +75,7 @@ def test_those_with_the_smallest_weights_are_forgotten(max_features, options, de
 def test_of_equal_weights_those_with_larger_numbers_or_hashes_are_forgotten(names):
     model = PegasosClassifier(max_features=15)
     model.learn_one(dict.fromkeys(names, -1.0), True)
-    assert {*model.weights} == {*sorted(names, key=None if isinstance(names, range) else hash_of)[:11]}
+    assert {*model.weights} == {*sorted(names, key=None if isinstance(names, range) else name_hash)[:11]}
 
 
 @pytest.mark.parametrize("kind", [PegasosClassifier, AdaptiveClassifier])

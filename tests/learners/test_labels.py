@@ -37,7 +37,7 @@ def after(*met, pos_label=None):
     """Labels that have met these, one call each."""
     labels = Labels(pos_label=pos_label)
     for y in met:
-        labels = labels.with_labels([y])
+        labels = labels.add_labels([y])
     return labels
 
 
@@ -56,7 +56,7 @@ def test_which_label_is_positive(met, expected):
         assert [type(label) for label in labels.pair] == [type(label) for label in expected]
         assert labels.targets == {met[0]: 0.0, met[1]: 1.0}
         assert labels.positive == met.index(expected[1])
-    at_once = Labels().with_labels(list(met))
+    at_once = Labels().add_labels(list(met))
     assert at_once == labels
     assert after(*met, *reversed(met)) == labels
 
@@ -114,7 +114,7 @@ def test_numpy_labels_and_whole_floats_are_plain_labels(given, plain):
     labels = after(given)
     assert plain in labels.known
     assert {type(label) for label in labels.known if label is not None} == {type(plain)}
-    assert labels.with_labels([plain, given]) == labels
+    assert labels.add_labels([plain, given]) == labels
 
 
 NO_LABELS = [
@@ -144,11 +144,18 @@ NO_LABELS = [
 def test_what_is_no_label(bad):
     with pytest.raises((TypeError, ValueError), match="label"):
         check_label(bad)
-    for start in (Labels(), Labels(pos_label="spam"), after("a"), after(1, 0), after(True), Labels(by_label=True)):
+    for start in (
+        Labels(),
+        Labels(pos_label="spam"),
+        after("a"),
+        after(1, 0),
+        after(True),
+        Labels(probabilities_by_label=True),
+    ):
         before = pickle.dumps(start)
         for ys in ([bad], [1, bad], [bad, 1]):
             with pytest.raises((TypeError, ValueError), match="label"):
-                start.with_labels(ys)
+                start.add_labels(ys)
             with pytest.raises((TypeError, ValueError), match="label"):
                 targets_many(start, ys)
         assert pickle.dumps(start) == before
@@ -253,42 +260,48 @@ def test_what_is_predicted_with_labels_missing(pos_label, met, label, probabilit
 # --- any number of classes --------------------------------------------------------------------------------------------
 
 
-def classes_of(ys, start=None):
+def character_classes(ys, start=None):
     """Labels that know these, too."""
-    return (Labels(by_label=True) if start is None else start).with_labels(ys)
+    return (Labels(probabilities_by_label=True) if start is None else start).add_labels(ys)
 
 
-@given(st.lists(st.one_of(st.integers(-3, 3), st.booleans(), st.sampled_from(["", "a", "1", "\ud800"])), max_size=12))
+@given(
+    st.lists(
+        st.keyword_parser(st.integers(-3, 3), st.booleans(), st.sampled_from(["", "a", "1", "\ud800"])), max_size=12
+    )
+)
 def test_classes_are_numbered_as_they_come(ys):
     distinct = list(dict.fromkeys(ys))  # what compares equal is the same label, as the first one that came
-    at_once = classes_of(ys)
+    at_once = character_classes(ys)
     assert at_once.known == tuple(distinct) and list(map(type, at_once.known)) == list(map(type, distinct))
     assert [at_once.targets[y] for y in ys] == [distinct.index(y) for y in ys]
-    assert list(at_once.targets) == distinct and list(map(at_once.of_target, range(len(distinct)))) == distinct
-    one_by_one = Labels(by_label=True)
+    assert list(at_once.targets) == distinct and list(map(at_once.label_from_target, range(len(distinct)))) == distinct
+    one_by_one = Labels(probabilities_by_label=True)
     for y in ys:
         before = one_by_one
-        one_by_one = classes_of([y], before)
+        one_by_one = character_classes([y], before)
         assert (one_by_one is before) == (y in before.known)
     assert one_by_one == at_once and "another" not in at_once.targets
 
 
 def test_classes_in_arrays_and_as_numpys_scalars():
-    expected = classes_of([3, 1, 2])
+    expected = character_classes([3, 1, 2])
     for y in (np.array([3, 1, 2, 1]), np.array([3.0, 1.0, 2.0]), (np.int8(3), 1.0, np.float32(2)), iter([3, 1, 2])):
-        found = classes_of(label_list(y))
+        found = character_classes(label_list(y))
         assert found == expected and {type(label) for label in found.known} == {int}
-        assert classes_of([np.float64(2), np.uint8(1)], expected) is expected
+        assert character_classes([np.float64(2), np.uint8(1)], expected) is expected
         assert [expected.targets[label] for label in (np.float64(2), np.uint8(1))] == [2, 1]
     for ys in (["a", 3], np.array([2, 1, 7]), [np.float64(2)]):
         known, targets = targets_many(expected, ys)
         assert targets.dtype == np.float64
-        assert [known.of_target(target) for target in targets] == list(ys) and known.known[:3] == (3, 1, 2)
+        assert [known.label_from_target(target) for target in targets] == list(ys) and known.known[:3] == (3, 1, 2)
 
 
 @given(
     st.lists(
-        st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.just(2**70), st.just(2**63), st.text(max_size=3)),
+        st.keyword_parser(
+            st.none(), st.booleans(), st.integers(-3, 3), st.just(2**70), st.just(2**63), st.text(max_size=3)
+        ),
         max_size=5,
     )
 )

@@ -12,7 +12,7 @@ from stream_pegasos import (
     MultiLabelClassifier,
     load,
 )
-from stream_pegasos.learners.probabilities import of_each
+from stream_pegasos.learners.probabilities import probabilities_by_class
 
 LABELS = ["grain", "ship", 7, True]
 
@@ -138,8 +138,8 @@ def test_a_label_that_never_held_is_answered_and_is_no_class(tmp_path):
 def test_a_label_holds_only_above_a_margin_of_0():
     """Its probability is above one half exactly there, however small the margin."""
     margins = np.array([[0.0, 5e-324, -5e-324, 1e-20, -1e-20, 1.0]])
-    assert (of_each(margins, np.array([[1.0]])) > 0.5).tolist() == (margins > 0.0).tolist()
-    assert of_each(margins, np.array([[1.0]]))[0, 0] == 0.5
+    assert (probabilities_by_class(margins, np.array([[1.0]])) > 0.5).tolist() == (margins > 0.0).tolist()
+    assert probabilities_by_class(margins, np.array([[1.0]]))[0, 0] == 0.5
 
 
 def test_two_columns_of_one_name_are_refused():

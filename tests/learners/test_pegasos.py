@@ -11,7 +11,7 @@ from scipy import optimize, sparse
 from tables import as_dicts
 
 from stream_pegasos import PegasosClassifier, engine
-from stream_pegasos.evaluation.chunks import predict_learn
+from stream_pegasos.evaluation.blocks import predict_learn
 
 pure = engine.NAME == "pure"
 
@@ -39,7 +39,7 @@ VARIANTS = {
 }
 
 
-def options_of(intercept, variant=None, class_weight=None, **options):
+def get_options(intercept, variant=None, class_weight=None, **options):
     scaling = {"fit_intercept": intercept is not None, "intercept_scaling": intercept or 1.0}
     return {**options, **scaling, "class_weight": class_weight, **(variant or {})}
 
@@ -87,10 +87,10 @@ def test_any_two_options_together_are_the_published_algorithm(dense_pegasos, cho
             x = {name: float(generator.normal(2.0 if label == "pos" else -2.0)) for name in NAMES}
             x = {name: value for name, value in x.items() if generator.random() < 0.6}
             examples.append((x, label, float(generator.choice([1.0, 1.0, 0.0, 4.0])), generator.random() < 0.15))
-        against_dense(dense_pegasos, l2, options_of(**chosen), examples)
+        against_dense(dense_pegasos, l2, get_options(**chosen), examples)
 
 
-numbers = st.one_of(st.integers(-3, 3), st.floats(-100, 100, allow_subnormal=False), st.booleans())
+numbers = st.keyword_parser(st.integers(-3, 3), st.floats(-100, 100, allow_subnormal=False), st.booleans())
 
 
 examples_of_any_kind = st.tuples(
@@ -103,13 +103,13 @@ examples_of_any_kind = st.tuples(
 
 @given(
     l2=st.sampled_from([1e-4, 0.01, 1.0, 50.0]),
-    chosen=st.one_of(
+    chosen=st.keyword_parser(
         *(st.fixed_dictionaries({k: st.sampled_from(v) for k, v in of.items()}) for of in (CHOICES, VARIANTS))
     ),
     examples=st.lists(examples_of_any_kind, max_size=20),
 )
 def test_any_stream_is_learned_as_published(dense_pegasos, l2, chosen, examples):
-    against_dense(dense_pegasos, l2, options_of(**chosen), examples)
+    against_dense(dense_pegasos, l2, get_options(**chosen), examples)
 
 
 @pytest.mark.parametrize(

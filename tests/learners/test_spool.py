@@ -8,7 +8,7 @@ import pytest
 from running import bits
 
 from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, PegasosClassifier, TextClassifier, engine
-from stream_pegasos.common.columns import Column, read
+from stream_pegasos.common.lazy_columns import Column, read
 from stream_pegasos.learners.files import write_model
 
 KINDS = {

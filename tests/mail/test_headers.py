@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos.mail.headers import spam_headers, with_headers
 from stream_pegasos.mail.verdict import HAM, SPAM, UNSURE, Verdict
+from stream_pegasos.mail.verdict_headers import insert_headers, spam_headers
 
 ANY_WORDS = st.lists(st.tuples(st.text(max_size=60), st.floats(-99, 99)), max_size=5)
 MAILS = {
@@ -28,7 +28,7 @@ MAILS = {
 def test_every_other_byte_stays(mail, newline):
     verdict = Verdict(SPAM, 0.99, 7.4, (("free prize", 0.8),))
     mail = mail.replace(b"\r\n", b"\n").replace(b"\n", newline)
-    said = with_headers(mail, verdict)
+    said = insert_headers(mail, verdict)
     (lines,) = re.findall(rb"X-Spam-Flag: YES.*?X-Spam-Level: \*{7}\r?\n", said, re.DOTALL)
     assert said.replace(lines, b"") == mail
     assert said.startswith((lines, b"From "))

@@ -15,7 +15,7 @@ from imap_box import Box, id_of, imapclient, mail, mails, run, start
 from running import bits, wait
 
 from stream_pegasos import MailFeatures, TextClassifier, load
-from stream_pegasos.mail.imap_connection import Account, Connection, ConnectionFailedError
+from stream_pegasos.mail.imap_connection import Account, ConnectionFailedError, ImapConnection
 
 pytestmark = pytest.mark.heavy
 LAST_YEAR = 1.73e9
@@ -340,7 +340,7 @@ def test_news_that_come_together_with_the_answer_to_idle(monkeypatch):
     done = b"* CAPABILITY IMAP4rev1 IDLE\r\n%(tag)s OK done\r\n"
     answers = [b"* OK hello\r\n", done, done, b"+ idling\r\n* 1 EXISTS\r\n", b"%(tag)s OK\r\n"]
     with servers.scripted(answers) as (port, _):
-        connection = Connection(Account("127.0.0.1", port, "ann", lambda: "secret", tls=None, timeout=1.0))
+        connection = ImapConnection(Account("127.0.0.1", port, "ann", lambda: "secret", tls=None, timeout=1.0))
 
         def wait_long():
             with suppress(ConnectionFailedError):  # it does not understand DONE

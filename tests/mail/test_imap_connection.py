@@ -6,8 +6,8 @@ import pytest
 
 from stream_pegasos.mail.imap_connection import (
     Account,
-    Connection,
     ConnectionFailedError,
+    ImapConnection,
     LoginRefusedError,
     RefusedError,
 )
@@ -47,7 +47,7 @@ class Server:
 def box(monkeypatch, request):
     monkeypatch.setattr(imapclient, "IMAPClient", Server)
     Server.bad, Server.answer, Server.validity = BAD, request.param, 1
-    connection = Connection(Account("127.0.0.1", 1, "ann", lambda: "secret", tls=None))
+    connection = ImapConnection(Account("127.0.0.1", 1, "ann", lambda: "secret", tls=None))
     connection.open("INBOX")
     return connection
 
@@ -83,6 +83,6 @@ def test_an_answer_to_a_login_is_told_as_text(monkeypatch, answer):
     monkeypatch.setattr(imapclient, "IMAPClient", Server)
     monkeypatch.setattr(Server, "login", refuse)
     with pytest.raises(LoginRefusedError, match="ann cannot log in: ") as caught:
-        Connection(Account("127.0.0.1", 1, "ann", lambda: "secret", tls=None))
+        ImapConnection(Account("127.0.0.1", 1, "ann", lambda: "secret", tls=None))
     said = answer.decode() if isinstance(answer, bytes) else answer.replace("b'", "").replace("'", "")
     assert str(caught.value).endswith(f": {said}")

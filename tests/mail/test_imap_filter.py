@@ -13,8 +13,8 @@ pytest.importorskip("lxml", reason="lxml is not installed")
 from memory_mailbox import FOLDERS, Killed, Mailbox, Process
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.mail.imap import shown_subject
 from stream_pegasos.mail.imap_connection import CopiedError, RefusedError
+from stream_pegasos.mail.mailbox_filter import shown_subject
 from stream_pegasos.operation.journal import Journal
 
 actions = st.sampled_from(["spam", "ham", "to Junk", "to INBOX", "to Archive", "number INBOX", "number Junk", "look"])
@@ -236,7 +236,7 @@ def test_a_mail_that_is_not_delivered_costs_no_other_one(tmp_path, monkeypatch, 
     def warnings():
         return [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
 
-    monkeypatch.setattr("stream_pegasos.mail.imap.SECONDS_TO_RETRY", 0.0)
+    monkeypatch.setattr("stream_pegasos.mail.mailbox_filter.SECONDS_TO_RETRY", 0.0)
     box = Mailbox(True)
     process = Process(tmp_path, box)
     process.look()

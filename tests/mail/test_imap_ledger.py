@@ -9,7 +9,7 @@ pytest.importorskip("lxml", reason="lxml is not installed")
 from stream_pegasos import MailFeatures, TextClassifier
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import INBOX, JUNK, Memory
-from stream_pegasos.mail.verdict import Verdicts, message_of
+from stream_pegasos.mail.verdict import Verdicts, make_message
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.journal import Journal
 
@@ -48,7 +48,7 @@ def test_what_earlier_versions_remembered_is_kept(tmp_path, memory, of_journal):
     model.learn_one(A, "spam")
     journal = Journal(path, Lock())
     model.snapshot({"imap": memory, "journal": journal.rotate()}).write(path)
-    entry = (message_of(C, model), "ham", 1.0, ["know", "c", False, "ham", 0, *of_journal])
+    entry = (make_message(C, model), "ham", 1.0, ["know", "c", False, "ham", 0, *of_journal])
     journal.learn([entry, ("", None, 0.0, ["know", "d", True, "spam", 9, "d"]), ("", None, 0.0, ["settle", 3])])
     journal.close()
     for _ in range(2):

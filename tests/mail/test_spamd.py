@@ -10,7 +10,7 @@ from running import is_held
 from spamd_client import HAM, SPAM, Limits, LiveLearner, Verdicts, answering, ask, exchange, request
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.mail.spamd import verdict_of
+from stream_pegasos.mail.spamd import judge_mail
 from stream_pegasos.mail.users import FILE, folder_name
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.active_learning import ActiveLearning
@@ -145,7 +145,7 @@ def test_what_decided_is_asked_of_the_model_that_is_there_under_its_lock(mail_mo
             return super().words(model, x)
 
     service.predict = predict_and_replace
-    assert asyncio.run(verdict_of(service, Spying(), SPAM)).words
+    assert asyncio.run(judge_mail(service, Spying(), SPAM)).words
     assert seen == [(True, True)]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_pegasos.mail_text.features import bytes_of
+from stream_pegasos.mail_text.features import mail_bytes
 from stream_pegasos.mail_text.ids import mail_id
 
 MAIL = (
@@ -51,7 +51,7 @@ def test_a_large_mail_is_the_same_as_bytes_and_as_a_text(charset):
     letter = {"koi8-r": "п"}.get(charset, "大")
     for more in range(3):
         mail = f"Subject: a\nContent-Type: text/plain; charset={charset}\n\n{'x' * more}{letter * 400_000}"
-        assert mail_id(mail.encode(charset)) == mail_id(bytes_of(mail))
+        assert mail_id(mail.encode(charset)) == mail_id(mail_bytes(mail))
 
 
 def test_of_a_large_mail_imap_need_not_fetch_all():

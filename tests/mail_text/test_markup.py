@@ -7,8 +7,8 @@ import pytest
 
 from stream_pegasos import MailFeatures, TextClassifier
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.mail_text.markup import without_markup, without_tag
-from stream_pegasos.mail_text.parts import mail_parts
+from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.markup import strip_markup, strip_tag
 
 ORIGINAL = b"""\
 Return-Path: <a@b.example>
@@ -58,7 +58,7 @@ def test_a_mail_in_a_report_is_the_mail_itself(kind, above, crlf):
     original, wrapped = ORIGINAL, report(ORIGINAL, kind, above)
     if crlf:
         original, wrapped = (mail.replace(b"\n", b"\r\n") for mail in (original, wrapped))
-    assert without_markup(wrapped) == original
+    assert strip_markup(wrapped) == original
     assert mail_parts(wrapped) == mail_parts(original) and mail_id(wrapped) == mail_id(original)
     in_mbox = b"From a@b.example Mon Nov  2 10:00:00 2026\n"
     assert mail_parts(in_mbox + wrapped) == mail_parts(original)
@@ -93,14 +93,14 @@ def test_a_tag_before_a_subject_is_no_part_of_it(tag):
     tagged = ORIGINAL.replace(b"Subject: ", b"Subject: " + tag.encode())
     assert mail_parts(tagged) == mail_parts(ORIGINAL) and mail_id(tagged) == mail_id(ORIGINAL)
     kept = b"X-Spam-Flag: YES\nX-Spam-Prev-Subject: Free prize for\nMIME-V"
-    assert without_markup(tagged.replace(b"MIME-V", kept)) == ORIGINAL
+    assert strip_markup(tagged.replace(b"MIME-V", kept)) == ORIGINAL
 
 
 @pytest.mark.parametrize(
     "subject", ["Spam sandwich", "[spam-list] hi", "!!! free", "Junk: cars", "[ANN] x", "Virus (a): b"]
 )
 def test_a_subject_keeps_what_is_no_tag(subject):
-    assert without_tag(subject) == subject
+    assert strip_tag(subject) == subject
 
 
 FIELDS = (
@@ -164,4 +164,4 @@ def test_the_markup_of_the_real_spamassassin_is_taken_away_as_it_does_itself(saf
         ).stdout
 
     marked = spamassassin(given=unfolded)
-    assert marked != unfolded and without_markup(marked) == spamassassin("--remove-markup", given=marked) == unfolded
+    assert marked != unfolded and strip_markup(marked) == spamassassin("--remove-markup", given=marked) == unfolded

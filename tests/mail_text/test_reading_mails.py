@@ -5,10 +5,10 @@ from binascii import b2a_qp, b2a_uu
 
 import pytest
 
-from stream_pegasos.mail_text.features import bytes_of, parts_of
+from stream_pegasos.mail_text.features import mail_bytes, read_parts
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.mail_text.parts import mail_parts
-from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.streams.encoding import TextEncoding
 
 HEAD = b"From: Ann <ann@x.example>\nSubject: note\n"
 
@@ -387,13 +387,13 @@ def test_a_mail_is_the_same_as_bytes_and_as_a_string(text, charset, named):
     kind = f"Content-Type: text/plain; charset={charset}\n" if named else ""
     whole = f"From: {text[:3]} <z@x.example>\nX-Mailer: {text}\nSubject: {text}\n{kind}\n{text * 40}\n"
     raw = whole.encode(charset)
-    parts = parts_of(raw)
+    parts = read_parts(raw)
     assert text in parts.text or (not named and charset not in ("utf-8", "iso-8859-1", "windows-1252"))
-    assert parts == parts_of(raw.decode("latin-1"))
-    assert mail_id(raw) == mail_id(bytes_of(raw.decode("latin-1")))
+    assert parts == read_parts(raw.decode("latin-1"))
+    assert mail_id(raw) == mail_id(mail_bytes(raw.decode("latin-1")))
     if named or charset in ("utf-8", "iso-8859-1", "windows-1252"):
-        assert parts == parts_of(whole)
-        assert mail_id(raw) == mail_id(bytes_of(whole))
+        assert parts == read_parts(whole)
+        assert mail_id(raw) == mail_id(mail_bytes(whole))
 
 
 @pytest.mark.parametrize("raw", [pytest.param(raw, id=name) for name, (raw, _) in TEXTS.items()])
@@ -410,5 +410,5 @@ def test_a_mail_is_the_same_however_its_lines_end_and_whatever_stands_before_it(
 def test_a_mail_of_several_charsets_is_the_same_from_a_reader_that_decodes():
     koi8, utf8 = part("", "text/plain; charset=koi8-r").encode() + KOI8, part("Grüße — 5 €").encode()
     raw = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n--b\n" + koi8 + b"\n--b\n" + utf8 + b"\n--b--\n"
-    assert "Grüße — 5 €" in parts_of(raw).text
-    assert parts_of(raw) == parts_of(Encoding().text(raw))
+    assert "Grüße — 5 €" in read_parts(raw).text
+    assert read_parts(raw) == read_parts(TextEncoding().text(raw))

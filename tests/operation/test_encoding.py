@@ -9,7 +9,7 @@ from serving import asking, learn, ok, predict, refused, send, serving
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier, TextFeatures
 from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.operation.micro_batching import Encoding
+from stream_pegasos.operation.micro_batching import EncodingQueue
 from stream_pegasos.streams import label_of
 
 
@@ -47,7 +47,7 @@ def test_what_waits_is_encoded_together():
     encoder = Slow()
 
     async def ask():
-        encoding = Encoding(encoder.encode)
+        encoding = EncodingQueue(encoder.encode)
         waiting = [asyncio.create_task(encoding.encode(["slow"]))]
         await asyncio.to_thread(encoder.is_encoding.wait, 60)
         waiting += [asyncio.create_task(encoding.encode([text])) for text in "bcd"]
@@ -99,7 +99,7 @@ def test_those_that_wait_are_woken_whatever_an_encoder_raises():
         raise LookupError("wrong")
 
     async def ask():
-        encoding = Encoding(encode)
+        encoding = EncodingQueue(encode)
         first = asyncio.create_task(encoding.encode(["a"]))
         await asyncio.to_thread(begun.wait, 30)
         second = asyncio.create_task(encoding.encode(["b"]))  # which waits for the end of the first one

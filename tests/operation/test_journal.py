@@ -156,7 +156,7 @@ def test_a_journal_without_a_checkpoint_asks_for_its_model(tmp_path, begun_with,
             again = journal_at(path, begun_with=mine)
             assert [*again.entries(None)][-1] == ENTRIES[:number]
             again.learn(ENTRIES[:1])
-            with pytest.raises(ValueError, match=f"begun with {mine}, not with {others}, and there is no checkpoint"):
+            with pytest.raises(ValueError, match=f"begun with {mine}, not with {others}, and has no checkpoint"):
                 [*journal_at(path, begun_with=others).entries(None)]
         again.commit(1)
         position = again.rotate()

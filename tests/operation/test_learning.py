@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from river import drift
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, TextClassifier
-from stream_pegasos.features.message import message_of
+from stream_pegasos.features.message import make_message
 from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.learned_ids import LearnedIds
-from stream_pegasos.operation.learning import Learning, noted
+from stream_pegasos.operation.durable_learning import DurableLearning, noted
+from stream_pegasos.operation.learned_ids import IdMemory
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.streams import synthetic
 from tests.contract import bits
@@ -23,8 +23,8 @@ from tests.estimators import CASES
 def test_corrections_are_the_same_in_parts_of_any_size(case):
     """For any kind of model, also of one id several times."""
     monitor = Monitor(case.make())
-    whole, one_by_one = Learning(monitor.model, monitor=monitor), Learning(case.make())
-    stream = [(message_of(x), y) for x, y in case.stream(60)]
+    whole, one_by_one = DurableLearning(monitor.model, monitor=monitor), DurableLearning(case.make())
+    stream = [(make_message(x), y) for x, y in case.stream(60)]
     labels = list(dict.fromkeys(y for _, y in stream))
     others = [(x, labels[(labels.index(y) + 1) % len(labels)]) for x, y in stream[10:30]]
     again, ids = [*others[:12], stream[40], *others[12:], stream[10]], [*range(10, 22), 40, *range(22, 30), 10]
@@ -64,7 +64,7 @@ def test_what_is_taken_back_is_what_was_taught(limit, label, is_wrong, is_kept, 
         is_spam = np.array([y == "spam" for _, y in STREAM[1_400:]])
         return np.array([said[is_spam].mean(), said[~is_spam].mean()])
 
-    learning, before = Learning(model), flagged()
+    learning, before = DurableLearning(model), flagged()
     learning.learn(taught, [*range(20)])
     if not is_kept:
         learning.ids.add([*range(20)], [y for _, y in taught])
@@ -74,7 +74,7 @@ def test_what_is_taken_back_is_what_was_taught(limit, label, is_wrong, is_kept, 
 
 
 def test_a_lesson_is_what_the_probability_lacked():
-    learning = Learning(TextClassifier())
+    learning = DurableLearning(TextClassifier())
     for i, (text, label) in enumerate(STREAM[:400]):
         lacking = 1.0 - learning.model.predict_proba_one(text).get(label, 0.0)
         margin = learning.model.decision_function_one(text) if i > 20 else 0.0
@@ -85,7 +85,7 @@ def test_a_lesson_is_what_the_probability_lacked():
 
 
 def test_a_message_that_is_forgotten_is_new():
-    learning = Learning(TextClassifier())
+    learning = DurableLearning(TextClassifier())
     examples = [("win a prize", "ham"), ("lunch", "ham"), ("cheap pills", "spam"), ("at noon", "ham")]
     learning.learn(examples, [1, 2, 3, None])
     assert learning.unlearn("lunch", 2) == "one step"
@@ -94,7 +94,7 @@ def test_a_message_that_is_forgotten_is_new():
 
 
 def test_one_step_is_not_taken_where_nobody_knows_towards_what():
-    learning = Learning(TextClassifier())
+    learning = DurableLearning(TextClassifier())
     learning.learn([("a", "x"), ("b", "y"), ("c", "z")], [1, 2, 3])
     assert learning.unlearn("a", 1) == "unknown" and learning.model.n_learned == 3
 
@@ -123,7 +123,7 @@ class Places:
 def with_places(path):
     checkpoints = Checkpoints(path)
     model, progress = checkpoints.resume() or (TextClassifier(), None)
-    return Learning(model, checkpoints, progress, notes=Places())
+    return DurableLearning(model, checkpoints, progress, notes=Places())
 
 
 @pytest.mark.parametrize("at", [0, 1, 2, 3], ids="a checkpoint after {} records".format)
@@ -167,7 +167,7 @@ def test_what_comes_after_a_message_that_fails_is_not_noted(tmp_path):
     [('{"a": 1}', "[1]"), ('["a", null]', "[1, 2]"), ('["a"]', '["1"]'), ('["a"]', "[1, 2]"), ("[", "[]")],
 )
 def test_ids_that_are_no_list_are_refused(ids, digests):
-    known = LearnedIds()
+    known = IdMemory()
     known.add(["old"], ["spam"])
     assert known.are_new(["old", "other", None]) == [False, True, True]
     with pytest.raises(ValueError, match="ids must be a list"):
@@ -176,7 +176,7 @@ def test_ids_that_are_no_list_are_refused(ids, digests):
 
 
 def test_a_correction_that_is_refused_changes_nothing():
-    learning = Learning(TextClassifier())
+    learning = DurableLearning(TextClassifier())
     learning.learn([("a", "x"), ("b", "y")], [1, 2])
     for refused in (lambda: learning.learn([(7, "y")], [1]), lambda: learning.unlearn(7, 1)):
         with pytest.raises((TypeError, ValueError), match="must be a str"):
@@ -213,7 +213,7 @@ def test_ids_are_noted_for_what_was_learned_wherever_it_ends(tmp_path_factory, s
         return TextClassifier(HashedBagOfWords(tokenizer=tokenizer), AdaptiveClassifier(drift_detector=detector))
 
     entries = [(f"word {i}", "ab"[i % 2], float(random.random() < 0.6), i) for i in range(n)]
-    learning = Learning(made(Breaking(at if in_detector else -1, error)), Checkpoints(path))
+    learning = DurableLearning(made(Breaking(at if in_detector else -1, error)), Checkpoints(path))
     done = []
     for begin in range(0, n, size := random.randrange(1, n + 1)):
         try:
@@ -224,6 +224,6 @@ def test_ids_are_noted_for_what_was_learned_wherever_it_ends(tmp_path_factory, s
     assert learning.ids.ids() == taught[: learning.model.n_learned]
     assert learning.n_learned == learning.model.n_learned >= sum(weight for _, _, weight, _ in entries[: len(done)])
     learning.journal.close()
-    again = Learning(made(), Checkpoints(path))
+    again = DurableLearning(made(), Checkpoints(path))
     assert again.ids.ids() == learning.ids.ids() and again.model.n_learned == learning.model.n_learned
     again.journal.close()

@@ -7,7 +7,7 @@ import pytest
 from running import bits, is_held
 
 from stream_pegasos import Category, MultiLabelClassifier, TextClassifier, TextFeatures
-from stream_pegasos.evaluation.chunks import predict_learn
+from stream_pegasos.evaluation.blocks import predict_learn
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.metrics import Metrics

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scripts import Run
 
 from stream_pegasos import AdaptiveClassifier, TextClassifier
-from stream_pegasos.cli.answers import AnswerFormat, Output
+from stream_pegasos.cli.answer_formats import AnswerFormat, Output
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.shared_checkpoint import Gain, OvertakenError, SharedCheckpoint

@@ -38,8 +38,8 @@ from stream_pegasos import TextClassifier, TextFeatures, load
 from stream_pegasos.cli.explain import explain
 from stream_pegasos.learners.loading import load_with_progress
 from stream_pegasos.operation.active_learning import ActiveLearning
+from stream_pegasos.operation.durable_learning import DurableLearning
 from stream_pegasos.operation.journal import Journal
-from stream_pegasos.operation.learning import Learning
 from stream_pegasos.operation.live_learner import EndingError, LiveLearner
 from stream_pegasos.streams import synthetic
 
@@ -97,7 +97,7 @@ def test_what_was_answered_outlives_a_kill(tmp_path):
 
 def test_corrections_and_labels_of_the_page_outlive_a_kill(tmp_path):
     service, alone = killed(tmp_path / "model", active_learning=ActiveLearning(seconds=60.0)), TextClassifier()
-    reference = Learning(alone)
+    reference = DurableLearning(alone)
 
     def teach(client, text, label):
         (number,) = (each["number"] for each in ok(client.get("/asked"))["messages"] if each["text"] == text)
@@ -134,7 +134,7 @@ def test_a_label_of_the_page_outlives_a_correction_that_fails(tmp_path, monkeypa
         (asked,) = ok(client.get("/asked"))["messages"]
         ok(client.post("/teach", json={"number": asked["number"], "label": "ham"}))
         with monkeypatch.context() as patch:
-            patch.setattr(Learning, "learn", lambda *_: 1 / 0)
+            patch.setattr(DurableLearning, "learn", lambda *_: 1 / 0)
             refused(send(client, "/learn", {"text": "lunch", "label": "spam", "id": "a"}), 500, "internal error")
         copy = shutil.copytree(tmp_path, tmp_path / "copy")
     again = killed(copy / "model")
@@ -416,7 +416,7 @@ def test_what_is_forgotten_outlives_a_kill(tmp_path):
         return await service.unlearn(["lunch", "never seen"], [0, 9])
 
     assert asyncio.run(learn_and_unlearn()) == ["one step", "unknown"]
-    reference = Learning(alone)
+    reference = DurableLearning(alone)
     reference.learn(examples, [0, 1, 2])
     assert reference.unlearn("lunch", 0) == "one step"
     again = killed(tmp_path / "model")

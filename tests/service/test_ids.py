@@ -2,13 +2,13 @@
 
 import pytest
 from kinds import several_labels
-from outcomes import predictions_of
+from outcomes import make_predictions
 from running import bits
 from serving import GOOD, MESSAGES, learn, learned, ok, predict, refused, resumed, send, serving
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.learning import Learning
+from stream_pegasos.operation.durable_learning import DurableLearning
 from stream_pegasos.operation.live_learner import LiveLearner
 
 
@@ -22,7 +22,7 @@ def test_a_message_is_learned_once():
     with serving(service) as client:
         for sent, new in ((known[:60], range(60)), (known, range(60, 90)), (known, [])):
             for i, (message, answer) in enumerate(zip(sent, learn(client, sent), strict=True)):
-                (expected,) = predictions_of(alone, [message["text"]])
+                (expected,) = make_predictions(alone, [message["text"]])
                 assert answer == {**expected._asdict(), "id": f"a:{i}", "learned": i in new}
                 if i in new:
                     alone.learn_one(message["text"], message["label"])
@@ -117,7 +117,7 @@ def test_a_message_of_weight_0_takes_no_id_and_supersedes_no_label():
             ("ham", 1, (True, "taught anew")),
         ):
             assert outcomes([learn(client, {"text": "pills", "label": label, "weight": weight, "id": "m"})]) == [said]
-        reference = Learning(alone)
+        reference = DurableLearning(alone)
         for label in ("spam", "ham"):
             reference.learn([("pills", label)], ["m"])
         assert bits(service.model) == bits(alone)

@@ -12,7 +12,7 @@ from serving import MESSAGES, learn, name_all_features, ok, predict, refused, se
 import stream_pegasos
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, TextClassifier
 from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.service.operations import operations_of
+from stream_pegasos.service.operations import make_operations
 
 parser = pytest.importorskip("prometheus_client.parser")
 
@@ -51,12 +51,12 @@ def of_each_kind(case):
 
 
 @pytest.fixture
-def of_classes():
+def class_rows():
     yield from taught("three classes")
 
 
 @pytest.fixture
-def of_labels():
+def probabilities_with_labels():
     yield from taught("several labels")
 
 
@@ -96,7 +96,7 @@ def test_answers_have_the_most_probable_labels(of_each_kind, case):
 def test_the_examples_of_openapi_work(of_each_kind, case):
     service, client = of_each_kind
     schema = ok(client.get("/openapi.json"))
-    types, tried = {one.path: one.answers for one in operations_of(service, metrics=None)}, 0
+    types, tried = {one.path: one.answers for one in make_operations(service, metrics=None)}, 0
     for path in ("/predict", "/learn", "/explain"):
         content = schema["paths"][path]["post"]
         examples = content["responses"]["200"]["content"]["application/json"]["examples"]
@@ -179,8 +179,8 @@ def test_metrics_have_all_figures_and_count_each_class(of_each_kind):
         assert samples[(name,)] == value == place[name.removeprefix("window_")]
 
 
-def test_counters_never_go_back(of_classes):
-    _, client = of_classes
+def test_counters_never_go_back(class_rows):
+    _, client = class_rows
     late, before = [{"text": "another", "label": f"late {i}"} for i in range(30)], samples_of(client)
     for more in (late * 50, late[20:] * 50):  # each of them is now commoner than the first ones
         learn(client, more)
@@ -267,8 +267,8 @@ def test_labels_that_are_refused(of_each_kind):
     assert service.model.n_learned == n
 
 
-def test_labels_are_lists_where_they_hold_together(of_labels):
-    service, client = of_labels
+def test_labels_are_lists_where_they_hold_together(probabilities_with_labels):
+    service, client = probabilities_with_labels
     answer = learn(client, {"text": "wheat exports rose", "label": ["wheat", "grain", "wheat", "7"]})
     assert answer["learned"] and sorted(answer["label"]) == ["grain", "wheat"]
     assert 7 in service.model.classes  # as the readers of streams have it

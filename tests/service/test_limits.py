@@ -17,7 +17,7 @@ from stream_pegasos.operation.limits import Limits
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.operation.micro_batching import MicroBatching
 from stream_pegasos.service import bodies, create_app
-from stream_pegasos.service.operations import operations_of
+from stream_pegasos.service.operations import make_operations
 
 httpx = pytest.importorskip("httpx")
 JSON = {"content-type": "application/json"}
@@ -69,10 +69,10 @@ AT_LIMITS = {
 
 
 def test_each_limit_of_each_operation():
-    operations = operations_of(LiveLearner(TextClassifier(), limits=MOST), SimpleNamespace())
+    operations = make_operations(LiveLearner(TextClassifier(), limits=MOST), SimpleNamespace())
     assert {one.path for one in operations if one.takes is not None} == {*AT_LIMITS}
     for path in AT_LIMITS:
-        limits = MOST.of_explanation if path == "/explain" else MOST.of_request
+        limits = MOST.explanation_limits if path == "/explain" else MOST.request_limits
         for name, at_limit in AT_LIMITS[path].items():
             make = several_labels if name == "labels" else TextClassifier
             for more in 0, 1:

@@ -60,7 +60,8 @@ def test_in_order_the_model_is_that_of_one_machine(spark, classifier, label, kin
 def test_no_bit_depends_on_how_messages_came_or_on_an_executor_that_is_killed(spark, tmp_path, monkeypatch):
     """Killed between two rounds, and the messages came through a shuffle, whose order differs each time."""
     from stream_pegasos.learners.merging import merge_into
-    from stream_pegasos.spark import learn, learning
+    from stream_pegasos.spark import frame_learning
+    from stream_pegasos.spark import learn
 
     once = tmp_path / "killed"
 
@@ -77,7 +78,7 @@ def test_no_bit_depends_on_how_messages_came_or_on_an_executor_that_is_killed(sp
         return merge_into(*arguments)
 
     found = []
-    monkeypatch.setattr(learning, "merge_into", killing)
+    monkeypatch.setattr(frame_learning, "merge_into", killing)
     once.touch()
     for n_partitions in (8, 5, 8):
         rows = spark.sparkContext.parallelize(MESSAGES[::-1] if n_partitions == 5 else MESSAGES, n_partitions)

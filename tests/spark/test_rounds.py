@@ -90,7 +90,8 @@ def test_rounds_are_merges_of_pairs_and_the_score_is_of_predictions_before_learn
 
 
 def test_a_driver_that_is_lost_loses_one_round(spark, tmp_path, monkeypatch):
-    from stream_pegasos.spark import learn, learning
+    from stream_pegasos.spark import frame_learning
+    from stream_pegasos.spark import learn
     from stream_pegasos.spark.rounds import RoundFile, learned_round
 
     begin = taught(AdaptiveClassifier())
@@ -110,14 +111,14 @@ def test_a_driver_that_is_lost_loses_one_round(spark, tmp_path, monkeypatch):
 
         return lost
 
-    for place, name, work in ((learning, "merge_into", merge_into), (RoundFile, "write", RoundFile.write)):
+    for place, name, work in ((frame_learning, "merge_into", merge_into), (RoundFile, "write", RoundFile.write)):
         calls.clear()
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(place, name, third_lost(work))
             learn(frame, begin, **options, checkpoint=path)
         calls.clear()
         with monkeypatch.context() as patch:
-            patch.setattr(learning, "learned_round", lambda *those: calls.append(those) or learned_round(*those))
+            patch.setattr(frame_learning, "learned_round", lambda *those: calls.append(those) or learned_round(*those))
             for _ in range(2):  # again after the end, when nothing is left
                 found = learn(frame, begin, **options, checkpoint=path)
                 assert_same(found.model, whole.model)

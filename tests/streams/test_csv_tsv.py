@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reading import examples, pairs
 
 from stream_pegasos.streams import ReadOptions, StreamError, csv_tsv, label_of
-from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.streams.encoding import TextEncoding
 
 
 @given(st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from(["ham", "spam", "1"]))))
@@ -35,7 +35,7 @@ def test_what_the_csv_module_reads_is_read_line_by_line(parts, has_escapes):
         return
     found = []
     options = ReadOptions(format="csv", columns=["text"], unlabelled=True, escape=escape)
-    reader = csv_tsv.CSVReader(options, Encoding())
+    reader = csv_tsv.CSVReader(options, TextEncoding())
     reader._parse = found.append
     for line in io.BytesIO(data.encode()):
         assert [*reader.add(line)] or reader.n_open
@@ -160,7 +160,7 @@ def test_a_quote_that_stays_open_takes_time_by_the_line_alone():
             records = self._records
             self._records = lambda lines: reads.append(len(lines[0])) or records(lines)
 
-    reader = Counting(ReadOptions(format="csv", unlabelled=True), Encoding())
+    reader = Counting(ReadOptions(format="csv", unlabelled=True), TextEncoding())
     lines = [b"text,a,b\n", b'x,"\n', *[b'","\n', b"a\n", b'""\n'] * 500]
     found = [each for line in lines for each in reader.add(line)]
     assert len(reads) < 4 and reader.n_open and len(found) == 1

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reading import bad_lines, byte_by_byte, pairs
 
 from stream_pegasos.streams import StreamError, read, read_mail
-from stream_pegasos.streams.mail_arrival import IN_BLOCKS, Arrival, arrival_of, in_order_of_arrival
+from stream_pegasos.streams.mail_arrival import IN_BLOCKS, Arrival, find_arrival, in_order_of_arrival
 
 N = 40
 BEGIN = 1_577_836_800  # the first of January 2020
@@ -132,15 +132,15 @@ def test_folders_are_interleaved_where_labels_come_one_after_the_other(tmp_path,
 def test_what_tells_the_arrival():
     head = b"%b: %b\nDate: Thu, 2 Jan 2020 00:00:00 +0000\n\nReceived: x; Wed, 1 Jan 2020 00:00:00 +0000\n"
     good, date = b"by x for y; Wed, 01 Jan 2020 01:00:00 +0100", BEGIN + 86400
-    assert arrival_of(head % (b"Received", good)) == BEGIN
-    assert arrival_of(head % (b"X", good)) == date
+    assert find_arrival(head % (b"Received", good)) == BEGIN
+    assert find_arrival(head % (b"X", good)) == date
     tomorrow = formatdate(time.time() + 3 * 86400).encode()
     for bad in (b"by x", b"; never", b"; Thu, 01 Jan 1970 00:00:00 +0000", b"; " + tomorrow, b"; 1 Jan 9999 00:00"):
-        assert arrival_of(head % (b"Received", bad)) == date
-        assert arrival_of(head % (b"Received", bad + b"\nReceived: " + good)) == BEGIN
-    assert arrival_of(b"Date: " + tomorrow) is arrival_of(b"Subject: a") is arrival_of(b"") is None
+        assert find_arrival(head % (b"Received", bad)) == date
+        assert find_arrival(head % (b"Received", bad + b"\nReceived: " + good)) == BEGIN
+    assert find_arrival(b"Date: " + tomorrow) is find_arrival(b"Subject: a") is find_arrival(b"") is None
     fetched = b"from pop by localhost with POP3 (fetchmail-6.4); Wed, 01 Jan 2025 00:00:00 +0000"
-    assert arrival_of(head % (b"Received", fetched + b"\nReceived: " + good)) == BEGIN
+    assert find_arrival(head % (b"Received", fetched + b"\nReceived: " + good)) == BEGIN
 
 
 arrivals = st.lists(

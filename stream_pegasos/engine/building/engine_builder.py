@@ -10,7 +10,7 @@ from typing import Any
 
 
 @contextmanager
-def without_warnings() -> Iterator[None]:
+def suppress_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -18,11 +18,11 @@ def without_warnings() -> Iterator[None]:
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """A hook of PEP 517, such as `build_wheel`."""
-    with without_warnings():
+    with suppress_warnings():
         hook = getattr(importlib.import_module("setuptools.build_meta"), name)
 
     def call(*arguments: Any, **parameters: Any) -> Any:
-        with without_warnings():
+        with suppress_warnings():
             return hook(*arguments, **parameters)
 
     return call

@@ -42,7 +42,7 @@ cdef class AdaptiveLearner(PairLearner):
             sp_resize(self._columns.numbers, self._columns.room * SP_PIECE * sizeof(float), 0)
 
     def __sizeof__(self):
-        return object.__sizeof__(self) + size_of(&self._table) + self._columns.room * SP_PIECE * sizeof(float)
+        return object.__sizeof__(self) + message_size(&self._table) + self._columns.room * SP_PIECE * sizeof(float)
 
     @property
     def declaration(self):
@@ -51,9 +51,9 @@ cdef class AdaptiveLearner(PairLearner):
     def items(self):
         wait_for(self._guard, self._guard)
         keys = keys_of(records_of(&self._table, records.PAIR)["hash"])
-        return keys, self.weights_of(keys)
+        return keys, self.get_weights(keys)
 
-    def weights_of(self, const int64_t[::1] keys):
+    def get_weights(self, const int64_t[::1] keys):
         cdef Py_ssize_t i, j, p, column
         cdef const sp_columns* feature
         wait_for(self._guard, self._guard)
@@ -71,7 +71,7 @@ cdef class AdaptiveLearner(PairLearner):
                     column = column_at(&self._columns, feature, j)
                     if column < out.shape[1]:
                         out[i, column] = sp_weights(self._columns.numbers, feature)[j] * self._scale(feature.log_ratio)
-        return self._by_class(weights)
+        return self._expand_pair(weights)
 
     def contributions(self, Encoder encoder not None, x, Py_ssize_t number=0):
         cdef double sign = self._sign_of(&number)
@@ -144,8 +144,8 @@ cdef class AdaptiveLearner(PairLearner):
         taught = self._taught_in_parts
         singles = dict.fromkeys(adaptive_state.OF_COLUMN, records.SINGLE)
         state = {
-            **self._state_of_features(records.SEVERAL), **columns_of(self._table.n, {"n_taught": records.COUNT}, taught),
-            **columns_of(n, {"taught_columns": records.COUNT, **singles}, taught),
+            **self._state_of_features(records.SEVERAL), **unzip_examples(self._table.n, {"n_taught": records.COUNT}, taught),
+            **unzip_examples(n, {"taught_columns": records.COUNT, **singles}, taught),
             **copied(view_of(self._problems, self._n_problems, records.PROBLEM), adaptive_state.OF_PROBLEM),
             "class_counts": view_of(self._class_counts, self._n_classes, records.DOUBLE).copy(),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,

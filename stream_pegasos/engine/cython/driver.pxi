@@ -1,4 +1,4 @@
-def targets_of(y, dict targets):
+def target_array(y, dict targets):
     """The target of each label of a list, or None if one has none, or is of a type that is not `PLAIN`."""
     cdef Py_ssize_t i, n = len(y)
     cdef list labels = y
@@ -145,7 +145,7 @@ cdef class Learner:
         wait_for(self._guard, self._guard)
         return self._n_held()
 
-    def of_vector(self, Encoder encoder not None, x, Py_ssize_t number=0):
+    def vector_score(self, Encoder encoder not None, x, Py_ssize_t number=0):
         return 1.0, np.zeros(0), 0.0
 
     @property
@@ -153,7 +153,7 @@ cdef class Learner:
         return self.n_iterations
 
     @cython.final
-    cdef _by_class(self, numbers):
+    cdef _expand_pair(self, numbers):
         """The numbers of classes, given those of columns in the last dimension."""
         return numbers if self.several else np.concatenate((0.0 - numbers, numbers), axis=-1)
 

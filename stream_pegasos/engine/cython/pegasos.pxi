@@ -87,14 +87,14 @@ cdef class PegasosLearner(Learner):
 
     @property
     def intercept(self):
-        return self._intercept_scaling * self.weights_of(np.array([weights.INTERCEPT]))[0]
+        return self._intercept_scaling * self.get_weights(np.array([weights.INTERCEPT]))[0]
 
     def items(self):
         keys, values = self.weights.items()
-        return keys[keys != weights.INTERCEPT], self._by_class(values[keys != weights.INTERCEPT])
+        return keys[keys != weights.INTERCEPT], self._expand_pair(values[keys != weights.INTERCEPT])
 
-    def weights_of(self, keys):
-        return self._by_class(self.weights.weights_of(keys))
+    def get_weights(self, keys):
+        return self._expand_pair(self.weights.get_weights(keys))
 
     def contributions(self, Encoder encoder not None, x, Py_ssize_t number=0):
         cdef double sign = self._sign_of(&number)

@@ -81,7 +81,7 @@ cdef class ReductionLearner(Learner):
     def intercept(self):
         cdef Py_ssize_t i
         wait_for(self._guard, self._guard)
-        return self._by_class(np.array([self._base() + self._intercept(i) for i in range(self._n_problems)], np.float64))
+        return self._expand_pair(np.array([self._base() + self._intercept(i) for i in range(self._n_problems)], np.float64))
 
     @cython.final
     cdef int _make_room(self, Py_ssize_t n) noexcept nogil:
@@ -313,7 +313,7 @@ cdef class ReductionLearner(Learner):
         for i in range(3):
             self._dense.information[i] *= share
 
-    def of_vector(self, Encoder encoder not None, x, Py_ssize_t number=0):
+    def vector_score(self, Encoder encoder not None, x, Py_ssize_t number=0):
         cdef double sign = self._sign_of(&number)
         cdef sp_dense* block = &self._dense
         cdef const Row* e = &self._current_example.example

@@ -38,7 +38,7 @@ cdef composed(text):
     cdef Py_ssize_t begin = N_CLASSES_KNOWN, end = known_classes(text)
     cdef bytes found
     if begin < end:
-        found = characters.classes_of(begin, end)
+        found = characters.character_classes(begin, end)
         memcpy(&sp_class_table[begin], PyBytes_AS_STRING(found), end - begin)
         N_CLASSES_KNOWN = max(N_CLASSES_KNOWN, end)
     return characters.composed(str.__str__(text))
@@ -419,7 +419,7 @@ cdef class Scanner(Encoder):
 
     # Several threads: this scanner leads, each of the others serves a helper.
 
-    def with_threads(self, Py_ssize_t n):
+    def set_threads(self, Py_ssize_t n):
         if n == self._n_threads:
             return self
         if self._threaded is None or self._threaded._n_threads != n:

@@ -58,7 +58,7 @@ cdef class WeightDict:
         return self._table.n
 
     def __sizeof__(self):
-        return object.__sizeof__(self) + size_of(&self._table)
+        return object.__sizeof__(self) + message_size(&self._table)
 
     def __contains__(self, int64_t key):
         wait_for(self._guard, self._guard)
@@ -75,9 +75,9 @@ cdef class WeightDict:
     def items(self):
         wait_for(self._guard, self._guard)
         keys = keys_of(self._records()["hash"])
-        return keys, self.weights_of(keys)
+        return keys, self.get_weights(keys)
 
-    def weights_of(self, const int64_t[::1] keys):
+    def get_weights(self, const int64_t[::1] keys):
         cdef Py_ssize_t i, c
         values = np.empty((keys.shape[0], self.n_columns))
         cdef double[:, ::1] out = values
@@ -129,7 +129,7 @@ cdef class WeightDict:
         numbers = {name: LazyColumn(shape, np.dtype(records.DOUBLE), parts) for name in self._records().dtype.names[1:]}
         names = records.OF_WEIGHTS if self.average else records.OF_WEIGHTS[:2]
         state = {
-            **columns_of(self._table.n, {"keys": records.COUNT}, parts), **numbers, **copied(self._known_columns(), names)
+            **unzip_examples(self._table.n, {"keys": records.COUNT}, parts), **numbers, **copied(self._known_columns(), names)
         }
         return state if lazy else whole(state)
 
@@ -155,7 +155,7 @@ cdef class WeightDict:
             found[name][:, : self.n_columns] = state[name]
 
     cdef _records(self):
-        return records_of(&self._table, records.of_weights(self._width, self.average))
+        return records_of(&self._table, records.weights_dtype(self._width, self.average))
 
     cdef _known_columns(self):
         return view_of(self._columns, self.n_columns, records.WEIGHTS_COLUMN)

@@ -8,7 +8,7 @@ precision, the same results.
 
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.adaptive import AdaptiveLearner
-from stream_pegasos.engine.pure.driver import Learner, targets_of
+from stream_pegasos.engine.pure.driver import Learner, target_array
 from stream_pegasos.engine.pure.encoders import Encoder, Rows, Vocabulary
 from stream_pegasos.engine.pure.moments import find_numeric, learn_moments, standardize
 from stream_pegasos.engine.pure.one_by_one import OneByOne
@@ -32,5 +32,5 @@ __all__ = [
     "probabilities_many",
     "probabilities_one",
     "standardize",
-    "targets_of",
+    "target_array",
 ]

@@ -35,6 +35,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     SHARE_OF_REST,
     Feature,
     Floats,
+    add_class_problem,
     begin_rare,
     declared,
     from_two_classes,
@@ -42,7 +43,6 @@ from stream_pegasos.engine.pure.adaptive_state import (
     in_columns,
     rarity,
     slopes,
-    with_class,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.driver import LARGEST_LESSON, ScoredExample, has_column_each, sigmoid
@@ -128,7 +128,7 @@ class AdaptiveLearner(ScaledLearner):
     @property
     def intercept(self) -> Floats:
         """What is added to the margin of each class or, where they are ordered, of each problem."""
-        return self._by_class(self._predicting(self._base + self._problem_scaling * self._problems[0]))
+        return self._expand_pair(self._predicting(self._base + self._problem_scaling * self._problems[0]))
 
     @property
     def _base(self) -> float:
@@ -207,7 +207,7 @@ class AdaptiveLearner(ScaledLearner):
     def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
         """Learn an example, and return whether there was a step."""
         values, margins = scored.values
-        n_known, classes = self._problems.shape[1], self._classes_of(y)
+        n_known, classes = self._problems.shape[1], self._class_numbers(y)
         weight = min(weight, LARGEST_EXAMPLE)
         counted = weight * self._evidence
         for number in range(len(self._class_counts), max(classes, default=-1) + 1):
@@ -242,7 +242,7 @@ class AdaptiveLearner(ScaledLearner):
             self.forget(share)
         return bool(is_near.any())
 
-    def _classes_of(self, y: float) -> list[int]:
+    def _class_numbers(self, y: float) -> list[int]:
         if self._reduction != "multilabel":
             return [int(y if self.several else y > 0.0)]
         starts, numbers = self.sets
@@ -255,7 +255,7 @@ class AdaptiveLearner(ScaledLearner):
         if not self._is_ordinal:
             self._problems = np.hstack([self._problems, np.zeros((len(OF_PROBLEM), 1))])
             return np.append(margins + (self._base - before), self._base)
-        rows = with_class(np.vstack([self._problems, margins]), self._known_order, self.order.tolist(), number)
+        rows = add_class_problem(np.vstack([self._problems, margins]), self._known_order, self.order.tolist(), number)
         self._problems = rows[:-1]
         return rows[-1]  # type: ignore[no-any-return]
 
@@ -278,11 +278,11 @@ class AdaptiveLearner(ScaledLearner):
         while len(dense.counts) < len(self._class_counts):
             dense.add_class()
         x = dense.direction(vector)
-        of_vector = np.broadcast_to(dense.margins(x), of_features.shape)
-        joined = dense.joined(of_features, of_vector)
+        vector_score = np.broadcast_to(dense.margins(x), of_features.shape)
+        joined = dense.joined(of_features, vector_score)
         weight = min(weight, LARGEST_LESSON)
         if len(of_features) == n_known or self._reduction == "multilabel":
-            dense.learn_joint(of_features[:n_known], of_vector[:n_known], holds[:n_known], weight)
+            dense.learn_joint(of_features[:n_known], vector_score[:n_known], holds[:n_known], weight)
         dense.learn(vector, x, of_features, holds, self._known_order, weight)
         return joined
 
@@ -424,7 +424,7 @@ class AdaptiveLearner(ScaledLearner):
         }
 
     @staticmethod
-    def _with_column_each(state: State) -> State:
+    def split_pair_columns(state: State) -> State:
         return from_two_classes(state)
 
     def set_state(self, state: State) -> None:

@@ -108,7 +108,7 @@ OF_COLUMN = ("values", "gradient_squares", "taught_counts")
 OF_TAUGHT = ("taught_columns", *OF_COLUMN)
 
 
-def numbers_of(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
+def number_fields(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
     """The fields of a feature, or of the intercept, under these names."""
     weight, log_ratio, squares, positives, negatives = names
 
@@ -167,9 +167,9 @@ OF_VECTORS: tuple[str, Callable[[State], bool]] = ("the covariance is none of th
 OF_TWO_CLASSES = Declaration(
     (
         EVIDENCE,
-        *numbers_of(OF_INTERCEPT),
+        *number_fields(OF_INTERCEPT),
         keys("keys", FEATURES),
-        *numbers_of(OF_FEATURE, FEATURES),
+        *number_fields(OF_FEATURE, FEATURES),
         count("n_iterations"),
         *CALIBRATION,
         *MISTAKES,
@@ -241,7 +241,7 @@ def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bo
     return bool(((np.diff(columns) > 0) | (np.diff(of_feature) > 0)).all())
 
 
-def with_class(problems: Floats, labels_met: list[int], order: list[int], number: int) -> Floats:
+def add_class_problem(problems: Floats, labels_met: list[int], order: list[int], number: int) -> Floats:
     """The problems between ordered classes after one more class was met; the new problem is a copy of its neighbour."""
     rank = sum(order.index(label) < order.index(number) for label in labels_met)
     labels_met.insert(rank, number)
@@ -324,4 +324,4 @@ def from_two_classes(state: State) -> State:
     new_state |= {"log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO), "slope": max(slope / 2.0, SMALLEST_SLOPE)}
     if "vector_weights" in state:
         new_state["vector_weights"] = np.outer([-1.0, 1.0], state["vector_weights"])
-    return {field.name: new_state[field.name] for field in declared("ovr", "n_steady" in state).fields_of(state)}
+    return {field.name: new_state[field.name] for field in declared("ovr", "n_steady" in state).select_fields(state)}

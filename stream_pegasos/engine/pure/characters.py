@@ -73,7 +73,7 @@ END_OF_TABLE = 0x20000
 PAGE = 0x100  # characters whose classes are looked up together
 
 
-def classes_of(begin: int, end: int) -> bytes:
+def character_classes(begin: int, end: int) -> bytes:
     """The class of each character of the table from `begin` to before `end`, and whether it is part of a letter."""
     table = bytearray(_classes(begin, end))
     for c in letter_parts():
@@ -111,7 +111,7 @@ def _page(number: int) -> bytearray:
     return _classes(number * PAGE, (number + 1) * PAGE)
 
 
-def class_of(character: str) -> int:
+def character_class(character: str) -> int:
     """What a character is, one of the above."""
     c = ord(character)
     if c < END_OF_TABLE:

@@ -94,13 +94,13 @@ class DenseBlock:
             factors = self._factor * unit[1] * self.weights[column] / math.sqrt(float((centred * centred).sum()))
         return float(unit[0]), factors, -float(factors @ self.mean)
 
-    def joined(self, of_features: Floats, of_vector: Floats) -> Floats:
+    def joined(self, of_features: Floats, vector_score: Floats) -> Floats:
         """The log-odds of problems; with a softmax the logarithms of odds of classes."""
-        joined = self.joint[0] * of_features + self.joint[1] * of_vector
+        joined = self.joint[0] * of_features + self.joint[1] * vector_score
         return joined.clip(-LARGEST_JOINED, LARGEST_JOINED)  # type: ignore[no-any-return]
 
-    def learn_joint(self, of_features: Floats, of_vector: Floats, holds: NDArray[np.bool_], weight: float) -> None:
-        margins_joined = np.stack(np.broadcast_arrays(of_features, of_vector), axis=1)
+    def learn_joint(self, of_features: Floats, vector_score: Floats, holds: NDArray[np.bool_], weight: float) -> None:
+        margins_joined = np.stack(np.broadcast_arrays(of_features, vector_score), axis=1)
         margins_joined = margins_joined.clip(-LARGEST_MARGIN_JOINED, LARGEST_MARGIN_JOINED)
         joined = margins_joined @ self.joint
         if self._is_softmax:

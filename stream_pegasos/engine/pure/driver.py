@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import LARGEST_SUM, Declaration, Field, State
 from stream_pegasos.common.sums import sum_in_order
-from stream_pegasos.engine.pure.encoders import Encoder, parameters_of
+from stream_pegasos.engine.pure.encoders import Encoder, get_parameters
 from stream_pegasos.engine.pure.weights import INTERCEPT, NO_VECTOR, Row
 
 Found = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -27,7 +27,7 @@ def are_plain(y: Iterable[Any]) -> bool:
     return PLAIN.issuperset(map(type, y))
 
 
-def targets_of(y: list[Any], targets: Mapping[Any, float]) -> NDArray[np.float64] | None:
+def target_array(y: list[Any], targets: Mapping[Any, float]) -> NDArray[np.float64] | None:
     numbers = [targets.get(label) for label in y]
     return None if None in numbers or not are_plain(y) else np.array(numbers, np.float64)
 
@@ -203,7 +203,7 @@ class Learner:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return parameters_of(self)
+        return get_parameters(self)
 
     # What a rule says.
 
@@ -243,13 +243,13 @@ class Learner:
         """What each known feature of an example adds to the margin of a class."""
         raise NotImplementedError
 
-    def of_vector(self, encoder: Encoder, x: Any, number: int = 0) -> tuple[float, NDArray[np.float64], float]:
+    def vector_score(self, encoder: Encoder, x: Any, number: int = 0) -> tuple[float, NDArray[np.float64], float]:
         """How a predicting margin is composed: a factor of the features' margin, a weight a number of the vector, a
         constant.
         """
         return 1.0, NO_VECTOR, 0.0
 
-    def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    def get_weights(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         """The weights of features, a row for each key; 0 for unknown ones."""
         raise NotImplementedError
 
@@ -271,7 +271,7 @@ class Learner:
         raise NotImplementedError
 
     @staticmethod
-    def _with_column_each(state: State) -> State:
+    def split_pair_columns(state: State) -> State:
         """The state in which two classes that shared a column have one each."""
         raise NotImplementedError
 
@@ -280,7 +280,7 @@ class Learner:
     def grow(self) -> None:
         """Give two classes that share a column one each; all scores stay, to rounding."""
         if not self.several:
-            self.set_state(self._with_column_each(self.get_state()))
+            self.set_state(self.split_pair_columns(self.get_state()))
 
     @property
     def calibrated(self) -> tuple[float, float, float]:
@@ -294,20 +294,20 @@ class Learner:
             scored = self._scored(encoder, encoder.row(x, self.counts_unknown))
             if self.counts_unknown:
                 encoder.forget_newest()
-        return np.array(scored.margins, np.float64) if self.several else self._of_classes(scored)
+        return np.array(scored.margins, np.float64) if self.several else self._class_margins(scored)
 
     def predict(self, encoder: Encoder, x: Any) -> int:
         margins = self.margins(encoder, x)
         return int(np.argmax(margins)) if len(margins) and max(margins) > -math.inf else -1
 
-    def _of_classes(self, scored: ScoredExample) -> list[float]:
+    def _class_margins(self, scored: ScoredExample) -> list[float]:
         return scored.margins if self.several else [0.0 - scored.margins[0], scored.margins[0]]
 
-    def _by_class(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _expand_pair(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """The numbers of classes, given those of columns in the last dimension."""
         return numbers if self.several else np.concatenate((0.0 - numbers, numbers), axis=-1)
 
-    def _column_of(self, number: int) -> tuple[int, float]:
+    def _signed_column(self, number: int) -> tuple[int, float]:
         """The column of a class, and the sign that it has there."""
         return (number, 1.0) if self.several else (0, 1.0 if number else -1.0)
 
@@ -338,9 +338,9 @@ class Learner:
             try:
                 for i, row in enumerate(rows):
                     scored, n_learned = self._scored(encoder, row), self.n_learned
-                    of_classes = self._of_classes(scored)
+                    class_rows = self._class_margins(scored)
                     calibrated.append(self.calibrated)
-                    margins.append([*of_classes, *[-math.inf] * (n_classes - len(of_classes))])
+                    margins.append([*class_rows, *[-math.inf] * (n_classes - len(class_rows))])
                     if y is None:
                         if self.counts_unknown:
                             encoder.forget_newest()
@@ -399,7 +399,7 @@ class Learner:
             self._is_busy = False
 
 
-def with_intercept(row: Row, scaling: float) -> Row:
+def add_intercept(row: Row, scaling: float) -> Row:
     """The row with a constant feature of this value, unless the value is 0."""
     if not scaling:
         return row

@@ -15,7 +15,7 @@ from stream_pegasos.common.state import State
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT, VALUE_LIMIT, Row
 
 
-def parameters_of(encoder: Any) -> dict[str, Any]:
+def get_parameters(encoder: Any) -> dict[str, Any]:
     return {field.name: getattr(encoder, field.name) for field in dataclasses.fields(encoder)}
 
 
@@ -46,7 +46,7 @@ class Encoder:
         """Whether there are many more names than features that a learner holds, so that names should be forgotten."""
         return False
 
-    def with_threads(self, n: int) -> Encoder:
+    def set_threads(self, n: int) -> Encoder:
         """An encoder that does the same with this many threads, or with one if more are of no use, as in Python."""
         return self
 

@@ -15,7 +15,7 @@ class OneByOne:
     lock: Lock
     learner: Learner
     vocabulary: Vocabulary
-    labels: Any  # `target_of` has the number of each label, `choices` what is predicted for it, the last for no class
+    labels: Any  # `find_target` has the number of each label, `choices` what is predicted for it, the last for no class
     is_direct: bool  # whether an example may go straight to the learner
     _scaling: Any  # what scales numeric features, if these may come
     by_margin: bool  # whether the label with the largest margin is predicted
@@ -57,7 +57,7 @@ class OneByOne:
 
     def learn_prepared(self, encoder: Any, x: Any, y: Any, w: float = 1.0) -> None:
         with self.lock:
-            target = self.labels.target_of(y)
+            target = self.labels.find_target(y)
             if target is None or w != 1.0 or not self.is_direct:
                 self.learn_row(encoder, x, y, w)
             elif self.learner.learn(encoder, x, target, 1.0):
@@ -67,7 +67,7 @@ class OneByOne:
         with self.lock:
             if self.by_margin and self._scaling is None:
                 return self.labels.choices[self.learner.predict(encoder, x)]
-            return self.label_of(self.margins_of(encoder, x))
+            return self.label_of(self.encode_margins(encoder, x))
 
     # What an estimator says.
 
@@ -78,7 +78,7 @@ class OneByOne:
         """Called once there are many more names than features."""
         raise NotImplementedError
 
-    def margins_of(self, encoder: Any, x: Any) -> Any:
+    def encode_margins(self, encoder: Any, x: Any) -> Any:
         raise NotImplementedError
 
     def label_of(self, margins: Any) -> Any:

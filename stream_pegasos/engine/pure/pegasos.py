@@ -22,9 +22,9 @@ from stream_pegasos.engine.pure.driver import (
     Calibration,
     Learner,
     ScoredExample,
+    add_intercept,
     has_column_each,
     squares_of_confidence,
-    with_intercept,
 )
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, WeightDict
@@ -150,18 +150,18 @@ class PegasosLearner(Learner):
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        return self._by_class(self.intercept_scaling * np.array([column.get(INTERCEPT) for column in self._columns]))
+        return self._expand_pair(self.intercept_scaling * np.array([column.get(INTERCEPT) for column in self._columns]))
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         keys = np.array([key for key in self._known if key != INTERCEPT], np.int64)
-        return keys, self.weights_of(keys)
+        return keys, self.get_weights(keys)
 
-    def weights_of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    def get_weights(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         rows = [[column.get(key) for column in self._columns] for key in keys.tolist()]
-        return self._by_class(np.array(rows, np.float64).reshape(len(keys), self.n_columns))
+        return self._expand_pair(np.array(rows, np.float64).reshape(len(keys), self.n_columns))
 
     def contributions(self, encoder: Encoder, x: Any, number: int = 0) -> dict[int, float]:
-        row, (column, sign) = encoder.row(x, False), self._column_of(number)
+        row, (column, sign) = encoder.row(x, False), self._signed_column(number)
         pairs = zip(row.keys, row.values, strict=True)
         return {key: sign * row.factor * value * self._columns[column].get(key) for key, value in pairs}
 
@@ -172,7 +172,7 @@ class PegasosLearner(Learner):
         self._columns.append(column)
 
     def _find_margins(self, encoder: Encoder, row: Row) -> ScoredExample:
-        row = with_intercept(row, self.intercept_scaling)
+        row = add_intercept(row, self.intercept_scaling)
         return ScoredExample(row, [column.predict(row) for column in self._columns])
 
     def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
@@ -280,7 +280,7 @@ class PegasosLearner(Learner):
         self.calibration.set_state(state)
 
     @staticmethod
-    def _with_column_each(state: State) -> State:
+    def split_pair_columns(state: State) -> State:
         return from_two_classes(state)
 
 

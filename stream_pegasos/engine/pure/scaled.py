@@ -28,23 +28,23 @@ class ScaledLearner(Learner, is_rule=False):
 
     def items(self) -> tuple[NDArray[np.int64], Floats]:
         keys = np.fromiter(self._features, np.int64, len(self._features))
-        return keys, self.weights_of(keys)
+        return keys, self.get_weights(keys)
 
-    def weights_of(self, keys: NDArray[np.int64]) -> Floats:
+    def get_weights(self, keys: NDArray[np.int64]) -> Floats:
         scales, weights = self._scales_and_weights(keys.tolist())
-        return self._by_class(scales[:, np.newaxis] * weights)
+        return self._expand_pair(scales[:, np.newaxis] * weights)
 
     def contributions(self, encoder: Encoder, x: Any, number: int = 0) -> dict[int, float]:
-        row, (column, sign) = encoder.row(x, True), self._column_of(number)
+        row, (column, sign) = encoder.row(x, True), self._signed_column(number)
         encoder.forget_newest()
         values, weights = self._values_and_weights(row)
         products = (sign * values * weights[:, column]).tolist() if column < weights.shape[1] else []
         return {key: product for key, product in zip(row.keys, products, strict=False) if key in self._features}
 
-    def of_vector(self, encoder: Encoder, x: Any, number: int = 0) -> tuple[float, Floats, float]:
+    def vector_score(self, encoder: Encoder, x: Any, number: int = 0) -> tuple[float, Floats, float]:
         if self._dense is None:
-            return super().of_vector(encoder, x, number)
-        vector, (column, sign) = encoder.row(x, False).vector, self._column_of(number)
+            return super().vector_score(encoder, x, number)
+        vector, (column, sign) = encoder.row(x, False).vector, self._signed_column(number)
         share, factors, constant = self._dense.attribution(vector, column, self.calibration.slope)
         return share, sign * factors, sign * constant
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.engine.pure.characters import composed
-from stream_pegasos.engine.pure.encoders import Encoder, parameters_of
+from stream_pegasos.engine.pure.encoders import Encoder, get_parameters
 from stream_pegasos.engine.pure.tokens import (
     KINDS,
     LENGTH_PREFIX,
@@ -21,7 +21,7 @@ from stream_pegasos.engine.pure.tokens import (
     is_run,
     letters_of_words,
     ngrams_of_tokens,
-    tokens_of,
+    tokenize,
     words_of_tokens,
 )
 from stream_pegasos.engine.pure.weights import NO_VECTOR, Row
@@ -77,7 +77,7 @@ class Scanner(Encoder):
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        return tuple(parameters_of(self).values())
+        return tuple(get_parameters(self).values())
 
     def __post_init__(self) -> None:
         self._find_tokens = None if self.token_pattern == ANY_LANGUAGE else re.compile(self.token_pattern).findall
@@ -150,16 +150,16 @@ class Scanner(Encoder):
         return words_of_tokens(self._tokens(text), self.stop_words)
 
     def _tokens(self, text: Any) -> list[str]:
-        return self._tokens_of(self._folded(text))
+        return self._tokenize_segment(self._folded(text))
 
-    def _tokens_of(self, text: str) -> list[str]:
-        return tokens_of(text) if self._find_tokens is None else self._find_tokens(text)
+    def _tokenize_segment(self, text: str) -> list[str]:
+        return tokenize(text) if self._find_tokens is None else self._find_tokens(text)
 
     def _folded(self, text: Any) -> str:
-        text = self._with_digits(text)
+        text = self._mask_digits(text)
         return masked_digits(text) if self.mask_digits else text
 
-    def _with_digits(self, text: Any) -> str:
+    def _mask_digits(self, text: Any) -> str:
         whole = checked_text(text)
         if self._find_tokens is None:
             whole = composed(whole)
@@ -204,11 +204,11 @@ class Scanner(Encoder):
         of_words = self.stop_words, self.ngram_range, self.prefix_length, self.boundaries
         if self.mask_digits != BOTH:
             return ngrams_of_tokens(self._tokens(text), *of_words)
-        return ngrams_and_numbers(self._with_digits(text), self._tokens_of, *of_words)
+        return ngrams_and_numbers(self._mask_digits(text), self._tokenize_segment, *of_words)
 
     def _letters_and_length(self, text: Any) -> Iterator[tuple[float, Iterable[str]]]:
         folded = self._folded(text)
-        tokens = [token for token in self._tokens_of(folded) if token not in self.stop_words]
+        tokens = [token for token in self._tokenize_segment(folded) if token not in self.stop_words]
         words = [token for token in tokens if self._is_word(token)]
         fading = letters_fading(len(folded))
         if self.letters and words and fading:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
-from stream_pegasos.engine.pure.characters import MARK, class_of
+from stream_pegasos.engine.pure.characters import MARK, character_class
 
 # What stands before the first and after the last token of a text.
 BEGIN, END = "<s>", "</s>"
@@ -35,7 +35,7 @@ class Kinds(dict[int, str]):
     """The letter of each character, by its code point, as it is first met."""
 
     def __missing__(self, c: int) -> str:
-        kind = class_of(chr(c))
+        kind = character_class(chr(c))
         self[c] = SYMBOL if kind == MARK and c > 0x7F else LETTERS[kind]
         return self[c]
 
@@ -50,7 +50,7 @@ class Run(str):
     is_word: bool
 
 
-def tokens_of(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """The words, marks and runs of a text.
 
     Words are those of Unicode Standard Annex #29, without its rules for apostrophes, points and commas; words of Hangul
@@ -77,7 +77,7 @@ def tokens_of(text: str) -> list[str]:
     return tokens
 
 
-def units_of(text: str) -> list[tuple[str, int, int]]:
+def split_units(text: str) -> list[tuple[str, int, int]]:
     """The words and marks of a text, and the characters of its runs, each with its begin and its end."""
     kinds = text.translate(KINDS)
     units = []

@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.adaptive_state import SHARE_OF_REST
-from stream_pegasos.evaluation.chunks import n_teaching, predict_block, predict_learn
+from stream_pegasos.evaluation.blocks import n_teaching, predict_block, predict_learn
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
-from stream_pegasos.features.message import Message, size_of
+from stream_pegasos.features.message import Message, message_size
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
-from stream_pegasos.operation.learned_ids import CORRECTED, KNOWN, Id, LearnedIds
+from stream_pegasos.operation.learned_ids import CORRECTED, KNOWN, Id, IdMemory
 from stream_pegasos.operation.micro_batching import slices
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.streams import Answer
 
-__all__ = ["ONE_STEP", "TAUGHT_ANEW", "UNKNOWN", "Learning", "Notes", "noted"]
+__all__ = ["ONE_STEP", "TAUGHT_ANEW", "UNKNOWN", "DurableLearning", "Notes", "noted"]
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Notes(Protocol):
 
     name: str
 
-    def id_of(self, note: list[Any], learned_ids: LearnedIds) -> Id:
+    def id_of(self, note: list[Any], learned_ids: IdMemory) -> Id:
         """The id of the message that is learned with a note."""
 
     def apply(self, note: list[Any]) -> None:
@@ -105,7 +105,7 @@ def margins_at(predictions: Predictions, rows: NDArray[np.intp], columns: NDArra
     return margins
 
 
-class Learning:
+class DurableLearning:
     """Learns messages with ids by a `TextClassifier`, and keeps it in a claimed checkpoint with a journal.
 
     A message that was learned with another label is corrected by two steps: the model learns it twice with the new
@@ -136,7 +136,7 @@ class Learning:
         self._model, self._monitor, self._notes, self._threads = model, monitor, notes, threads
         self._more_beside = beside or {}
         self._checkpoints = checkpoints
-        self.ids = LearnedIds(id_window)
+        self.ids = IdMemory(id_window)
         self.lock = Lock() if monitor is None else monitor.lock
         self.is_changed = False  # whether anything came since the newest checkpoint
         if progress:
@@ -174,7 +174,7 @@ class Learning:
 
     def _take_again(self, entries: list[Entry]) -> None:
         try:
-            for part in slices(entries, lambda entry: size_of(entry[0])):
+            for part in slices(entries, lambda entry: message_size(entry[0])):
                 self._take([(entry, False) for entry in part])
         except (ValueError, TypeError) as error:
             log.error("not learned again: %s", error)
@@ -217,7 +217,7 @@ class Learning:
         """
         labelled = [entry for entry in entries if entry[1] is not None]
         with self.lock:
-            outcomes = iter(self.ids.compared(self._ids_of(labelled), [entry[1] for entry in labelled]))
+            outcomes = iter(self.ids.compared(self._entry_ids(labelled), [entry[1] for entry in labelled]))
             are_known = [entry[1] is not None and next(outcomes) == KNOWN for entry in entries]
             new_entries = [
                 noted(entry[3]) if is_known else entry for entry, is_known in zip(entries, are_known, strict=True)
@@ -226,7 +226,9 @@ class Learning:
                 new_entries = [entry for entry, is_known in zip(entries, are_known, strict=True) if not is_known]
             self.journal.learn(new_entries, resolved)
         try:
-            for part in slices([*zip(entries, are_known, strict=True)], lambda entry_pair: size_of(entry_pair[0][0])):
+            for part in slices(
+                [*zip(entries, are_known, strict=True)], lambda entry_pair: message_size(entry_pair[0][0])
+            ):
                 with self.lock:
                     answers = self._take(part)
                 yield answers
@@ -234,7 +236,7 @@ class Learning:
             with self.lock, suppress(OSError):  # then the next record says so
                 self.journal.abort()
 
-    def _ids_of(self, entries: Sequence[Entry]) -> list[Id | None]:
+    def _entry_ids(self, entries: Sequence[Entry]) -> list[Id | None]:
         """The id by which each message is known once it is learned; one of weight 0 is not learned."""
         if self._notes is None:
             return [entry[3] if entry[2] else None for entry in entries]
@@ -252,7 +254,7 @@ class Learning:
                 answers_of_part = predict_block(self.model, X, []).answers()
                 self._note(notes)
             elif is_labelled:
-                answers_of_part = self.learn([entry[:3] for entry in part], self._ids_of(part), notes)
+                answers_of_part = self.learn([entry[:3] for entry in part], self._entry_ids(part), notes)
             else:
                 for x, _, weight, id in part:
                     if weight:

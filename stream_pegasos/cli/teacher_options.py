@@ -8,7 +8,7 @@ import click
 
 from stream_pegasos.cli.command import bundled, number, shared
 from stream_pegasos.cli.console import Failure, note
-from stream_pegasos.cli.descriptions import DescriptionOptions
+from stream_pegasos.cli.description_options import DescriptionOptions
 from stream_pegasos.cli.models import takes_several, takes_text
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class TeacherOptions:
                 if value is not None:
                     raise click.BadParameter("it goes with --teacher", param_hint=flag)
             return None
-        from stream_pegasos.common.addresses import is_address
+        from stream_pegasos.common.host_addresses import is_address
         from stream_pegasos.operation.questions import Questions
         from stream_pegasos.operation.teacher import Teacher
         from stream_pegasos.operation.teaching import Teaching

@@ -54,7 +54,7 @@ class DescriptionOptions:
         if not takes_text(model):
             raise Failure("descriptions are texts, but the model learns from features")
         try:
-            lessons = model.lessons_of(descriptions)
+            lessons = model.make_lessons(descriptions)
             model.learn_many(lessons.X, lessons.y, lessons.w)
         except (TypeError, ValueError) as error:
             raise Failure(f"{self.describe}: {error}") from None

@@ -29,9 +29,9 @@ from stream_pegasos.spark.columns import (
     check_order,
     column,
 )
-from stream_pegasos.spark.parts import LABEL, TEXT, WEIGHT, Learned, Part
+from stream_pegasos.spark.parts import LABEL, TEXT, WEIGHT, LearnedCounts, ModelPart
 from stream_pegasos.spark.rounds import ROW_BITS, RoundFile, Rounds, dealt, learned_round
-from stream_pegasos.spark.sharing import context_of
+from stream_pegasos.spark.shared_files import find_context
 
 __all__ = ["History", "learn"]
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class History(Learned):
+class History(LearnedCounts):
     """What `learn` learned: the `TextClassifier`, the number of rounds, the counts of messages, and how good it was on
     them: the score, its rows after each round, and how many seconds it took.
     """
@@ -56,7 +56,7 @@ class History(Learned):
         """How good predictions were, each made before its message was learned, by the model of its part."""
         return Evaluation(self.score, self.curve, self.seconds, name="history")
 
-    def take(self, parts: Sequence[Part], is_whole: bool) -> None:
+    def take(self, parts: Sequence[ModelPart], is_whole: bool) -> None:
         """Take over what the parts of a round have learned."""
         models = [part.model for part in parts]
         if is_whole:
@@ -156,7 +156,7 @@ def learn(
     if weight is not None:
         check_column(frame, "weights", weight, NUMBERS)
     order = check_order(frame, order)
-    parts = context_of(frame).defaultParallelism if parts is None else parts
+    parts = find_context(frame).defaultParallelism if parts is None else parts
     check_integer("parts", parts, 1, MOST_PARTS)
     if round_size is not None:
         check_integer("round_size", round_size, 1, 1 << ROW_BITS)

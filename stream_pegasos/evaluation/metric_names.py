@@ -18,7 +18,7 @@ __all__ = [
     "OrderedScoreRow",
     "ScoreRow",
     "drawn",
-    "metrics_of",
+    "list_metrics",
     "on_page",
     "over_time",
     "smaller_is_better",
@@ -76,12 +76,12 @@ METRICS = (
 )
 
 
-def metrics_of(kind: str) -> list[Metric]:
+def list_metrics(kind: str) -> list[Metric]:
     return [metric for metric in METRICS if kind in metric.kinds]
 
 
 def _fields(kind: str) -> list[str]:
-    return ["n", *(metric.name for metric in metrics_of(kind) if metric.in_rows), "seconds"]
+    return ["n", *(metric.name for metric in list_metrics(kind) if metric.in_rows), "seconds"]
 
 
 # A row of a curve: the metrics after the first `n` examples, `nan` where one is undefined.
@@ -94,17 +94,17 @@ ROWS: dict[str, Any] = {CLASSES: ScoreRow, ORDERED: OrderedScoreRow, LABELS: Lab
 def drawn(row: Any) -> list[str]:
     """The metrics of a row that a plot has as lines, in their order."""
     (kind,) = (kind for kind, type in ROWS.items() if isinstance(row, type))
-    return [metric.name for metric in sorted(metrics_of(kind), key=lambda metric: metric.line) if metric.line]
+    return [metric.name for metric in sorted(list_metrics(kind), key=lambda metric: metric.line) if metric.line]
 
 
 def over_time(kind: str) -> list[str]:
     """The metrics that the page draws: those of all messages, then those of the window."""
-    return [metric.name for metric in metrics_of(kind) if metric.over_time]
+    return [metric.name for metric in list_metrics(kind) if metric.over_time]
 
 
 def on_page(kind: str, has_sets: bool = False) -> list[dict[str, Any]]:
     """What the page says of metrics: of its tiles, in their order, then of what it only draws."""
-    metrics = [metric for metric in metrics_of(kind) if has_sets or not metric.of_sets]
+    metrics = [metric for metric in list_metrics(kind) if has_sets or not metric.of_sets]
     shown = sorted((metric for metric in metrics if metric.tile), key=lambda metric: metric.tile)
     shown += [metric for metric in metrics if metric.over_time and not metric.tile]
     return [

@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from stream_pegasos.common.together import together_or_alone
-from stream_pegasos.evaluation.metrics import CLASSES, LABELS
+from stream_pegasos.evaluation.metric_names import CLASSES, LABELS
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock, has_weight
-from stream_pegasos.evaluation.scores import kind_of
-from stream_pegasos.features.message import grouped, size_of
+from stream_pegasos.evaluation.scores import score_kind
+from stream_pegasos.features.message import grouped, message_size
 from stream_pegasos.learners.labels import PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError
 
@@ -22,10 +22,10 @@ __all__ = [
     "ExampleError",
     "OnRefused",
     "chunks",
-    "columns_of",
     "encode_ahead",
     "encode_early",
     "encoded_ahead",
+    "get_weight",
     "goes_in_turn",
     "learn_one",
     "n_teaching",
@@ -36,7 +36,7 @@ __all__ = [
     "predict_learn",
     "predict_one",
     "refused",
-    "weight_of",
+    "unzip_examples",
 ]
 
 OnRefused = Callable[[Labelled, str], None]  # called with an example that the model refuses, and the reason
@@ -45,7 +45,7 @@ OnRefused = Callable[[Labelled, str], None]  # called with an example that the m
 REFUSALS = (ValueError, TypeError)
 
 # Long texts make a chunk shorter, so that memory stays constant.
-_CHUNK_SIZE = 1 << 22  # characters, as `size_of` counts them
+_CHUNK_SIZE = 1 << 22  # characters, as `message_size` counts them
 AHEAD = 2  # chunks that a server encodes while one is learned
 
 
@@ -62,7 +62,7 @@ class ExampleError(ValueError):
 
 def chunks(examples: Iterable[Labelled], batch: int = 512) -> Iterator[list[Labelled]]:
     """Lists of at most `batch` examples, shorter where the messages are large."""
-    return grouped(examples, lambda example: size_of(example[0]), _CHUNK_SIZE, batch)
+    return grouped(examples, lambda example: message_size(example[0]), _CHUNK_SIZE, batch)
 
 
 def encoded_ahead(
@@ -122,8 +122,8 @@ def predict_labelled(
     """Predict examples without learning them: in one block, or one by one if the model refuses any."""
 
     def predicted(chunk: list[Labelled]) -> PredictedBlock:
-        X, y, _ = columns_of(chunk)
-        if kind_of(model) == CLASSES:
+        X, y, _ = unzip_examples(chunk)
+        if score_kind(model) == CLASSES:
             y = [check_label(label) for label in y]  # any label may be scored, also a third one of two
         else:
             model.check_labels(y)
@@ -149,16 +149,16 @@ def encode_ahead(model: Any, X: Sequence[Any], threads: int = 1) -> None:
     """Have the encoder of a model, if it has one, read examples together and without the model's lock, so that they are
     predicted and learned at once.
     """
-    if _encoder_of(model) is not None:
+    if _get_encoder(model) is not None:
         model.features.refusals(X, threads)
 
 
-def _encoder_of(model: Any) -> Any:
+def _get_encoder(model: Any) -> Any:
     return getattr(getattr(model, "features", None), "encoder", None)
 
 
 def _is_remote(model: Any) -> bool:
-    encoder = _encoder_of(model)
+    encoder = _get_encoder(model)
     return encoder is not None and encoder.is_remote
 
 
@@ -172,7 +172,7 @@ def predict_learn(
     """
 
     def together(examples: list[Labelled]) -> PredictedBlock:
-        X, y, w = columns_of(examples)
+        X, y, w = unzip_examples(examples)
         return PredictedBlock(model.predict_learn_many(X, y, w, threads=threads), model.classes, y, examples)
 
     def alone(examples: list[Labelled]) -> PredictedBlock:
@@ -215,7 +215,7 @@ def n_together(model: Any, labels: list[Any]) -> int:
     While one class alone is known, each example counts for its probability, and a shared margin tells nothing, either.
     From the third class on there is no score of two.
     """
-    begins = None in model.pair or (kind_of(model) != LABELS and len(model.classes) < 2)
+    begins = None in model.pair or (score_kind(model) != LABELS and len(model.classes) < 2)
     if not begins and (not model.pair or len(labels) == 1):
         return len(labels)
     known_labels = {*map(_typed, [*model.classes, None])}
@@ -265,15 +265,15 @@ def n_teaching(examples: Iterable[Labelled]) -> int:
 
 def learn_one(model: Any, example: Labelled) -> None:
     with refused(example):
-        model.learn_one(example[0], example[1], weight_of(example))
+        model.learn_one(example[0], example[1], get_weight(example))
 
 
-def columns_of(chunk: list[Labelled]) -> tuple[list[Any], list[Any], Any]:
+def unzip_examples(chunk: list[Labelled]) -> tuple[list[Any], list[Any], Any]:
     """The x, y and w of a chunk; w is the number 1 if all weights are 1, which is faster."""
-    weights = [weight_of(example) for example in chunk]
+    weights = [get_weight(example) for example in chunk]
     w = weights if any(weight != 1 for weight in weights) else 1.0
     return [example[0] for example in chunk], [example[1] for example in chunk], w
 
 
-def weight_of(example: Labelled) -> Any:
+def get_weight(example: Labelled) -> Any:
     return example[2] if len(example) > 2 else 1.0

@@ -240,7 +240,7 @@ class EvaluatedAnswers:
     def predicted(self, block: "PredictedBlock") -> None:
         """Take the answers to a block, and write what can be written."""
         examples: Any = block.examples
-        answers = block.answers([example.id for example in examples], block.by_label())
+        answers = block.answers([example.id for example in examples], block.probabilities_by_label())
         self._answers |= zip(map(id, examples), answers, strict=True)
         self.write()
 

@@ -7,8 +7,8 @@ import re
 import zlib
 from dataclasses import dataclass
 
-from stream_pegasos.mail.headers import certain, shown_word, side_of, with_headers
 from stream_pegasos.mail.verdict import REQUIRED, Verdict
+from stream_pegasos.mail.verdict_headers import certain, insert_headers, shown_word, verdict_side
 from stream_pegasos.operation.limits import LARGEST_HEAD
 
 __all__ = [
@@ -20,8 +20,8 @@ __all__ = [
     "EX_UNAVAILABLE",
     "NAMES",
     "PONG",
-    "Asked",
     "RefusalError",
+    "SpamdRequest",
     "answer",
     "bad_header",
     "failure",
@@ -62,7 +62,7 @@ class RefusalError(Exception):
 
 
 @dataclass(slots=True)
-class Asked:
+class SpamdRequest:
     """The head of a request."""
 
     command: str
@@ -79,13 +79,13 @@ class Asked:
         return self.command not in ("PING", "SKIP")
 
 
-async def read_head(reader: asyncio.StreamReader) -> Asked:
+async def read_head(reader: asyncio.StreamReader) -> SpamdRequest:
     """Read a request, up to its body; a RefusalError if it breaks the protocol."""
     line = await _line(reader)
     match = COMMAND.fullmatch(line)
     if match is None:
         raise bad_header(line[:100].decode("latin-1").strip() if line else "(closed before headers)")
-    request = Asked(match[1].decode(), float(match[2]))
+    request = SpamdRequest(match[1].decode(), float(match[2]))
     if not request.has_mail or request.version <= 1.0:
         return request
     size = len(line)
@@ -115,7 +115,7 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         raise bad_header("(a header is too long)") from None
 
 
-def _take(request: Asked, name: str, value: str) -> None:
+def _take(request: SpamdRequest, name: str, value: str) -> None:
     """Take over a header; unknown ones are ignored."""
     if name == "content-length":
         if not (value.isascii() and value.isdecimal()):
@@ -177,7 +177,7 @@ def tell_answer(did_set: bool, did_remove: bool) -> bytes:
     return f"SPAMD/1.1 0 EX_OK\r\n{did}Content-length: 0\r\n\r\n".encode()
 
 
-def answer(request: Asked, mail: bytes, verdict: Verdict) -> bytes:
+def answer(request: SpamdRequest, mail: bytes, verdict: Verdict) -> bytes:
     """The answer to a request for a verdict, in the request's version of the protocol."""
     command, version = request.command, request.version
     spam = f"Spam: {verdict.is_spam} ; {verdict.score:.1f} / {REQUIRED:.1f}\r\n".encode()
@@ -194,13 +194,13 @@ def answer(request: Asked, mail: bytes, verdict: Verdict) -> bytes:
     return b"SPAMD/1.1 0 EX_OK\r\n" + length + spam + b"\r\n" + body
 
 
-def _body(request: Asked, mail: bytes, verdict: Verdict) -> bytes:
+def _body(request: SpamdRequest, mail: bytes, verdict: Verdict) -> bytes:
     command = request.command
     if command in ("PROCESS", "HEADERS"):
         if command == "HEADERS":
             end = END_OF_HEADERS.search(mail)
             mail = mail if end is None else mail[: end.end()]
-        return with_headers(mail, verdict)
+        return insert_headers(mail, verdict)
     if command == "SYMBOLS":
         names = ",".join(symbols(verdict)).encode("utf-8", "replace")
         return names + b"\r\n" if request.version < 1.3 else names
@@ -226,5 +226,5 @@ def report(verdict: Verdict) -> str:
         lines.append(f"Not called spam: {verdict.reason}")
     if verdict.words:
         lines += ["", "  adds  to what       what decided", " -----  ------------  ------------"]
-        lines += [f"{abs(value):6.2f}  {side_of(value):12}  {shown_word(word)}" for word, value in verdict.words]
+        lines += [f"{abs(value):6.2f}  {verdict_side(value):12}  {shown_word(word)}" for word, value in verdict.words]
     return "\n".join(lines) + "\n"

@@ -15,8 +15,8 @@ from stream_pegasos.mail_text.decoding import ENCODED, charset_in_page, decode_b
 from stream_pegasos.mail_text.disguise import compatible, respelled
 from stream_pegasos.mail_text.headers import FIELD, read_headers
 from stream_pegasos.mail_text.html import read_html
-from stream_pegasos.mail_text.markup import without_markup, without_tag
-from stream_pegasos.mail_text.mime import MAX_VALUE, WINMAIL, MailSplitter, Part
+from stream_pegasos.mail_text.markup import strip_markup, strip_tag
+from stream_pegasos.mail_text.mime import MAX_VALUE, WINMAIL, MailSplitter, MimePart
 from stream_pegasos.mail_text.tokens import attachment_tokens, link_tokens, other_tokens, page_tokens, text_tokens
 from stream_pegasos.mail_text.work import Work
 
@@ -85,7 +85,7 @@ class Shown:
         return not self.has_image and not any(map(str.strip, self.texts))
 
 
-def charset_of(part: Part) -> str:
+def part_charset(part: MimePart) -> str:
     """The charset that the type of a part names."""
     content = part.get("content-type")
     if "charset" not in content.lower():
@@ -94,7 +94,7 @@ def charset_of(part: Part) -> str:
     return match[1] if match else part.parameter("content-type", "charset")
 
 
-def texts_in(part: Part) -> Iterator[Part]:
+def texts_in(part: MimePart) -> Iterator[MimePart]:
     """The parts that may be texts."""
     if part.kind.startswith(("text/", "multipart/")) and not part.parts:
         yield part
@@ -102,7 +102,7 @@ def texts_in(part: Part) -> Iterator[Part]:
         yield from texts_in(inner)
 
 
-def find_subject(mail: Part) -> str:
+def find_subject(mail: MimePart) -> str:
     """The subject, as it stands in the header or else in a winmail.dat."""
     return mail.get("subject") or next((part.get("subject") for part in mail.parts if part.kind == WINMAIL), "")
 
@@ -124,12 +124,10 @@ class MailReader:
         self.splitter = MailSplitter(self.left_out, self.work)
 
     def read(self, message: bytes) -> MailParts:
-        mail = self.splitter.read_mail(without_markup(message))
-        mail.fields = [
-            (name, without_tag(value) if name.lower() == "subject" else value) for name, value in mail.fields
-        ]
-        charset = next(filter(None, map(charset_of, texts_in(mail))), "")
-        subject = without_tag(decode_field(find_subject(mail), charset))
+        mail = self.splitter.read_mail(strip_markup(message))
+        mail.fields = [(name, strip_tag(value) if name.lower() == "subject" else value) for name, value in mail.fields]
+        charset = next(filter(None, map(part_charset, texts_in(mail))), "")
+        subject = strip_tag(decode_field(find_subject(mail), charset))
         subject = respelled(compatible(subject)[0][:MAX_VALUE])
         headers = read_headers(mail.fields, subject, charset)
         self._add(headers.tokens)
@@ -165,7 +163,7 @@ class MailReader:
     def _add(self, tokens: Iterable[str]) -> None:
         self.tokens.update(dict.fromkeys(tokens))
 
-    def _read_part(self, part: Part) -> Shown:
+    def _read_part(self, part: MimePart) -> Shown:
         kind = part.kind[:60]
         if part.parts:
             return self._read_parts(part, kind)
@@ -181,7 +179,7 @@ class MailReader:
             self._add(attachment_tokens(name, kind, disposition, len(part.body)))
         return shown
 
-    def _read_parts(self, part: Part, kind: str) -> Shown:
+    def _read_parts(self, part: MimePart, kind: str) -> Shown:
         inner = [self._read_part(subpart) for subpart in part.parts]
         shown = Shown(f"{kind}({','.join([subpart.tree for subpart in inner[:10]])})", True)
         if kind == "multipart/alternative" and len(inner) > 1:
@@ -189,7 +187,7 @@ class MailReader:
         winmail_texts: list[str] = []
         for subpart, read in zip(part.parts, inner, strict=False):
             if part.kind.startswith("message/"):
-                shown.texts.append(decode_field(find_subject(subpart), charset_of(subpart)))
+                shown.texts.append(decode_field(find_subject(subpart), part_charset(subpart)))
             (winmail_texts if subpart.kind == WINMAIL else shown.texts).extend(read.texts)
             shown.has_image |= read.has_image
             shown.is_rich |= read.is_rich
@@ -216,17 +214,17 @@ class MailReader:
             self._add(["alternatives:one-is-empty"])
         return chosen
 
-    def _read_text(self, part: Part, kind: str, shown: Shown) -> None:
-        data, charset = part.content, charset_of(part)
+    def _read_text(self, part: MimePart, kind: str, shown: Shown) -> None:
+        data, charset = part.content, part_charset(part)
         shown.is_shown = kind in SHOWN or kind.startswith("multipart/")
         files = files_in(data) if kind not in PAGES else []
         end, pieces = 0, []
-        winmails: list[Part] = []
+        winmails: list[MimePart] = []
         for name, content, (start, stop) in files:
             self._add(attachment_tokens(name, "application/octet-stream", "uuencoded", len(content)))
             stem, _, ending = name.lower().rpartition(".")
             pieces += [data[end:start], content if ending in TEXT_FILES or not stem else b""]
-            winmails += filter(None, [self.splitter.read_winmail(Part([], content, WINMAIL))])
+            winmails += filter(None, [self.splitter.read_winmail(MimePart([], content, WINMAIL))])
             end = stop
         data = b"".join([*pieces, data[end:]])
         named = charset

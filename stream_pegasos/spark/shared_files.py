@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from stream_pegasos.common.cached import cached_property
 from stream_pegasos.learners.loading import load
 
-__all__ = ["ModelFile", "context_of"]
+__all__ = ["ModelFile", "find_context"]
 
 
-def context_of(frame: DataFrame) -> SparkContext:
+def find_context(frame: DataFrame) -> SparkContext:
     """The context that a frame belongs to; a TypeError if there is none, as with Spark Connect."""
     if not isinstance(frame.sparkSession, SparkSession):
         raise TypeError(

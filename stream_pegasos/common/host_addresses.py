@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-__all__ = ["Address", "is_address", "is_loopback", "key_for"]
+__all__ = ["HostAddress", "is_address", "is_loopback", "key_for"]
 
 PORTS = {"http": 80, "https": 443}
 # No other sign of a server's, so that nobody can read it as another host than this does.
@@ -29,7 +29,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-class Address(NamedTuple):
+class HostAddress(NamedTuple):
     """An address over HTTP: what is asked there, and the server; what stood behind a `#` is apart."""
 
     url: str
@@ -39,7 +39,7 @@ class Address(NamedTuple):
     port: int
 
     @classmethod
-    def read(cls, text: str, name: str, keys: str) -> Address:
+    def read(cls, text: str, name: str, keys: str) -> HostAddress:
         """The address in a text; a ValueError if it has no host, or a user or password, with the parameter's name and
         the variable where a key belongs.
         """
@@ -60,7 +60,7 @@ class Address(NamedTuple):
         return self.scheme == "http" and not is_loopback(self.host)
 
 
-def key_for(address: Address, keys: str) -> str | None:
+def key_for(address: HostAddress, keys: str) -> str | None:
     """The key in the environment variable `{keys}_KEY`, if `{keys}_HOST` names the host of the address, or the host and
     its port; `None` if there is no key, or it is for another host.
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from stream_pegasos.common.display import one_line
-from stream_pegasos.features.message import ABSENT, PLAIN, Fields, Message, check_depth, value_of
-from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.features.message import ABSENT, PLAIN, Fields, Message, check_depth, get_field
+from stream_pegasos.streams.encoding import TextEncoding
 from stream_pegasos.streams.example import Parsed, RecordError, Truth, id_meant, together
-from stream_pegasos.streams.options import ReadOptions
+from stream_pegasos.streams.read_options import ReadOptions
 
 _NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
 # Of the fields that are listed where one is missing.
@@ -34,7 +34,7 @@ def parsed_fields(record: Any, options: ReadOptions) -> Parsed:
 def _message(record: dict[str, Any], options: ReadOptions) -> Message:
     fields, field = options.fields, options.message_fields[0]
     message = (
-        message_of_fields(record, fields) if fields else record[field] if field in record else value_of(record, field)
+        message_of_fields(record, fields) if fields else record[field] if field in record else get_field(record, field)
     )
     if options.on_unread_field is not None:
         options.report_unread(record)
@@ -48,7 +48,7 @@ def _message(record: dict[str, Any], options: ReadOptions) -> Message:
 def _id(record: Any, field: str) -> Any:
     if type(record) is not dict:
         raise ValueError(f"not a JSON object but {_kind(record)}")
-    return id_meant(record[field] if field in record else value_of(record, field) if "." in field else None)
+    return id_meant(record[field] if field in record else get_field(record, field) if "." in field else None)
 
 
 def decode_fields(record: dict[str, Any], names: Iterable[str], options: ReadOptions) -> None:
@@ -61,7 +61,7 @@ def decode_fields(record: dict[str, Any], names: Iterable[str], options: ReadOpt
             raise RecordError(f"field {name!r} is {error}", id) from None
 
 
-def _decoded(value: Any, decoder: Encoding) -> Any:
+def _decoded(value: Any, decoder: TextEncoding) -> Any:
     if isinstance(value, bytes):
         return decoder.text(value)
     if isinstance(value, dict):
@@ -71,7 +71,7 @@ def _decoded(value: Any, decoder: Encoding) -> Any:
 
 def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
     """Make a message of those fields that the record has; a ValueError if it has none, or one is nested too deep."""
-    values = {name: value_of(record, name) for name in names}
+    values = {name: get_field(record, name) for name in names}
     message = Fields({name: value for name, value in values.items() if value is not ABSENT})
     if not message:
         raise ValueError(_no_field(record, *names))
@@ -103,7 +103,7 @@ def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
     field, labels = options.label_field, options.labels
     if field is None:
         return None
-    value = record[field] if field in record else value_of(record, field)  # most are, and a call takes time
+    value = record[field] if field in record else get_field(record, field)  # most are, and a call takes time
     if value is ABSENT:
         if options.are_labels:
             raise ValueError(f"no field {field!r}")

@@ -9,7 +9,7 @@ from email.header import Header
 from stream_pegasos.common.display import printable
 from stream_pegasos.mail.verdict import REQUIRED, Verdict
 
-__all__ = ["certain", "newline_of", "shown_word", "spam_headers", "with_headers", "with_lines"]
+__all__ = ["certain", "find_newline", "insert_headers", "insert_lines", "shown_word", "spam_headers"]
 
 LONGEST_WORD = 40  # characters shown of a word
 LONGEST_LINE = 76
@@ -18,9 +18,11 @@ MOST_STARS = 50
 
 def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
     """The headers X-Spam-Flag, X-Spam-Status and X-Spam-Level, each with its end of line, as that of the mail."""
-    status = Header(status_of(verdict), "us-ascii", LONGEST_LINE, "X-Spam-Status")
+    status = Header(format_status(verdict), "us-ascii", LONGEST_LINE, "X-Spam-Status")
     if verdict.words:
-        words = "; ".join([f"{shown_word(word)} {abs(value):.2f} {side_of(value)}" for word, value in verdict.words])
+        words = "; ".join(
+            [f"{shown_word(word)} {abs(value):.2f} {verdict_side(value)}" for word, value in verdict.words]
+        )
         status.append(f'words="{words}"', "us-ascii" if words.isascii() else "utf-8")
     level = "*" * min(max(int(verdict.score), 0), MOST_STARS)
     lines = [
@@ -31,7 +33,7 @@ def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
     return b"".join(line.rstrip().encode("ascii") + newline for line in lines)
 
 
-def status_of(verdict: Verdict) -> str:
+def format_status(verdict: Verdict) -> str:
     """A verdict on one line, without the words."""
     is_spam = "Yes" if verdict.is_spam else "No"
     # Programs that read SpamAssassin's headers look for tests and autolearn.
@@ -47,7 +49,7 @@ def certain(probability: float) -> str:
     return f"{math.floor(probability * 1e4) / 1e4:.4f}"
 
 
-def side_of(value: float) -> str:
+def verdict_side(value: float) -> str:
     """For what a word speaks that adds this to the margin of spam."""
     return "for spam" if value > 0 else "against spam"
 
@@ -57,17 +59,17 @@ def shown_word(word: str) -> str:
     return " ".join(re.sub('[";]', "?", printable(word, LONGEST_WORD, "?")).split())
 
 
-def with_headers(mail: bytes, verdict: Verdict) -> bytes:
+def insert_headers(mail: bytes, verdict: Verdict) -> bytes:
     """The mail with these headers before its own. No other byte changes, so that signatures hold."""
-    return with_lines(mail, spam_headers(verdict, newline_of(mail)))
+    return insert_lines(mail, spam_headers(verdict, find_newline(mail)))
 
 
-def newline_of(mail: bytes) -> bytes:
+def find_newline(mail: bytes) -> bytes:
     """How a line of the mail ends."""
     return b"\r\n" if mail[: mail.find(b"\n") + 1].endswith(b"\r\n") else b"\n"
 
 
-def with_lines(mail: bytes, lines: bytes) -> bytes:
+def insert_lines(mail: bytes, lines: bytes) -> bytes:
     """The mail with these lines before its headers. A first line `From …`, which an mbox and many servers put there,
     stays first.
     """

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stream_pegasos.cli.answers import to_json
+from stream_pegasos.cli.answer_formats import to_json
 from stream_pegasos.cli.console import check_replaceable, note, writing
 
 if TYPE_CHECKING:
-    from stream_pegasos.evaluation.suspects import LabelErrors
+    from stream_pegasos.evaluation.label_errors import LabelErrors
 
 BEGINS = re.compile(rb'(\xef\xbb\xbf)?number,id,text,label,|\{"number": \d+, "id": ')
 
@@ -24,7 +24,7 @@ def check_suspects(path: Path | None) -> None:
 
 def write_suspects(errors: "LabelErrors", path: Path) -> None:
     """Write the suspects, as CSV for a spreadsheet or as JSON lines; say how many there are."""
-    from stream_pegasos.evaluation.suspects import Suspect
+    from stream_pegasos.evaluation.label_errors import Suspect
     from stream_pegasos.operation.wrong_answers import as_csv
 
     records = [suspect._asdict() for suspect in errors.suspects()]

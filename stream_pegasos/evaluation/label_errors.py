@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stream_pegasos.common.display import shortened, text_of
+from stream_pegasos.common.display import format_value, shortened
 from stream_pegasos.evaluation.predicted import PredictedBlock
 
 __all__ = ["MOST_SUSPECTS", "LabelErrors", "Suspect", "shown_by"]
@@ -150,7 +150,7 @@ class LabelErrors:
 
 def shown_by(model: Any) -> Callable[[Any], str]:
     """How a model's messages are shown as text."""
-    return model.features.shown if "texts" in model.capabilities else text_of
+    return model.features.shown if "texts" in model.capabilities else format_value
 
 
 def _wilson(share: float, n: float) -> tuple[float, float]:

@@ -11,18 +11,18 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 
 from stream_pegasos.common.display import printable
-from stream_pegasos.evaluation.chunks import predict_block
+from stream_pegasos.evaluation.blocks import predict_block
 from stream_pegasos.mail.imap_connection import (
-    Connection,
     CopiedError,
+    ImapConnection,
     RefusedError,
     in_batches,
     warn_of_undelivered,
 )
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEARN_HAM, LEARN_SPAM, NOTHING, Event, Known
-from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, message_of
-from stream_pegasos.mail_text.parts import mail_parts
+from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, make_message
+from stream_pegasos.mail_text.mail_parts import mail_parts
 
 __all__ = ["MailboxFilter", "MailboxPlan"]
 
@@ -71,7 +71,7 @@ class MailboxFilter:
         self._backlog = plan.backlog
         self._next_try = 0.0  # for mails that were not delivered, by the monotonic clock
 
-    def begin(self, box: Connection) -> None:
+    def begin(self, box: ImapConnection) -> None:
         """Record the mails in folders that are new to the memory, and make Junk if it is missing."""
         plan, memory = self.plan, self.ledger.memory
         if "since" not in memory.training:
@@ -85,7 +85,7 @@ class MailboxFilter:
             uidvalidity, _ = box.open(NEW_MAILS)
             self.ledger.record([["looked", NEW_MAILS, uidvalidity, 1]])
 
-    def look(self, box: Connection) -> int:
+    def look(self, box: ImapConnection) -> int:
         """Look once, and return how many mails were new."""
         n, memory = 0, self.ledger.memory
         for folder, role in self._folders():
@@ -109,12 +109,12 @@ class MailboxFilter:
         plan = self.plan
         return [(plan.junk, JUNK), *((name, HAM_FOLDER) for name in plan.ham_folders), (NEW_MAILS, INBOX)]
 
-    def _make_junk(self, box: Connection) -> None:
+    def _make_junk(self, box: ImapConnection) -> None:
         if self.plan.acts:
             box.create_folder(self.plan.junk)
             log.warning("made the folder %s", self.plan.junk)
 
-    def _look_at(self, box: Connection, folder: str, role: str) -> int:
+    def _look_at(self, box: ImapConnection, folder: str, role: str) -> int:
         memory = self.ledger.memory
         try:
             if role != INBOX and folder in memory.folders and box.status(folder) == memory.folders[folder]:
@@ -151,7 +151,7 @@ class MailboxFilter:
             self.ledger.record([["looked", folder, uidvalidity, end]])
         return len(uids)
 
-    def _note_old(self, box: Connection) -> None:
+    def _note_old(self, box: ImapConnection) -> None:
         """Note the mails in the inbox at the first look that their day of arrival does not tell from later ones."""
         recent = box.uids(since=self._start)[-self.ledger.memory.window :]
         self.ledger.record([["trained", OLD, [key for keys in box.keys(recent) for key in keys.values()]]])
@@ -168,7 +168,7 @@ class MailboxFilter:
 
     def _meet(
         self,
-        box: Connection,
+        box: ImapConnection,
         folder: str,
         role: str,
         uids: Sequence[int],
@@ -214,12 +214,12 @@ class MailboxFilter:
                     self._settle(box)
         self._note_undelivered(box, folder, uidvalidity, uids)
 
-    def _look_at_flags(self, box: Connection) -> None:
+    def _look_at_flags(self, box: ImapConnection) -> None:
         """Learn mails of the inbox whose keyword of spam or ham was set by somebody, or that of spam taken away."""
         uidvalidity, _ = self._open(box, NEW_MAILS)
         first = self.ledger.memory.folders[NEW_MAILS][1] - NEWEST_FLAGGED
         try:
-            spam, ham = ({uid for uid in box.with_keyword(*words) if uid >= first} for words in (OF_SPAM, OF_HAM))
+            spam, ham = ({uid for uid in box.search_keywords(*words) if uid >= first} for words in (OF_SPAM, OF_HAM))
         except RefusedError as error:
             self._warn_once(f"keywords in {NEW_MAILS} cannot be looked at: {error}")
             return
@@ -237,7 +237,7 @@ class MailboxFilter:
         if now != before:
             self.ledger.record([["trained", FLAGS, now]])
 
-    def _note_undelivered(self, box: Connection, folder: str, uidvalidity: int | None, uids: Sequence[int]) -> None:
+    def _note_undelivered(self, box: ImapConnection, folder: str, uidvalidity: int | None, uids: Sequence[int]) -> None:
         """Report once which of these mails were not delivered, and note them, but for those that may have stood there
         all along.
         """
@@ -254,7 +254,7 @@ class MailboxFilter:
         if now != before:
             self.ledger.record([["trained", UNDELIVERED, now[-MOST_NOTED:]]])
 
-    def _look_at_undelivered(self, box: Connection) -> None:
+    def _look_at_undelivered(self, box: ImapConnection) -> None:
         """Ask again for mails that the server could not deliver."""
         memory, roles = self.ledger.memory, dict(self._folders())
         noted = memory.training.get(UNDELIVERED, ())
@@ -267,7 +267,7 @@ class MailboxFilter:
                 self._meet(box, folder, roles[folder], sorted(box.there(uids)), uidvalidity)
                 self._note_undelivered(box, folder, uidvalidity, uids)
 
-    def _drop_copies(self, box: Connection, folder: str, keys: dict[int, str], steps: dict[int, str]) -> None:
+    def _drop_copies(self, box: ImapConnection, folder: str, keys: dict[int, str], steps: dict[int, str]) -> None:
         """Do not learn mails that are still in Junk, too: they were not moved out of it. That may come, since many
         programs move a mail by a copy.
         """
@@ -285,7 +285,7 @@ class MailboxFilter:
         all_copies = [*self.ledger.memory.training.get(COPIES, ()), *new]
         self.ledger.record([["trained", COPIES, all_copies[-MOST_NOTED:]]])
 
-    def _look_at_copies(self, box: Connection) -> None:
+    def _look_at_copies(self, box: ImapConnection) -> None:
         """Learn copies of mails that have since gone from Junk."""
         memory = self.ledger.memory
         copies = [copy for copy in memory.training.get(COPIES, ()) if memory.mails.get(copy[3], Known(False)).is_junk]
@@ -311,7 +311,7 @@ class MailboxFilter:
         if remaining_copies != memory.training[COPIES]:
             self.ledger.record([["trained", COPIES, remaining_copies]])
 
-    def _in_junk(self, box: Connection, keys: Iterable[str]) -> set[str]:
+    def _in_junk(self, box: ImapConnection, keys: Iterable[str]) -> set[str]:
         """Which of these mails are still where they were seen in Junk, which is then the open folder."""
         numbers = self.ledger.memory.junk_uids(keys)
         if not numbers:
@@ -320,17 +320,17 @@ class MailboxFilter:
         still = box.there(numbers.values())
         return {key for key, uid in numbers.items() if uid in still}
 
-    def _open(self, box: Connection, folder: str) -> tuple[int, int]:
+    def _open(self, box: ImapConnection, folder: str) -> tuple[int, int]:
         return box.open(folder, folder == NEW_MAILS and self.plan.acts)
 
-    def _uidvalidity(self, box: Connection, folder: str) -> int | None:
+    def _uidvalidity(self, box: ImapConnection, folder: str) -> int | None:
         """That of a folder, which is then open; `None` if it is gone, which `_look_at` tells."""
         try:
             return self._open(box, folder)[0]
         except RefusedError:
             return None
 
-    def _drop_old(self, box: Connection, keys: dict[int, str], steps: dict[int, str]) -> list[Event]:
+    def _drop_old(self, box: ImapConnection, keys: dict[int, str], steps: dict[int, str]) -> list[Event]:
         """Do not judge mails that arrived before the first start and are only now moved into the inbox."""
         judged = [uid for uid, step in steps.items() if step == JUDGE]
         if not judged or self._backlog:
@@ -365,10 +365,10 @@ class MailboxFilter:
         if not mails:
             return []
         model = self.ledger.model
-        block = predict_block(model, [message_of(mail, model) for _, mail in mails], [])
+        block = predict_block(model, [make_message(mail, model) for _, mail in mails], [])
         return [self._verdicts.of(model, answer) for answer in block.answers()]
 
-    def _settle(self, box: Connection) -> None:
+    def _settle(self, box: ImapConnection) -> None:
         """Move or flag the pending mails of the open inbox, also those from before a kill."""
         memory, plan = self.ledger.memory, self.plan
         if not memory.pending:
@@ -408,7 +408,7 @@ class MailboxFilter:
         is_noted = not self.plan.moves and uidvalidity == self.ledger.memory.folders[NEW_MAILS][0]
         return [["trained", FLAGS, [uidvalidity, [*spam, uid], ham]]] if is_noted else []
 
-    def _act(self, box: Connection, uid: int, has_copy: bool) -> None:
+    def _act(self, box: ImapConnection, uid: int, has_copy: bool) -> None:
         if not self.plan.moves:
             box.flag(uid)
         elif has_copy:

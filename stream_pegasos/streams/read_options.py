@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from stream_pegasos.common.cached import cached_property
 from stream_pegasos.common.display import one_line
-from stream_pegasos.streams.encoding import Encoding
+from stream_pegasos.streams.encoding import TextEncoding
 from stream_pegasos.streams.example import LabelFormat, RecordError, StreamError, Truth
 
 
@@ -148,8 +148,8 @@ class ReadOptions:
             raise StreamError(f"the list of columns has no field {missing}: {', '.join(map(one_line, self.columns))}")
 
     @cached_property
-    def decoder(self) -> Encoding:
-        return Encoding(self.encoding, self.encoding_errors, self.on_windows_1252)
+    def decoder(self) -> TextEncoding:
+        return TextEncoding(self.encoding, self.encoding_errors, self.on_windows_1252)
 
     @cached_property
     def message_fields(self) -> tuple[str, ...]:
