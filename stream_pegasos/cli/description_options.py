@@ -14,6 +14,7 @@ from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label, LabelsMeant
+    from stream_pegasos.learners.model import Model
 
 
 NAMES = "names"  # in place of a file
@@ -29,7 +30,7 @@ class DescriptionOptions:
     )
 
     def read(
-        self, model: Any, allowed: "tuple[Label, ...] | None", known_labels: "Iterable[Label]" = ()
+        self, model: "Model", allowed: "tuple[Label, ...] | None", known_labels: "Iterable[Label]" = ()
     ) -> "dict[Label, Any]":
         """What labels mean, by label, if the option is given; `known` are labels beside those of the model."""
         from stream_pegasos.learners.label_meaning import LabelsMeant
@@ -47,7 +48,7 @@ class DescriptionOptions:
             raise click.BadParameter("the labels are not known: name them by --labels", param_hint="--describe")
         return named
 
-    def learn(self, model: Any, descriptions: "dict[Label, Any]") -> None:
+    def learn(self, model: "Model", descriptions: "dict[Label, Any]") -> None:
         """Have a model learn what labels mean."""
         if not descriptions:
             return

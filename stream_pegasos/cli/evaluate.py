@@ -29,6 +29,7 @@ from stream_pegasos.cli.suspect_files import check_suspects, write_suspects
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.results import Comparison, Evaluation
     from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.model import Model
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def evaluate(arguments: EvaluateOptions) -> None:
     exit_with_code(source, interrupt)
 
 
-def _check_alike(learner: Any, other: Any, path: str) -> None:
+def _check_alike(learner: "Model", other: Any, path: str) -> None:
     """Raise a Failure if a compared model does not take the messages and labels that the new one takes."""
     if takes_several(other) != takes_several(learner):
         multiple, single = (path, "the new model") if takes_several(other) else ("the new model", path)
@@ -161,7 +162,7 @@ def _check_alike(learner: Any, other: Any, path: str) -> None:
         )
 
 
-def _read_by(model: Any) -> str:
+def _read_by(model: "Model") -> str:
     fields = message_fields(model)
     return f"the fields {', '.join(fields)}" if fields else "a text" if takes_text(model) else "features"
 
@@ -180,7 +181,12 @@ def _known_labels(models: dict[str, Any]) -> "list[Label]":
 
 
 def report(
-    model: Any, source: Input, interrupt: Interrupt, results: ResultOptions, save: Path | None = None, **parameters: Any
+    model: "Model | dict[str, Model]",
+    source: Input,
+    interrupt: Interrupt,
+    results: ResultOptions,
+    save: Path | None = None,
+    **parameters: Any,
 ) -> None:
     """Evaluate a model, print the summary and write what is asked for; `parameters` are for `prequential`."""
     from stream_pegasos.evaluation.prequential import prequential
@@ -201,7 +207,7 @@ def report(
                 source.refuse(example, reason)
 
         with progress_bar(source) as progress:
-            evaluation = prequential(
+            evaluation: Any = prequential(
                 examples,
                 model,
                 name=source.name,
@@ -210,16 +216,16 @@ def report(
                 **parameters,
             )
         source.report_rest()
-        first = next(iter(evaluation.values())) if isinstance(model, dict) else evaluation
-        if not first.score.n and interrupt.signal is None:
+        single: Any = next(iter(evaluation.values())) if isinstance(model, dict) else evaluation
+        if not single.score.n and interrupt.signal is None:
             raise source.nothing("learned" if parameters.get("learn", True) else "scored")
         # Each output is written even if another fails; callbacks run in reverse order.
         if save:
             end.callback(save_model, next(iter(model.values())) if isinstance(model, dict) else model, save)
         if results.plot:
-            end.callback(_save_curve, evaluation, first, results.plot)
+            end.callback(_save_curve, evaluation, single, results.plot)
         if results.suspects:
-            end.callback(write_suspects, first.label_errors, results.suspects)
+            end.callback(write_suspects, single.label_errors, results.suspects)
         if output is not None:
             end.callback(answers.write)
         notes = [source.bad_lines()]

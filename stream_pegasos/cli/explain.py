@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,18 +18,22 @@ from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code
 from stream_pegasos.cli.mail_options import header_advice
 from stream_pegasos.cli.models import (
-    check_takes_text,
     chosen_label,
     load_model,
     message_fields,
     takes_several,
     takes_text,
+    text_model,
 )
 from stream_pegasos.cli.options import StreamOptions, model_argument, result_field, vectors_field
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
 from stream_pegasos.engine.pure.tokens import BEGIN, END
 from stream_pegasos.learners.explanations import shown_ngram
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.model import Model
+    from stream_pegasos.learners.text import TextClassifier
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ def _explain_weights(arguments: ExplainOptions) -> None:
         exit_with_code(source)
 
 
-def kept_names(learner: Any, path: Path, vectors: str | None) -> Any:
+def kept_names(learner: "TextClassifier", path: Path, vectors: str | None) -> Any:
     """The names of features in a model file, or in a checkpoint of serve; `None` if there are none."""
     from stream_pegasos.learners.feature_names import FeatureNames
     from stream_pegasos.learners.loading import load_with_progress
@@ -157,7 +161,7 @@ def kept_names(learner: Any, path: Path, vectors: str | None) -> Any:
     return names
 
 
-def _columns(learner: Any) -> "Iterator[tuple[Any, dict[Any, float], Any]]":
+def _columns(learner: "Model") -> "Iterator[tuple[Any, dict[Any, float], Any]]":
     """Yield what each column is about, its weights and its intercept. A column is about a label, or about two labels,
     for which negative and positive weights speak. Ordered classes have one column, with an intercept for each pair.
     """
@@ -173,7 +177,7 @@ def _block(heading: str, rows: list[tuple[float, str]]) -> list[str]:
     return [heading, *(f"  {weight:+.5f}  {_shown(name)}" for weight, name in rows)]
 
 
-def _message(learner: Any, text: str) -> Any:
+def _message(learner: "Model", text: str) -> Any:
     """The message to explain: the text, or the fields of the JSON object that it is, read as by predict."""
     fields = message_fields(learner)
     if not fields:
@@ -191,7 +195,7 @@ def _message(learner: Any, text: str) -> Any:
     return example.x
 
 
-def _mail(learner: Any, file: str, path: Path) -> Any:
+def _mail(learner: "Model", file: str, path: Path) -> Any:
     """The mail in a file, read as by predict, as a message of the model."""
     from stream_pegasos.features.message import Fields
     from stream_pegasos.streams import read
@@ -205,7 +209,7 @@ def _mail(learner: Any, file: str, path: Path) -> Any:
     return mails[0].x if learner.features.takes_text else Fields({learner.features.mail_field: mails[0].x})
 
 
-def _tell_of_headers(learner: Any, message: Any) -> None:
+def _tell_of_headers(learner: "TextClassifier", message: Any) -> None:
     """Warn of header fields that alone decide the label of a mail."""
     from stream_pegasos.features.message import Fields
     from stream_pegasos.mail_text.features import read_parts
@@ -226,15 +230,14 @@ def _tell_of_headers(learner: Any, message: Any) -> None:
         )
 
 
-def _explain_message(learner: Any, message: Any, path: Path, top: int, chosen: Any) -> None:
+def _explain_message(learner: "Model", message: Any, path: Path, top: int, chosen: Any) -> None:
     from rich.console import Console
     from rich.text import Text
 
     from stream_pegasos.operation.explaining import explained
 
-    check_takes_text(learner, path)
     with naming(path):
-        why = explained(learner, message, chosen, top)
+        why = explained(text_model(learner, path), message, chosen, top)
     head, sides = _head_and_sides(learner, message, why)
     if "withheld" in why:
         head += f"; the limit of false positives withholds {', '.join(map(printable, why['withheld']))}"
@@ -259,7 +262,7 @@ def _side(sides: tuple[str, str], value: float) -> str:
     return sides[value < 0].ljust(max(map(len, sides)))
 
 
-def _head_and_sides(learner: Any, message: Any, why: dict[str, Any]) -> tuple[str, tuple[str, str]]:
+def _head_and_sides(learner: "Model", message: Any, why: dict[str, Any]) -> tuple[str, tuple[str, str]]:
     """The prediction for a text, and for what it speaks that something adds to the margin, or takes from it."""
     predictions = learner.predictions([message])
     chances = dict(zip(predictions.classes, predictions.probabilities[0].tolist(), strict=True))

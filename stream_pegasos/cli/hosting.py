@@ -18,6 +18,7 @@ from stream_pegasos.common.host_addresses import is_loopback
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.model import Model
     from stream_pegasos.operation.live_learner import LiveLearner
 
 
@@ -97,7 +98,7 @@ class HostingOptions:
         return (*LOOPBACK, f"[{host}]" if ":" in host else host, *allowed) if local or allowed else ("*",)
 
 
-def labels_for(learner: Any, listed: "tuple[Label, ...] | None") -> "tuple[Label, ...] | None":
+def labels_for(learner: "Model", listed: "tuple[Label, ...] | None") -> "tuple[Label, ...] | None":
     """The labels that may be learned; raise a click.BadParameter if the model cannot take them."""
     from stream_pegasos.learners.label_meaning import LabelsMeant
 

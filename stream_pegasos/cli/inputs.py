@@ -19,6 +19,7 @@ from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.model import Model
     from stream_pegasos.streams import Example, Source, Truth
 
 REPORTED_BAD_LINES = 10
@@ -36,7 +37,7 @@ class Input:
     def __init__(
         self,
         stream: Stream,
-        model: Any,
+        model: "Model",
         *,
         unlabelled: bool = False,
         unreadable: bool = False,
@@ -386,7 +387,7 @@ def _first(examples: "Iterator[Example]", limit: int | None) -> "Iterator[Exampl
             n_left -= example.fault is None
 
 
-def model_for_first_message(model: Any, options: ModelOptions, source: Input, wait: Callable[..., Any]) -> Any:
+def model_for_first_message(model: "Model", options: ModelOptions, source: Input, wait: Callable[..., Any]) -> Any:
     """The new model, or one of several labels if the first message has a list of them and no option says otherwise."""
     if not (source.several or options.ordered or options.classifier == "pegasos"):
         with suppress(KeyboardInterrupt):  # the next wait for a message heeds it

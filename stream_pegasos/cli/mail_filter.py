@@ -111,8 +111,7 @@ def _filter_by_model(mail: bytes, path: Path, thresholds: VerdictOptions, vector
     from stream_pegasos.mail.verdict_headers import find_newline, spam_headers
 
     model, verdicts = load(path, vectors), thresholds.verdicts()
-    verdicts.check(model)
-    verdict = verdicts.on(model, mail)
+    verdict = verdicts.on(verdicts.check(model), mail)
     return verdict.outcome, spam_headers(verdict, find_newline(mail))
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
 
@@ -18,28 +18,32 @@ from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.model import Model
+    from stream_pegasos.learners.text import TextClassifier
 
 
-def takes_text(model: Any) -> bool:
+def takes_text(model: "Model") -> "TypeGuard[TextClassifier]":
     return "texts" in model.capabilities
 
 
-def takes_several(model: Any) -> bool:
+def takes_several(model: "Model") -> bool:
     """Whether a message may have several labels."""
     return "several labels" in model.capabilities
 
 
-def check_takes_text(model: Any, path: Path | None) -> None:
+def text_model(model: "Model", path: Path | None) -> "TextClassifier":
+    """The model, which must read texts."""
     if not takes_text(model):
         raise Failure(f"{path} is a model of features, not of texts")
+    return model
 
 
-def takes_lines(model: Any) -> bool:
+def takes_lines(model: "Model") -> bool:
     """Whether a message may be a line of text."""
     return takes_text(model) and model.features.takes_text and model.features.mail_field is None
 
 
-def message_fields(model: Any) -> tuple[str, ...]:
+def message_fields(model: "Model") -> tuple[str, ...]:
     """The fields that a message is made of; none where it is a text, or features."""
     return () if not takes_text(model) or model.features.takes_text else tuple(model.features.fields)
 
@@ -76,17 +80,18 @@ def model_to_continue(
     return model
 
 
-def tell_what_begins_anew(model: Any) -> None:
+def tell_what_begins_anew(model: "Model") -> None:
     learner = model.parts["classifier"]
     if getattr(getattr(learner, "classifier", learner), "drift_detector", None) is not None:
         note("its drift detector starts afresh, since its state is not saved")
 
 
-def tell_of_labels(model: Any, known_labels: tuple[Any, ...], labels_met: Collection["Label"]) -> None:
+def tell_of_labels(model: "Model", known_labels: tuple[Any, ...], labels_met: Collection["Label"]) -> None:
     """Warn at the end of labels that look like a mistake: one that an option names never came, or many labels, or all
     that came, are new to a model that knew others.
     """
-    for fault in model.parts["classifier"].faults_of_options() if labels_met else ():
+    classifier: Any = model.parts["classifier"]
+    for fault in classifier.faults_of_options() if labels_met else ():
         note(fault)
     new = [label for label in model.classes if label in labels_met and label not in known_labels]
     if (
@@ -104,7 +109,7 @@ def tell_of_labels(model: Any, known_labels: tuple[Any, ...], labels_met: Collec
         )
 
 
-def tell_of_unknown_labels(model: Any, labels_met: Collection["Label"], only_all: bool = False) -> None:
+def tell_of_unknown_labels(model: "Model", labels_met: Collection["Label"], only_all: bool = False) -> None:
     """Warn of labels of a file that the model, which learns none of them, does not know; with `only_all` if it knows
     none of them.
     """
@@ -115,7 +120,7 @@ def tell_of_unknown_labels(model: Any, labels_met: Collection["Label"], only_all
         note(f"{len(new):,} label{'s' * (len(new) != 1)} came that the model does not know: {listed(new)}; {knows}")
 
 
-def chosen_label(model: Any, text: str, named_by: str) -> Any:
+def chosen_label(model: "Model", text: str, named_by: str) -> Any:
     """The learned label that a text means, also as it is printed."""
     from stream_pegasos.learners.label_meaning import known_label
 
@@ -162,7 +167,7 @@ def new_model(
         raise click.BadParameter(str(error)) from None
 
 
-def _keep_field_names(stream: Stream | None, model: Any, name: str = "the model") -> None:
+def _keep_field_names(stream: Stream | None, model: "Model", name: str = "the model") -> None:
     """Note in the model the fields from which it learns; raise a Failure if it does not read them."""
     if stream is None:
         return
@@ -343,7 +348,7 @@ def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, v
     return model
 
 
-def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
+def set_decision(model: "Model", path: Path, decision: DecisionOptions) -> None:
     """Change the decision of a model as the options say."""
     parameters = decision.given()
     if "pos_label" in parameters:
@@ -355,7 +360,7 @@ def set_decision(model: Any, path: Path, decision: DecisionOptions) -> None:
             model.set_decision(**parameters)
 
 
-def ask_for_coverage(model: Any, coverage: float | None) -> None:
+def ask_for_coverage(model: "Model", coverage: float | None) -> None:
     """Have a model that goes on learning answer with sets of labels, if an option says so."""
     if coverage is not None:
         try:
@@ -364,18 +369,18 @@ def ask_for_coverage(model: Any, coverage: float | None) -> None:
             raise click.BadParameter(str(error), param_hint="--coverage") from None
 
 
-def keep_names(model: Any) -> None:
+def keep_names(model: "Model") -> None:
     """Let a text model keep the words of its heaviest features."""
     if not takes_text(model) or "weights" not in model.capabilities:
         raise click.BadParameter("it is for models of texts that have weights", param_hint="--names")
     model.keep_names()
 
 
-def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
+def _check_reads(model: "Model", path: Path, stream: Stream | None) -> None:
     """Raise a Failure if the model of this file cannot read the stream, or reads vectors that the command writes."""
     from stream_pegasos.features.base import FeatureUnion
 
-    features = model.parts.get("features")
+    features: Any = model.parts.get("features")
     for part in features.parts if isinstance(features, FeatureUnion) else [features]:
         source = None if part is None else part.vector_source
         if source is not None and not source.kept:  # else the file alone names it, and nothing reads it
@@ -395,7 +400,7 @@ def _check_reads(model: Any, path: Path, stream: Stream | None) -> None:
         raise Failure(f"{path} is a model of {kind}, but {stream.name} has format {stream.format}")
 
 
-def save_model(model: Any, path: Path, progress: Any = None) -> None:
+def save_model(model: "Model", path: Path, progress: Any = None) -> None:
     """Save a model, with its progress if it is a checkpoint."""
     from stream_pegasos.learners.files import write_model
 

@@ -3,7 +3,7 @@
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.cli import options
 from stream_pegasos.cli.answer_formats import ANSWERS, Output, chosen_format, format_field
@@ -13,6 +13,9 @@ from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import model_to_use, tell_of_unknown_labels
 from stream_pegasos.cli.stream import Stream
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.model import Model
 
 MOST_WAITING = 10_000  # answers, until a message could be read
 
@@ -92,7 +95,7 @@ class _Answers:
     option is wrong, nothing is written, and an old file is left as it is.
     """
 
-    def __init__(self, model: Any, source: Input, output: Output, threads: int) -> None:
+    def __init__(self, model: "Model", source: Input, output: Output, threads: int) -> None:
         self.n = 0  # of messages that could be read
         self._model, self._source, self._output, self._threads = model, source, output, threads
         self._waiting: list[Any] = []

@@ -16,11 +16,12 @@ from stream_pegasos.cli.command import bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, note
 from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
-from stream_pegasos.cli.models import ask_for_coverage, check_takes_text, resuming
+from stream_pegasos.cli.models import ask_for_coverage, resuming, text_model
 from stream_pegasos.cli.stream import listed_labels
 from stream_pegasos.cli.teacher_options import TeacherOptions
 
 if TYPE_CHECKING:
+    from stream_pegasos.learners.model import Model
     from stream_pegasos.mail.users import Make
     from stream_pegasos.operation.live_learner import LiveLearner
 
@@ -138,7 +139,7 @@ def serve(arguments: ServeOptions) -> None:
         learner,
         progress,
     ):
-        check_takes_text(learner, arguments.begin or arguments.kept.path)
+        text_model(learner, arguments.begin or arguments.kept.path)
         if progress and "sources" in progress:
             raise Failure(
                 f"{arguments.kept.path} belongs to {progress['sources'][0]}, which run reads; "
@@ -172,7 +173,7 @@ def serve(arguments: ServeOptions) -> None:
             serve_page(service, hosts, arguments.hosting, "listening on", beside)
 
 
-def _check_mails(arguments: ServeOptions, learner: Any) -> None:
+def _check_mails(arguments: ServeOptions, learner: "Model") -> None:
     """Fail before anything is served if the options or the model do not fit."""
     from stream_pegasos.mail.verdict import MailModelError
 

@@ -10,6 +10,7 @@ from stream_pegasos.cli.options import MailOptions, StreamOptions, field_names
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.model import Model
 
 
 class Stream:
@@ -57,7 +58,7 @@ class Stream:
         """Whether a message is a mail, with its headers."""
         return self.format == "mail"
 
-    def text_fields_for(self, model: Any) -> tuple[str, ...]:
+    def text_fields_for(self, model: "Model") -> tuple[str, ...]:
         """The fields of the text: those of the option, or else the one from which the model learned."""
         return self.text_fields or (model.field_names.get("text_field", "text"),)
 

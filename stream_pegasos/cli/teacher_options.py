@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,7 @@ from stream_pegasos.cli.models import takes_several, takes_text
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.model import Model
     from stream_pegasos.operation.teaching import Teaching
 
 teacher_field = partial(shared, group="Teacher")
@@ -41,7 +42,7 @@ class TeacherOptions:
     )
     descriptions: DescriptionOptions = bundled()
 
-    def teaching(self, model: Any, listed: "tuple[Label, ...] | None", begin: str) -> "Teaching | None":
+    def teaching(self, model: "Model", listed: "tuple[Label, ...] | None", begin: str) -> "Teaching | None":
         """What asks the teacher, if there is one; a model that knows nothing yet learns what the labels mean."""
         describe = self.descriptions.describe
         if self.teacher is None:

@@ -4,7 +4,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.cli import options
 from stream_pegasos.cli.command import argument, bundled, command
@@ -16,6 +16,9 @@ from stream_pegasos.cli.mail_options import header_advice
 from stream_pegasos.cli.models import keep_names, model_for, save_model, tell_of_labels
 from stream_pegasos.cli.stream import Stream, labelled_stream
 from stream_pegasos.common.display import printable
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.model import Model
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def train(arguments: TrainOptions) -> None:
 class TellingHeaders:
     """Warns of header fields that alone nearly tell the label, if a model reads whole mails."""
 
-    def __init__(self, learner: Any) -> None:
+    def __init__(self, learner: "Model") -> None:
         from stream_pegasos.mail_text.telling import TellingFields
 
         self._fields = TellingFields()

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from socket import AF_UNIX, socket
-from typing import Any
+from typing import TYPE_CHECKING
 
 from stream_pegasos.features.message import Message
 from stream_pegasos.mail.listening import remove_path
@@ -35,6 +35,9 @@ from stream_pegasos.mail.verdict import HAM, SPAM, UNSURE, Verdict, Verdicts, ma
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.operation.limits import LARGEST_HEAD
 from stream_pegasos.operation.live_learner import EndingError, LiveLearner
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
 
 __all__ = ["Spamd", "judge_mail"]
 
@@ -192,7 +195,7 @@ async def judge_mail(learner: LiveLearner, verdicts: Verdicts, mail: bytes, expl
         return verdicts.of(model, predicted, verdicts.words(model, x) if explains else ())
 
 
-async def _parsed(mail: bytes, model: Any) -> Message:
+async def _parsed(mail: bytes, model: TextClassifier) -> Message:
     """A mail as a message of a model. A large one is parsed in a thread."""
     x = make_message(mail, model)
     if len(mail) > LARGE:

@@ -12,6 +12,8 @@ from stream_pegasos.evaluation.blocks import predict_block
 from stream_pegasos.evaluation.predicted import MOST_PROBABLE
 from stream_pegasos.features.message import Fields, Message
 from stream_pegasos.learners.explanations import INTERCEPT, phrases
+from stream_pegasos.learners.model import Model
+from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.mail_text.features import OF_SOURCE, Mail
 from stream_pegasos.streams import Answer
 
@@ -73,9 +75,9 @@ class Verdicts:
         if self.ham_threshold > self.spam_threshold:
             raise ValueError(f"ham_threshold is {self.ham_threshold}; spam_threshold, {self.spam_threshold}, is below")
 
-    def check(self, model: Any) -> None:
-        """Check that a model can judge mails; a MailModelError if it reads none, or has other labels."""
-        if "texts" not in model.capabilities or model.features.mail_field is None:
+    def check(self, model: Model) -> TextClassifier:
+        """The model, which must judge mails; a MailModelError if it reads none, or has other labels."""
+        if not isinstance(model, TextClassifier) or model.features.mail_field is None:
             raise MailModelError("the model does not read mails; one that does is made by train --spam … --ham …")
         if "several labels" in model.capabilities:
             raise MailModelError("the model may give a mail several labels; spam and ham exclude each other")
@@ -83,14 +85,15 @@ class Verdicts:
         missing = [label for label in (SPAM, HAM) if label not in classes]
         if len(classes) > 1 and missing:
             raise MailModelError(f"the model knows no label {missing[0]!r}; it knows {', '.join(map(repr, classes))}")
+        return model
 
-    def on(self, model: Any, mail: bytes) -> Verdict:
+    def on(self, model: TextClassifier, mail: bytes) -> Verdict:
         """The verdict on a mail, with the words that decided."""
         x = make_message(mail, model)
         (answer,) = predict_block(model, [x], []).answers()
         return self.of(model, answer, self.words(model, x))
 
-    def words(self, model: Any, x: Message) -> list[tuple[str, float]]:
+    def words(self, model: TextClassifier, x: Message) -> list[tuple[str, float]]:
         """What the heaviest words and phrases of a message add to the margin of spam, the largest size first. Pieces of
         the mail's source are none: nobody could read them.
         """
@@ -100,7 +103,7 @@ class Verdicts:
         words = [item for item in contributions.items() if item[0] != INTERCEPT and not item[0].startswith(OF_SOURCE)]
         return [(phrase.name, phrase.value) for phrase in phrases(words, N_WORDS, model.features.texts(x))[0]]
 
-    def of(self, model: Any, answer: Answer, words: Iterable[tuple[str, float]] = ()) -> Verdict:
+    def of(self, model: TextClassifier, answer: Answer, words: Iterable[tuple[str, float]] = ()) -> Verdict:
         """The verdict on a mail, by the model's answer to it, with the words that decided."""
         probability = self.probability(answer)
         if probability is None or not {SPAM, HAM} <= {*model.classes}:
@@ -138,8 +141,8 @@ def log_odds(probability: float) -> float:
     return max(min(math.log(probability / (1.0 - probability)), LARGEST_LOG_ODDS), -LARGEST_LOG_ODDS)
 
 
-def make_message(mail: bytes, model: Any) -> Message:
+def make_message(mail: bytes, model: TextClassifier) -> Message:
     """A mail as a message of a model, parsed once for all its predictions."""
     text = Mail(mail, "latin-1")
     field = model.features.mail_field
-    return text if model.features.takes_text else Fields({field: text})
+    return text if model.features.takes_text or field is None else Fields({field: text})

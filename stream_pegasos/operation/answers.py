@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.common.display import shortened
 from stream_pegasos.common.together import together_or_alone
@@ -14,6 +14,9 @@ from stream_pegasos.learners.label_meaning import known_label
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.streams import Answer, Example
 
+if TYPE_CHECKING:
+    from stream_pegasos.learners.model import Model
+
 __all__ = ["answer", "label_named", "now", "shown", "shown_answer"]
 
 LONGEST_LABEL = 200  # characters shown of a label
@@ -21,7 +24,7 @@ LARGEST_OF_BROWSERS = (1 << 53) - 1
 
 
 def answer(
-    model: Any,
+    model: Model,
     examples: Sequence[Example],
     on_refused: Callable[[Example, str], None] = lambda example, reason: None,
     in_full: bool = True,

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from stream_pegasos.operation.learned_ids import CORRECTED, KNOWN, Id, IdMemory
 from stream_pegasos.operation.micro_batching import slices
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.streams import Answer
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
 
 __all__ = ["ONE_STEP", "TAUGHT_ANEW", "UNKNOWN", "DurableLearning", "Notes", "noted"]
 
@@ -66,7 +69,7 @@ def _n_first(examples: Sequence[Labelled], n: int) -> int:
     return [0, *teaching][min(n, len(teaching))]
 
 
-def lessons(block: PredictedBlock, labels: Sequence[Any], model: Any) -> list[float]:
+def lessons(block: PredictedBlock, labels: Sequence[Any], model: TextClassifier) -> list[float]:
     """How much each label teaches, or would: what its probability lacks; 0 where the model learns nothing, as it is
     certain enough; 1 for a label that is new, or for several.
     """
@@ -120,7 +123,7 @@ class DurableLearning:
 
     def __init__(
         self,
-        model: Any,
+        model: TextClassifier,
         checkpoints: Checkpoints | None = None,
         progress: Any = None,
         *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.evaluation.blocks import predict_block
 from stream_pegasos.evaluation.metric_names import LABELS, ORDERED
@@ -11,10 +11,13 @@ from stream_pegasos.features.message import Message
 from stream_pegasos.learners.explanations import phrases, pieces
 from stream_pegasos.operation.answers import label_named, shown
 
+if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
+
 __all__ = ["explained"]
 
 
-def explained(model: Any, x: Message, label: Any = None, limit: int = 50) -> dict[str, Any]:
+def explained(model: TextClassifier, x: Message, label: Any = None, limit: int = 50) -> dict[str, Any]:
     """The answer of a model to a message, and what each phrase adds to the margin of the predicted label above the next
     one. With `label` it is the margin of that label; ordered classes have one margin. N-grams that overlap are one
     phrase; `words` has the share of each word in it. Phrases beyond the limit are summed up. `pieces` are the texts of
@@ -57,7 +60,7 @@ def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Any, Any]:
     return first, next((label for label in best if label != first), None)
 
 
-def _contributions(model: Any, kind: str, x: Message, named: Any, against: Any) -> list[tuple[str, float]]:
+def _contributions(model: TextClassifier, kind: str, x: Message, named: Any, against: Any) -> list[tuple[str, float]]:
     """What each word adds, the largest size first."""
     if kind == ORDERED:
         return [*model.explain_ngrams_one(x).items()]

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from time import monotonic
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from stream_pegasos.evaluation.blocks import encode_ahead, get_weight, predict_block
 from stream_pegasos.evaluation.predicted import Labelled
@@ -34,6 +34,9 @@ from stream_pegasos.operation.refusals import Refusals
 from stream_pegasos.operation.teaching import Lesson, Teaching
 from stream_pegasos.streams import Answer
 
+if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
+
 log = logging.getLogger(__name__)
 
 
@@ -56,7 +59,7 @@ class LiveLearner:
 
     def __init__(
         self,
-        model: Any,
+        model: TextClassifier,
         checkpoints: Checkpoints | None = None,
         progress: Any = None,
         limits: Limits | None = None,

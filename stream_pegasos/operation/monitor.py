@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from stream_pegasos.operation.answers import label_named, now, shown
 from stream_pegasos.operation.failures import Failures
 from stream_pegasos.operation.wrong_answers import LONGEST_WRONG, MOST_WRONG, WrongAnswers
 from stream_pegasos.streams import Answer
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
 
 __all__ = ["Monitor"]
 
@@ -53,7 +56,7 @@ class Monitor:
     lock to read it while another thread learns.
     """
 
-    def __init__(self, model: Any, window: int = 1_000) -> None:
+    def __init__(self, model: TextClassifier, window: int = 1_000) -> None:
         self.model = model
         self.lock = Lock()
         self._score: Any = new_score(model, window, exact=False)

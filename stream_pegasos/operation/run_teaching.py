@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from time import sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.evaluation.predicted import has_weight
 from stream_pegasos.learners.predictions import Predictions
@@ -13,6 +13,9 @@ from stream_pegasos.operation.durable_learning import DurableLearning
 from stream_pegasos.operation.learned_ids import Id
 from stream_pegasos.operation.teaching import Lesson, Teaching
 from stream_pegasos.streams import Example
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
 
 __all__ = ["RunTeaching"]
 
@@ -25,7 +28,7 @@ class RunTeaching:
     read faster than any teacher answers.
     """
 
-    def __init__(self, teaching: Teaching, model: Any, waits: bool, on_event: Callable[[str], None]) -> None:
+    def __init__(self, teaching: Teaching, model: TextClassifier, waits: bool, on_event: Callable[[str], None]) -> None:
         self.teaching, self.waits, self._on_event = teaching, waits, on_event
         self._learning = DurableLearning(model)
 

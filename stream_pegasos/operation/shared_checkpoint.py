@@ -10,11 +10,14 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stream_pegasos.learners.files import read_progress
 from stream_pegasos.learners.merging import check_parts, merge
 from stream_pegasos.operation.checkpoints import Checkpoints
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
 
 __all__ = ["BUSY", "FAILURE", "NAME", "PATIENCE", "Gain", "OvertakenError", "SharedCheckpoint"]
 
@@ -124,7 +127,7 @@ class SharedCheckpoint:
         is_large = n_new >= min(self._every, max(FIRST, self.progress["n_read"]))
         return now >= self._next_try and (is_large or now >= self._next)
 
-    def exchange(self, model: Any, gain: Gain, sources: Any = None) -> Any:
+    def exchange(self, model: TextClassifier, gain: Gain, sources: Any = None) -> Any:
         """Merge what a model gained since the last exchange into the file, and return the model to go on from. An
         OSError if the file cannot be read or written, a BlockingIOError while another run has it: nothing has changed.
         """
@@ -144,7 +147,7 @@ class SharedCheckpoint:
         self._next_try, self._next = 0.0, monotonic() + self._seconds
         return self.copy()
 
-    def _exchange(self, model: Any, gain: Gain, sources: Any) -> None:
+    def _exchange(self, model: TextClassifier, gain: Gain, sources: Any) -> None:
         model.flush()
         newest, path = self._newest()
         own, offsets = offsets_at(gain.position), offsets_at(path["position"])
@@ -186,7 +189,7 @@ class SharedCheckpoint:
             raise FileNotFoundError(f"{self.checkpoints.path} is gone")
         return resumed
 
-    def _take(self, model: Any, progress: dict[str, Any]) -> None:
+    def _take(self, model: TextClassifier, progress: dict[str, Any]) -> None:
         if progress is not self.progress and (position := progress["position"]) is not None:
             before = offsets_at(self.progress.get("position"))
             offsets = {part: offset for part, offset in position["offsets"].items() if part in before}

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from time import monotonic, sleep
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_pegasos.operation.shared_checkpoint import BUSY, FAILURE, PATIENCE, Gain, OvertakenError, SharedCheckpoint
 from stream_pegasos.streams.sources import Member
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
 
 __all__ = ["SharedOutput", "Sharing"]
 
@@ -69,7 +72,7 @@ class Sharing:
         return self.shared.is_due(n_read - self._exchanged.n_read)
 
     def exchange(
-        self, model: Any, now: Gain, waits: bool, is_stopping: Callable[[], bool]
+        self, model: TextClassifier, now: Gain, waits: bool, is_stopping: Callable[[], bool]
     ) -> tuple[Any, Any, int, int, Any] | None:
         """Merge what was learned since the last exchange into the checkpoint. Return the model, the position and the
         counts to go on from; `None` if it is to be tried again later, and with `waits` only when it is done.
@@ -98,7 +101,7 @@ class Sharing:
         self._busy_at = self._busy_at or monotonic()
         return monotonic() < self._busy_at + PATIENCE
 
-    def _exchange(self, model: Any, now: Gain) -> tuple[Any, Any, int, int, Any]:
+    def _exchange(self, model: TextClassifier, now: Gain) -> tuple[Any, Any, int, int, Any]:
         if self._output is not None:
             self._output.sync()  # the answers are on the disk before the checkpoint that counts them
         before = self._exchanged

@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable
 from time import monotonic, sleep
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.common.locks import Lock
@@ -22,6 +22,9 @@ from stream_pegasos.operation.shared_checkpoint import Gain, SharedCheckpoint
 from stream_pegasos.operation.sharing import SharedOutput, Sharing
 from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Lag, Source, StreamError, Truth, of_any_server
 from stream_pegasos.streams.sources import LARGEST_BATCH, Member
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
 
 __all__ = ["StreamRunner"]
 
@@ -54,7 +57,7 @@ class StreamRunner:
 
     def __init__(
         self,
-        model: Any,
+        model: TextClassifier,
         source: Source,
         send: Callable[[list[Answer]], None],
         *,

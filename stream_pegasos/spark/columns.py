@@ -127,7 +127,7 @@ def is_ordered(kind: t.DataType) -> bool:
     return not isinstance(kind, (t.MapType, t.VariantType))
 
 
-def check_labels(frame: DataFrame, name: str, model: Any) -> None:
+def check_labels(frame: DataFrame, name: str, model: TextClassifier) -> None:
     """Check a column of labels that a model is to learn: strings, booleans or whole numbers. Besides what
     `check_column` refuses, it is a TypeError if none of the labels that the model knows can stand in the column, or
     classes are ordered and no label there can be an integer.
@@ -202,7 +202,7 @@ def arrow_of_answers(
     return arrow_labels, pa.MapArray.from_arrays(offsets, keys, values)
 
 
-def check_messages(frame: DataFrame, name: str, model: Any) -> None:
+def check_messages(frame: DataFrame, name: str, model: TextClassifier) -> None:
     """Check that a column has what a model reads: texts or, if it reads several fields, structs with these. What is
     wrong is a ValueError or a TypeError, as is a model that is no text model.
     """

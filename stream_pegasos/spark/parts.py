@@ -7,7 +7,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import Broadcast
@@ -19,6 +19,9 @@ from stream_pegasos.evaluation.scores import new_score
 from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import drop_unchanged, merge_changes
+
+if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
 
 __all__ = [
     "LearnedCounts",
@@ -162,7 +165,7 @@ def label_fault(label_reader: LabelsMeant, label: Any) -> str | None:
 
 
 def reasons_against(
-    model: Any, texts: Sequence[Any], labels: Sequence[Any], weights: Sequence[float | None]
+    model: TextClassifier, texts: Sequence[Any], labels: Sequence[Any], weights: Sequence[float | None]
 ) -> list[str | None]:
     """Why each message cannot be learned, `None` for one that can."""
     refused = refused_labels(model, zip(labels, map(bool, weights), strict=True))
@@ -187,13 +190,13 @@ def column_values(array: pa.Array) -> tuple[list[Any], set[int]]:
     return values, unread
 
 
-def unread_messages(model: Any, messages: Sequence[Any]) -> list[str | None]:
+def unread_messages(model: TextClassifier, messages: Sequence[Any]) -> list[str | None]:
     """Why each message cannot be read; `None` for one that can."""
     read = [None] * len(messages) if model.features.takes_text else model.features.refusals(messages)
     return [NO_TEXT if message is None else reason for message, reason in zip(messages, read, strict=True)]
 
 
-def refused_labels(model: Any, labels: Iterable[tuple[Any, bool]]) -> dict[tuple[Any, bool], str]:
+def refused_labels(model: TextClassifier, labels: Iterable[tuple[Any, bool]]) -> dict[tuple[Any, bool], str]:
     """Why labels, each with whether it has weight, cannot be learned, by both; each is checked together with the
     accepted ones before it.
     """

@@ -60,8 +60,7 @@ def test_in_order_the_model_is_that_of_one_machine(spark, classifier, label, kin
 def test_no_bit_depends_on_how_messages_came_or_on_an_executor_that_is_killed(spark, tmp_path, monkeypatch):
     """Killed between two rounds, and the messages came through a shuffle, whose order differs each time."""
     from stream_pegasos.learners.merging import merge_into
-    from stream_pegasos.spark import frame_learning
-    from stream_pegasos.spark import learn
+    from stream_pegasos.spark import frame_learning, learn
 
     once = tmp_path / "killed"
 

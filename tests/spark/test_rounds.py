@@ -90,8 +90,7 @@ def test_rounds_are_merges_of_pairs_and_the_score_is_of_predictions_before_learn
 
 
 def test_a_driver_that_is_lost_loses_one_round(spark, tmp_path, monkeypatch):
-    from stream_pegasos.spark import frame_learning
-    from stream_pegasos.spark import learn
+    from stream_pegasos.spark import frame_learning, learn
     from stream_pegasos.spark.rounds import RoundFile, learned_round
 
     begin = taught(AdaptiveClassifier())
