@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.metric_names import CLASSES, LABELS
@@ -16,6 +16,12 @@ from stream_pegasos.evaluation.scores import score_kind
 from stream_pegasos.features.message import grouped, message_size
 from stream_pegasos.learners.labels import PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError
+from stream_pegasos.learners.text import TextClassifier
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from stream_pegasos.evaluation.river_models import AnyModel, RiverModel
 
 __all__ = [
     "REFUSALS",
@@ -107,7 +113,7 @@ def _until_failure(chunks: Iterable[list[Labelled]]) -> Iterator[list[Labelled] 
         yield error
 
 
-def encode_early(model: Any, X: Sequence[Any], threads: int = 1) -> None:
+def encode_early(model: AnyModel, X: Sequence[Any], threads: int = 1) -> None:
     """Have the encoder of a model, if it is a server, read messages that are learned later. If it fails, it is asked
     again by then.
     """
@@ -117,7 +123,7 @@ def encode_early(model: Any, X: Sequence[Any], threads: int = 1) -> None:
 
 
 def predict_labelled(
-    model: Any, chunk: list[Labelled], on_refused: OnRefused | None, threads: int
+    model: AnyModel, chunk: list[Labelled], on_refused: OnRefused | None, threads: int
 ) -> Iterator[PredictedBlock]:
     """Predict examples without learning them: in one block, or one by one if the model refuses any."""
 
@@ -137,7 +143,7 @@ def predict_labelled(
 
 
 def predict_block(
-    model: Any, X: list[Any], y: list[Any], examples: Sequence[Labelled] = (), threads: int = 1
+    model: AnyModel, X: list[Any], y: list[Any], examples: Sequence[Labelled] = (), threads: int = 1
 ) -> PredictedBlock:
     """The predictions for examples that are not learned now, with the labels that the model knows."""
     encode_ahead(model, X, threads)
@@ -145,25 +151,21 @@ def predict_block(
         return PredictedBlock(model.predictions(X, threads=threads), model.classes, y, examples)
 
 
-def encode_ahead(model: Any, X: Sequence[Any], threads: int = 1) -> None:
+def encode_ahead(model: AnyModel, X: Sequence[Any], threads: int = 1) -> None:
     """Have the encoder of a model, if it has one, read examples together and without the model's lock, so that they are
     predicted and learned at once.
     """
-    if _get_encoder(model) is not None:
+    if isinstance(model, TextClassifier) and model.features.encoder is not None:
         model.features.refusals(X, threads)
 
 
-def _get_encoder(model: Any) -> Any:
-    return getattr(getattr(model, "features", None), "encoder", None)
-
-
-def _is_remote(model: Any) -> bool:
-    encoder = _get_encoder(model)
+def _is_remote(model: AnyModel) -> bool:
+    encoder = model.features.encoder if isinstance(model, TextClassifier) else None
     return encoder is not None and encoder.is_remote
 
 
 def predict_learn(
-    model: Any, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1
+    model: AnyModel, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1
 ) -> Iterator[PredictedBlock]:
     """Predict each example, then learn it; yield the predictions in blocks, as soon as a block is learned.
 
@@ -203,12 +205,12 @@ def predict_learn(
             remaining = [*batch[n + 1 :], *remaining]
 
 
-def goes_in_turn(model: Any) -> bool:
+def goes_in_turn(model: AnyModel) -> TypeIs[RiverModel]:
     """Whether a model takes one example after the other in any case, as River's do."""
     return hasattr(model, "predict_or_learn_many")
 
 
-def n_together(model: Any, labels: list[Any]) -> int:
+def n_together(model: AnyModel, labels: list[Any]) -> int:
     """How many of the first examples, given their labels, are predicted and learned together; 0 if the first one goes
     alone. `None` is the label of a question, which is only predicted.
 
@@ -253,7 +255,7 @@ def refused(example: Labelled) -> Iterator[None]:
         raise ExampleError(str(error), example) from error
 
 
-def predict_one(model: Any, example: Labelled) -> PredictedBlock:
+def predict_one(model: AnyModel, example: Labelled) -> PredictedBlock:
     with refused(example):
         return predict_block(model, [example[0]], [example[1]], [example])
 
@@ -263,7 +265,7 @@ def n_teaching(examples: Iterable[Labelled]) -> int:
     return sum(map(has_weight, examples))
 
 
-def learn_one(model: Any, example: Labelled) -> None:
+def learn_one(model: AnyModel, example: Labelled) -> None:
     with refused(example):
         model.learn_one(example[0], example[1], get_weight(example))
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from stream_pegasos.common.display import format_value, shortened
 from stream_pegasos.evaluation.predicted import PredictedBlock
+from stream_pegasos.learners.text import TextClassifier
+
+if TYPE_CHECKING:
+    from stream_pegasos.evaluation.river_models import AnyModel
 
 __all__ = ["MOST_SUSPECTS", "LabelErrors", "Suspect", "shown_by"]
 
@@ -148,9 +152,9 @@ class LabelErrors:
                 return f"{low:.1%} to {high:.1%} of labels look wrong"
 
 
-def shown_by(model: Any) -> Callable[[Any], str]:
+def shown_by(model: AnyModel) -> Callable[[Any], str]:
     """How a model's messages are shown as text."""
-    return model.features.shown if "texts" in model.capabilities else format_value
+    return model.features.shown if isinstance(model, TextClassifier) else format_value
 
 
 def _wilson(share: float, n: float) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import compress, groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.blocks import (
@@ -26,6 +26,9 @@ from stream_pegasos.evaluation.blocks import (
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, joined_predictions
+
+if TYPE_CHECKING:
+    from stream_pegasos.evaluation.river_models import AnyModel
 
 __all__ = ["Events", "LateLearner", "events_after", "events_at"]
 
@@ -107,7 +110,7 @@ class LateLearner:
     an example of weight 0: that is predicted where it stands, and changes nothing.
     """
 
-    def __init__(self, model: Any, on_refused: OnRefused | None, threads: int) -> None:
+    def __init__(self, model: AnyModel, on_refused: OnRefused | None, threads: int) -> None:
         self.model, self._on_refused, self._threads = model, on_refused, threads
         self._predicted: dict[int, tuple[PredictedBlock, int]] = {}  # by the number of a message that waits
         self._refused: set[int] = set()  # the numbers of messages that could not be predicted

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from stream_pegasos.evaluation.tallies import Floats, no_sets
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.streams import Answer
+
+if TYPE_CHECKING:
+    from stream_pegasos.evaluation.river_models import AnyModel
 
 __all__ = ["MOST_PROBABLE", "NOTHING", "AnyOutcomes", "Labelled", "PredictedBlock", "has_weight"]
 
@@ -201,7 +204,7 @@ class PredictedBlock:
         y, examples = [self.y[row] for row in rows], [self.examples[row] for row in rows]
         return PredictedBlock(self.predictions.rows(rows), self.classes, y, examples)
 
-    def outcomes(self, model: Any) -> AnyOutcomes:
+    def outcomes(self, model: AnyModel) -> AnyOutcomes:
         """The outcomes of the examples that are counted, given the model that has learned the block."""
         block = self.counted()
         predictions, y = block.predictions, block.y

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter
-from typing import Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
@@ -24,6 +24,11 @@ from stream_pegasos.evaluation.late import Events, LateLearner, events_after, ev
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled, PredictedBlock
 from stream_pegasos.evaluation.results import Comparison, Evaluation
 from stream_pegasos.evaluation.scores import new_score
+
+if TYPE_CHECKING:
+    from river import base
+
+    from stream_pegasos.evaluation.river_models import AnyModel, RiverModel
 
 __all__ = ["Comparison", "Evaluation", "ExampleError", "iter_prequential", "prequential"]
 
@@ -50,8 +55,10 @@ class Options(TypedDict, total=False):
 @overload
 def prequential(stream: Iterable[Any], model: Mapping[str, Any], **options: Unpack[Options]) -> Comparison: ...
 @overload
-def prequential(stream: Iterable[Any], model: Any, **options: Unpack[Options]) -> Evaluation: ...
-def prequential(stream: Iterable[Any], model: Any, **options: Unpack[Options]) -> Evaluation | Comparison:
+def prequential(stream: Iterable[Any], model: base.Base, **options: Unpack[Options]) -> Evaluation: ...
+def prequential(
+    stream: Iterable[Any], model: base.Base | Mapping[str, Any], **options: Unpack[Options]
+) -> Evaluation | Comparison:
     """Predict every example of a stream, then learn it, and score the predictions.
 
     Every prediction counts, also the first ones. A class that comes in the middle joins the others; nothing restarts.
@@ -130,7 +137,7 @@ def prequential(stream: Iterable[Any], model: Any, **options: Unpack[Options]) -
 
 def iter_prequential(
     stream: Iterable[Any],
-    model: Any,
+    model: base.Base | Mapping[str, Any],
     *,
     every: int | None = None,
     delay: Any = 0,
@@ -247,7 +254,7 @@ class _Follower:
 
     def __init__(
         self,
-        model: Any,
+        model: base.Base,
         name: str,
         learn: bool,
         threads: int,
@@ -256,7 +263,8 @@ class _Follower:
         on_refused: OnRefused | None,
         on_predicted: OnPredicted | None,
     ) -> None:
-        self.model = model if hasattr(model, "predict_learn_many") else wrap_river(model)
+        is_wrapped = hasattr(model, "predict_learn_many")
+        self.model = cast("AnyModel", model) if is_wrapped else wrap_river(model)
         self._learn, self._threads, self._is_compared = learn, threads, is_compared
         self._on_row, self._on_refused, self._on_predicted = on_row, on_refused, on_predicted
         self._curve, self._start = Curve(_FIRST_STEP), perf_counter()
@@ -312,7 +320,7 @@ class _Follower:
             rows.append(self._row())
 
 
-def wrap_river(model: Any) -> Any:
+def wrap_river(model: base.Base) -> RiverModel:
     """A model of River's behind our interface; it is imported where there is one alone."""
     from stream_pegasos.evaluation.river_models import RiverModel
 

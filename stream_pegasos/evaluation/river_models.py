@@ -17,6 +17,7 @@ from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.tallies import Floats
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, check_label, label_list
+from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, settled
 
 __all__ = ["RiverModel"]
@@ -180,3 +181,6 @@ def raw_scores(known_labels: Labels, labels: Any, probabilities: Floats) -> Floa
         log_odds = np.log(p / (1.0 - p))
     probabilities_by_label = np.where(labels == known_labels.pair[1], 1.0, -1.0)
     return np.clip(np.where(np.isnan(p), probabilities_by_label, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)
+
+
+AnyModel = Model | RiverModel

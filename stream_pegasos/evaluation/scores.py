@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from stream_pegasos.evaluation.tallies import (
     ratio,
 )
 from stream_pegasos.learners.label_meaning import Label
+
+if TYPE_CHECKING:
+    from stream_pegasos.evaluation.river_models import AnyModel
 
 __all__ = [
     "OrderedScore",
@@ -243,12 +246,12 @@ class OrderedScore(PrequentialScore):
         return 1.0 - ratio(ratio(squares, n), by_chance)
 
 
-def score_kind(model: Any) -> str:
+def score_kind(model: AnyModel) -> str:
     """The kind of score that a model gets: "classes", "ordered" or "several labels"."""
     return next((kind for kind in (LABELS, ORDERED) if kind in model.capabilities), CLASSES)
 
 
-def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
+def new_score(model: AnyModel, window: int = 1_000, exact: bool = True) -> Score:
     """A new score of the kind that suits a model; for the window and `exact` see `PrequentialScore`."""
     kind = score_kind(model)
     if kind == CLASSES:
@@ -256,7 +259,7 @@ def new_score(model: Any, window: int = 1_000, exact: bool = True) -> Score:
     return OrderedScore(window) if kind == ORDERED else LabelScore(window)
 
 
-def score_of_state(state: Mapping[str, Any], model: Any, window: int = 1_000) -> Score:
+def score_of_state(state: Mapping[str, Any], model: AnyModel, window: int = 1_000) -> Score:
     """The score with a state that `get_state` gave, for the model that was saved with it. It raises what `set_state`
     does.
     """

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from stream_pegasos.evaluation.blocks import OnRefused, predict_learn
 from stream_pegasos.evaluation.metric_names import smaller_is_better
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled
 from stream_pegasos.evaluation.scores import new_score
+
+if TYPE_CHECKING:
+    from stream_pegasos.evaluation.river_models import AnyModel
 
 __all__ = ["Candidate", "Tuning", "check_metric", "tune"]
 
@@ -90,7 +93,7 @@ class Tuning:
         return float(getattr(score, self.metric))
 
 
-def check_metric(model: Any, name: str | None = None) -> str:
+def check_metric(model: AnyModel, name: str | None = None) -> str:
     """The metric of `evaluate` with this name, or its first one for such a model; if there is none a ValueError."""
     names = [
         metric_name for metric_name in new_score(model).row()._fields[1:-1] if not metric_name.startswith("window_")
