@@ -22,7 +22,7 @@ class Digit(enum.IntEnum):
     TWO = 2
 
 
-names = st.keyword_parser(
+names = st.one_of(
     st.integers(-3, 3),
     st.integers(-(1 << 54), 1 << 54),
     st.integers(-(1 << 70), 1 << 70),
@@ -37,9 +37,7 @@ names = st.keyword_parser(
     st.text(max_size=2).map(np.str_),
     st.sampled_from([Color("red"), Digit.TWO]),
 )
-numbers = st.keyword_parser(
-    st.floats(-1e45, 1e45), st.integers(-9, 9), st.booleans(), st.integers(-9, 9).map(np.float32)
-)
+numbers = st.one_of(st.floats(-1e45, 1e45), st.integers(-9, 9), st.booleans(), st.integers(-9, 9).map(np.float32))
 feature_dicts = st.dictionaries(names, numbers, max_size=8)
 
 

@@ -28,7 +28,7 @@ pytestmark = [needs_compiled, pytest.mark.skipif(engine.NAME == "pure", reason="
 EMPTY = (1 << 64) - 1
 
 TOP, MIDDLE = (1 << 64) - 2, 1 << 63
-keys = st.keyword_parser(
+keys = st.one_of(
     st.integers(-5, 20),  # in sequence
     st.integers(-(1 << 53) + 1, (1 << 53) - 1),
     st.integers((1 << 60), (1 << 60) + 10),  # as names are numbered

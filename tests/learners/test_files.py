@@ -42,16 +42,12 @@ def test_numpy_parameters_can_be_saved(path):
 
 
 packable = st.recursive(
-    st.keyword_parser(
-        st.none(), st.booleans(), st.integers(), st.text(), st.floats(allow_nan=False), st.just("\ud800a")
-    ),
-    lambda inner: st.keyword_parser(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.floats(allow_nan=False), st.just("\ud800a")),
+    lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.lists(inner, max_size=3).map(tuple),
-        st.dictionaries(
-            st.keyword_parser(st.integers(), st.text(max_size=2), st.tuples(st.integers())), inner, max_size=3
-        ),
-        st.frozensets(st.keyword_parser(st.integers(), st.text(max_size=2)), max_size=3),
+        st.dictionaries(st.one_of(st.integers(), st.text(max_size=2), st.tuples(st.integers())), inner, max_size=3),
+        st.frozensets(st.one_of(st.integers(), st.text(max_size=2)), max_size=3),
     ),
     max_leaves=8,
 )

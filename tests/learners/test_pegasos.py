@@ -90,7 +90,7 @@ def test_any_two_options_together_are_the_published_algorithm(dense_pegasos, cho
         against_dense(dense_pegasos, l2, get_options(**chosen), examples)
 
 
-numbers = st.keyword_parser(st.integers(-3, 3), st.floats(-100, 100, allow_subnormal=False), st.booleans())
+numbers = st.one_of(st.integers(-3, 3), st.floats(-100, 100, allow_subnormal=False), st.booleans())
 
 
 examples_of_any_kind = st.tuples(
@@ -103,7 +103,7 @@ examples_of_any_kind = st.tuples(
 
 @given(
     l2=st.sampled_from([1e-4, 0.01, 1.0, 50.0]),
-    chosen=st.keyword_parser(
+    chosen=st.one_of(
         *(st.fixed_dictionaries({k: st.sampled_from(v) for k, v in of.items()}) for of in (CHOICES, VARIANTS))
     ),
     examples=st.lists(examples_of_any_kind, max_size=20),
