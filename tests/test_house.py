@@ -137,3 +137,24 @@ def test_texts_are_written_and_read_in_a_named_encoding():
         calls = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
         wrong += [f"{path}:{call.lineno}: {ast.unparse(call)}" for call in calls if is_wrong(call)]
     assert not wrong
+
+
+def test_the_map_names_what_exists():
+    """Files and names between backticks in source_code.md."""
+    text = (TESTS.parent / "examples" / "guides" / "source_code.md").read_text("utf-8")
+    files = [path for folder in (PACKAGE, TESTS) for path in folder.rglob("*") if path.is_file()]
+    paths = {path.as_posix() for path in files} | {path.parent.as_posix() for path in files}
+    words = set()
+    for path in files:
+        if path.suffix in (".py", ".pyx", ".pxi", ".h", ".pyi"):
+            words |= {*re.findall(r"\w+", path.read_text("utf-8"))} | {path.stem}
+    missing = []
+    for name in re.findall(r"`([^`\n]+)`", text):
+        if "/" in name or "." in name.strip("."):
+            place = name.replace("*", "").rstrip("/")
+            is_file = any(path.endswith(f"/{place}") or f"/{place}" in path for path in paths)
+            if not is_file and not all(word in words for word in re.findall(r"\w+", name)):
+                missing.append(name)
+        elif re.fullmatch(r"\w+", name) and name not in words:
+            missing.append(name)
+    assert missing == [] and len(words) > 1_000

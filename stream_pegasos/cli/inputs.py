@@ -230,7 +230,8 @@ class Input:
                 if not self._meant.takes(single):
                     if single in self._refused or len(self._refused) < MOST_UNUSED:
                         self._refused[single] += 1
-                    return f"label {printable(single)} is none of {', '.join(map(printable, self.stream.listed))}"
+                    listed = ", ".join(map(printable, self.stream.listed))
+                    return f"label must be one of {listed}, got {printable(single)}"
             elif (alike := self._look_alike(single)) is not None:
                 return f"label {printable(single)} is new, and looks like {printable(alike)}"
         return None

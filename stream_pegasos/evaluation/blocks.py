@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from stream_pegasos.common.together import together_or_alone
+from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.evaluation.metric_names import CLASSES, LABELS
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock, has_weight
 from stream_pegasos.evaluation.scores import score_kind
@@ -135,7 +135,7 @@ def predict_labelled(
             model.check_labels(y)
         return predict_block(model, X, y, chunk, threads)
 
-    for examples, block in together_or_alone(chunk, predicted, REFUSALS):
+    for examples, block in batch_then_single(chunk, predicted, REFUSALS):
         if isinstance(block, Exception):
             pass_over(ExampleError(str(block), examples[0]), on_refused)
         else:
@@ -190,7 +190,7 @@ def predict_learn(
         n = n_together(model, [example[1] for example in remaining])
         batch, remaining = remaining[: n or 1], remaining[n or 1 :]
         try:
-            for _, outcome in together_or_alone(batch, together if n else alone, REFUSALS, alone if n else None):
+            for _, outcome in batch_then_single(batch, together if n else alone, REFUSALS, alone if n else None):
                 if isinstance(outcome, ExampleError):
                     pass_over(outcome, on_refused)
                 else:

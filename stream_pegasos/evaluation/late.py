@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import compress, groupby
 from typing import TYPE_CHECKING, Any
 
-from stream_pegasos.common.together import together_or_alone
+from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.evaluation.blocks import (
     REFUSALS,
     ExampleError,
@@ -122,7 +122,7 @@ class LateLearner:
             n = self._n_together(events)
             batch, events = events[: n or 1], events[n or 1 :]
             try:
-                for learned, error in together_or_alone(
+                for learned, error in batch_then_single(
                     batch, self._together if n else self._alone, REFUSALS, self._alone if n else None
                 ):
                     if error is None:

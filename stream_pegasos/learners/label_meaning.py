@@ -152,9 +152,9 @@ class LabelsMeant:
 
     def not_taken(self, label: Label, show: Callable[[Label], str] = repr) -> str | None:
         """What is wrong with a label that was meant, if it is none of the listed ones."""
-        return (
-            None if self.takes(label) else f"label {show(label)} is none of {', '.join(map(show, self.listed or ()))}"
-        )
+        if self.takes(label):
+            return None
+        return f"label must be one of {', '.join(map(show, self.listed or ()))}, got {show(label)}"
 
     def takes(self, label: Label) -> bool:
         """Whether a label is one of the listed; all with a truth value are written as the known or the first one asked

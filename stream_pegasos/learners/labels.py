@@ -309,7 +309,7 @@ def unmet_labels(options: Any, labels: Labels) -> dict[Label, str]:
 
 def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
     shown = ", ".join(quoted(single) for single in classes if single is not None)
-    return f"{quoted(label)} is none of the model's classes, which are {shown}"
+    return f"unknown label {quoted(label)}; known labels: {shown}"
 
 
 def are_clear(labels: Iterable[Label | None]) -> bool:

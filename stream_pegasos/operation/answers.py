@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.common.display import shortened
-from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.blocks import REFUSALS, predict_block
 from stream_pegasos.evaluation.predicted import NOTHING
 from stream_pegasos.learners.label_meaning import known_label
@@ -45,7 +45,7 @@ def answer(
         )
 
     readable, answers = [example for example in examples if example.fault is None], list[Answer]()
-    for group, outcome in together_or_alone(readable, answered, REFUSALS) if readable else ():
+    for group, outcome in batch_then_single(readable, answered, REFUSALS) if readable else ():
         if isinstance(outcome, Exception):
             on_refused(group[0], str(outcome))
             outcome = [_nothing(group[0], str(outcome))]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from stream_pegasos.common.together import together_or_alone
+from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.features.message import Message, grouped
 
@@ -55,7 +55,7 @@ class MicroBatching:
         def answered(requests: list[_Request]) -> Iterator[Any]:
             return iter(self._answer([item for request in requests for item in request.items]))
 
-        for requests, answers in together_or_alone(batch, answered, Exception):
+        for requests, answers in batch_then_single(batch, answered, Exception):
             for request in requests:
                 own = answers if isinstance(answers, Exception) else [*itertools.islice(answers, len(request.items))]
                 if request.answers.done():  # as of a client that is gone

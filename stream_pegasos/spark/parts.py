@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark import Broadcast
 
+from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.common.checks import LARGEST_WEIGHT
-from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.evaluation.blocks import REFUSALS, predict_learn
 from stream_pegasos.evaluation.scores import new_score
 from stream_pegasos.learners.label_meaning import LabelsMeant
@@ -183,7 +183,7 @@ def reasons_against(
 def column_values(array: pa.Array) -> tuple[list[Any], set[int]]:
     """The values of a column, and which cannot be read, as Spark's strings may be any bytes; these are `None`."""
     values, unread = list[Any](), set[int]()
-    for _, found in together_or_alone(array, lambda batch: batch.to_pylist(), UnicodeDecodeError):
+    for _, found in batch_then_single(array, lambda batch: batch.to_pylist(), UnicodeDecodeError):
         if isinstance(found, UnicodeDecodeError):
             unread.add(len(values))
         values += [None] if isinstance(found, UnicodeDecodeError) else found
@@ -208,7 +208,7 @@ def refused_labels(model: TextClassifier, labels: Iterable[tuple[Any, bool]]) ->
 
     reasons = {}
     distinct = [pair for pair in dict.fromkeys(labels) if pair[0] is not None]
-    for batch, error in together_or_alone(distinct, check, REFUSALS):
+    for batch, error in batch_then_single(distinct, check, REFUSALS):
         if isinstance(error, PositiveLabelError):
             raise error
         if error is not None:

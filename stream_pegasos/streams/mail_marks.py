@@ -37,7 +37,7 @@ _OTHERS = {
 
 def why_no_mail(head: bytes) -> str:
     """Why something that begins so is no mail."""
-    return "is no mail: " + next((why for mark, why in _OTHERS.items() if head.startswith(mark)), NO_FIELD)
+    return "is not a mail: " + next((why for mark, why in _OTHERS.items() if head.startswith(mark)), NO_FIELD)
 
 
 def why_other(chunks: Chunks) -> str | None:

@@ -11,9 +11,9 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, BinaryIO
 
+from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.common.display import one_line
 from stream_pegasos.common.extras import missing
-from stream_pegasos.common.together import together_or_alone
 from stream_pegasos.features.message import Fields, get_field
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, Parsed, StreamError
@@ -94,7 +94,7 @@ def _rows(batches: Iterator[Any], name: str) -> Iterator[dict[str, Any] | ValueE
         with _reading(name):
             batch = next(batches, None)
             file = (
-                [] if batch is None else [*together_or_alone(batch, lambda rows: rows.to_pylist(), UnicodeDecodeError)]
+                [] if batch is None else [*batch_then_single(batch, lambda rows: rows.to_pylist(), UnicodeDecodeError)]
             )
         if batch is None:
             return

@@ -48,7 +48,7 @@ def test_what_the_model_refuses_costs_its_line_alone(main, ok, here, command):
     (here / "v.vw").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (here / "good.vw").write_text("".join(f"{line}\n" for line in lines if "e300" not in line), encoding="utf-8")
     for bad, good, options, n, told in (
-        ("three.jsonl", "two.jsonl", "--labels ham,spam", 1, "line 31 skipped: label eggs is none of ham, spam"),
+        ("three.jsonl", "two.jsonl", "--labels ham,spam", 1, "line 31 skipped: label must be one of ham, spam, got"),
         ("v.vw", "good.vw", "", 2, "line 3 skipped: "),
     ):
         ok(f"{command} --save expected".format(good))

@@ -71,9 +71,9 @@ def test_names_of_the_labels_of_compared_models(ok):
         (
             "lost_card\tb\nlots_card\tc",
             "--labels lost_card,refund",
-            "label lots_card is none of lost_card, refund",
+            "label must be one of lost_card, refund, got lots_card",
         ),
-        ('{"lots_card": "c"}', "--labels lost_card,refund", "label lots_card is none of lost_card, refund"),
+        ('{"lots_card": "c"}', "--labels lost_card,refund", "label must be one of lost_card, refund, got lots_card"),
         ('{"a": "b", " a ": "c"}', "", "label a must be described once"),
         ('{"a": "b", "a": "c"}', "", "label a must be described once"),
         ('{" ": "b"}', "", "got ' '"),

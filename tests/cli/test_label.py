@@ -179,11 +179,11 @@ def test_labels_that_are_fixed(label, fails):
     (text, _), (other, _), *_ = stream
     write_jsonl("mail.labels.jsonl", [(text, "Spam"), (other, "ham")])
     run = label("mail.jsonl", "--labels", "spam,ham,not sure")
-    told = "stream-pegasos: line 1 skipped: label Spam is none of spam, ham, not sure"
+    told = "stream-pegasos: line 1 skipped: label must be one of spam, ham, not sure, got Spam"
     assert told in run.lines
     view = run.asked()
     assert (view["labels"], view["are_fixed"]) == (["spam", "ham", "not sure"], True)
-    refused(run.teach(view["messages"][0], "Ham"), 422, "'Ham' is none of 'spam', 'ham', 'not sure'")
+    refused(run.teach(view["messages"][0], "Ham"), 422, "label must be one of 'spam', 'ham', 'not sure', got 'Ham'")
     run.give(1)
     assert ok(run.client.get("/monitor?model=true"))["model"]["classes"][0] == "ham"
     assert "another process" in fails("label mail.jsonl --port 0")  # which does not write the same file

@@ -33,12 +33,12 @@ def test_labels_that_are_known_before(main, ok, fails):
     for command in ("train odd.jsonl", "run odd.jsonl --no-follow"):
         code, out, err = main(f"{command} --save m --labels 'ham, spam'")
         assert code == 0 and err.count("skipped") == 2
-        assert "line 1 skipped: label Spam is none of ham, spam" in err
+        assert "line 1 skipped: label must be one of ham, spam, got Spam" in err
         assert load("m").weights == load("expected").weights
     Path("bool.jsonl").write_text(BOOLS.replace("false", '"false"') + '{"text": "no", "label": 0}\n', encoding="utf-8")
     code, out, err = main("evaluate bool.jsonl --labels true,false")
     assert out.startswith("bool.jsonl: 2 messages")
-    assert err == "stream-pegasos: line 2 skipped: label false is none of true, false\n"
+    assert err == "stream-pegasos: line 2 skipped: label must be one of true, false, got false\n"
     for labels in ("True,False", "1,0"):
         assert ok(f"evaluate bool.jsonl --labels {labels}").startswith("bool.jsonl: 2 messages")
     for bad in ("ham", "ham,ham", "ham,", "a,b,a", "", "1,+1"):

@@ -177,7 +177,7 @@ def test_only_these_labels_are_those_of_the_model(ok, main, here):
     taught(["7", "8"]).save("m")
     Path("m.csv").write_text("text,label\nw0,7\nw1,8.0\nw1,9\n", encoding="utf-8")
     code, _, err = main("train m m.csv --labels 7,8 --save n")
-    assert code == 0 and "line 4 skipped: label 9 is none of 7, 8" in err
+    assert code == 0 and "line 4 skipped: label must be one of 7, 8, got 9" in err
     assert {*load("n").classes} - {None} == {"7", "8"}
 
 

@@ -80,7 +80,7 @@ def test_run_answers_and_learns_several_labels(main, ok):
     ok("train --multi-label --save new")
     code, out, err = main("run new topics.jsonl --no-follow --labels oil,gas,tea --save c")
     assert code == 0 and out.count("\n") == 300
-    assert "skipped: label 7 is none of oil, gas, tea" in err
+    assert "skipped: label must be one of oil, gas, tea, got 7" in err
     assert {*load("c").classes} == {"oil", "gas", "tea"}
     write_jsonl("more.jsonl", [("well wells leaf leafs", ["oil", "tea"]), ("pipe", [])])
     assert ok("run c more.jsonl --no-follow").startswith("oil,tea\t")

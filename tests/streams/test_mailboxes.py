@@ -307,7 +307,7 @@ def test_indexes_are_passed_over(tmp_path):
 def test_what_is_no_mail_is_told_and_passed_over(tmp_path):
     bad, good = bad_and_good(written(tmp_path, NO_MAILS | {"1": mail("a"), "deep/README": b"no\n"}))
     assert good == ["a"]
-    reason = "is no mail: it begins with no header field"
+    reason = "is not a mail: it begins with no header field"
     assert sorted(bad) == sorted(f"{name}: {reason}" for name in [*NO_MAILS, f"deep{os.sep}README"])
 
 
@@ -337,7 +337,7 @@ def test_files_beside_and_above_maildirs(tmp_path):
         tmp_path, maildir | beside | {"ann/box": FROM + mail("b"), "bob/README": b"no\n", "ann/empty": b""}
     )
     bad, good = bad_and_good(folder)
-    no_field = "is no mail: it begins with no header field"
+    no_field = "is not a mail: it begins with no header field"
     assert sorted(bad) == [f"ann/Sent/new/2: {no_field}", f"bob/README: {no_field}"]
     assert sorted(good) == ["a", "b"]
     of_maildir = [f"Sent/new/2: {no_field}"]
@@ -349,7 +349,7 @@ def test_no_mail_is_none_wherever_it_is(tmp_path, name):
     """Named, in a Maildir, and read by itself."""
     files = {name: NO_MAILS[name], "box/cur/1:2,S": NO_MAILS[name], "box/cur/2:2,S": mail("a"), "ham": mail("b")}
     written(tmp_path, files)
-    reason = "is no mail: it begins with no header field"
+    reason = "is not a mail: it begins with no header field"
     with pytest.raises(StreamError, match=f"{name}: {reason}"):
         list(read_mail({"spam": tmp_path / name}))
     bad = []

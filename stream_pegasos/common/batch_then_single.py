@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 
-def together_or_alone(
+def batch_then_single(
     items: Any,
     work: Callable[[Any], Any],
     failures: type[Exception] | tuple[type[Exception], ...],
@@ -20,7 +20,7 @@ def together_or_alone(
     except failures as error:
         if len(items) > 1 or single is not None:
             for i in range(len(items)):
-                yield from together_or_alone(items[i : i + 1], single or work, failures)
+                yield from batch_then_single(items[i : i + 1], single or work, failures)
             return
         result = error
     yield items, result
