@@ -25,17 +25,20 @@ ENDS_CLAUSE = re.compile(r"[.:;](?: |$)")
 class _Earlier(click.Option):
     """A spelling of before, which goes on, with a hint that says what it is now."""
 
-    def __init__(self, flag: str) -> None:
-        super().__init__([f"earlier{flag}".replace("-", "_"), flag], hidden=True, expose_value=False)
+    def __init__(self, flag: str, **parameters: Any) -> None:
+        super().__init__([f"earlier{flag}".replace("-", "_"), flag], hidden=True, expose_value=False, **parameters)
 
 
 class _Option(click.Option):
     def __init__(self, names: list[str], group: str, brief: str = "", earlier: Any = (), **parameters: Any) -> None:
         super().__init__(names, **parameters)
-        self.group, self.brief, self.earlier = group, brief, [_Earlier(flag) for flag in earlier]
+        self.group, self.brief = group, brief
+        # Of a flag, or of what may be repeated, the spelling of before is one, too.
+        alike: Any = {"is_flag": True} if self.is_flag else {"multiple": self.multiple}
+        self.earlier = [_Earlier(flag, **alike) for flag in earlier]
 
     def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> Any:
-        _take_earlier(self, ctx, opts, lambda value: f"{self.opts[0]} {value}")
+        _take_earlier(self, ctx, opts, lambda value: f"{self.opts[0]} {value}".rstrip())
         return super().handle_parse_result(ctx, opts, args)
 
 
@@ -66,7 +69,8 @@ class _Argument(click.Argument):
 
 
 def _is_given(parameter: click.Parameter, opts: Any) -> bool:
-    return isinstance(opts.get(parameter.name), str)
+    value = opts.get(parameter.name)
+    return value is True or isinstance(value, str) or (isinstance(value, list) and len(value) > 0)
 
 
 def _take_earlier(parameter: Any, ctx: click.Context, opts: Any, now: Callable[[str], str]) -> None:
@@ -76,7 +80,8 @@ def _take_earlier(parameter: Any, ctx: click.Context, opts: Any, now: Callable[[
             if _is_given(parameter, opts):
                 raise click.UsageError(f"{parameter.metavar} is given twice, the second time as {name.opts[0]}", ctx)
             value = opts[parameter.name] = opts[name.name]
-            note(f"{name.opts[0]} {value} is now written {now(value)}")
+            shown = "" if value is True else value[-1] if isinstance(value, list) else value
+            note(f"{f'{name.opts[0]} {shown}'.rstrip()} is now written {now(shown)}")
 
 
 def _is_model(name: str) -> bool:

@@ -71,7 +71,7 @@ def explain(arguments: ExplainOptions) -> None:
     the label.
 
     A text model stores hashed features, which have no names, unless it was
-    trained with --names or kept by serve. Otherwise the words of STREAM,
+    trained with --keep-feature-names or kept by serve. Otherwise the words of STREAM,
     such as the stream that it learned, name them. If several words share a
     feature, the most frequent one names it. A 0 stands for any digit.
 

@@ -204,7 +204,10 @@ class ImapOptions:
     folders: FolderOptions = bundled()
     once: bool = mail_field("--once", "Look once, then end.", default=False, brief=True)
     moved: bool = mail_field(
-        "--moved", "Go on although the mailbox now has another name, or is on another server.", default=False
+        "--allow-moved",
+        "Go on although the mailbox now has another name, or is on another server.",
+        default=False,
+        earlier=("--moved",),
     )
     verbose: bool = mail_field(
         "--verbose", "Print a line for each mail that is moved or learned, also into a pipe.", default=False
@@ -294,7 +297,7 @@ class _Run:
         owner = self.ledger.memory.owner
         if owner not in (None, account.name) and not moved:
             raise Failure(
-                f"{self.path} belongs to {owner}, not to {account.name}; if that is where it has moved, say so: --moved"
+                f"{self.path} belongs to {owner}, not to {account.name}; if it has moved there: --allow-moved"
             )
 
         begin = partial(self.begin, owner=account.name)

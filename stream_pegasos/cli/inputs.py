@@ -306,12 +306,12 @@ class Input:
 
     def nothing(self, verb: str) -> Failure:
         """The failure of a command that found no message to work on."""
-        options = "--format, --read, --text-field and --label-field"
+        options = "--format, --read-option, --text-field and --label-field"
         options = "--label-field, --spam and --ham" if self.stream.is_mail else options
         hint = f"; see {options}" if self.n_bad and not self.n_good else ""
         if not (self.n_bad or self.n_good):
             is_csv = self.stream.format in ("csv", "tsv") and "columns" not in self.stream.written
-            hint = "; it is empty" + ", or a header alone: where there is no header, see --read columns=…" * is_csv
+            hint = "; it is empty" + ", or a header alone; without a header, see --read-option columns=…" * is_csv
             hint = "; its group has read all that is there" if self._has_group() else hint
         if not self.n_good and self.stream.is_mail and os.path.isdir(str(self.stream.address or "")):
             hint = "; a folder is read as mail, and there is none in it"

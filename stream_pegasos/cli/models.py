@@ -372,7 +372,7 @@ def ask_for_coverage(model: "Model", coverage: float | None) -> None:
 def keep_names(model: "Model") -> None:
     """Let a text model keep the words of its heaviest features."""
     if not takes_text(model) or "weights" not in model.capabilities:
-        raise click.BadParameter("it is for models of texts that have weights", param_hint="--names")
+        raise click.BadParameter("it is for models of texts that have weights", param_hint="--keep-feature-names")
     model.keep_names()
 
 

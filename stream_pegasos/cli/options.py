@@ -48,12 +48,13 @@ class StreamOptions:
         "--id-field NAME", "The field with the id of a message, named in the same way; answers have it.", default="id"
     )
     read: tuple[str, ...] = stream_field(
-        "--read NAME=VALUE",
+        "--read-option NAME=VALUE",
         "How the file is written, as encoding=latin-1; in csv and tsv delimiter=';' (or '\\t'), escape=\\\\ where a "
         "backslash stands before quotes and, without a header, columns=text,label, in which _ skips a column. May be "
         "given several times.",
         default=(),
         shown="encoding=utf-8, a comma or tab, the header",
+        earlier=("--read",),
     )
     labels: str | None = stream_field(
         "--labels A,B,…",
@@ -327,9 +328,10 @@ save_field = functools.partial(
 must_save_field = functools.partial(save_field, required=True, shown="none, it must be given")
 names_field = functools.partial(
     result_field,
-    "--names",
+    "--keep-feature-names",
     "Keep the words of the heaviest features in the model file, for explain and the page of serve.",
     default=False,
+    earlier=("--names",),
 )
 gap_field = functools.partial(
     result_field,

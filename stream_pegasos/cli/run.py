@@ -56,7 +56,10 @@ class RunOptions:
         "--follow/--no-follow", "At the end of the source, wait for more.", default=True, shown="follow"
     )
     moved: bool = options.stream_field(
-        "--moved", "Go on from the checkpoint although the source now has another name or server.", default=False
+        "--allow-moved",
+        "Go on from the checkpoint although the source now has another name or server.",
+        default=False,
+        earlier=("--moved",),
     )
     share: str | None = options.stream_field(
         "--share FOLDER",
@@ -114,7 +117,7 @@ def run(arguments: RunOptions) -> None:
     what it gave since the checkpoint was answered, but is not learned. MODEL is
     for the first start: a new model has the defaults, and train --save makes one
     with other options. A source with another name or on another server is
-    refused, unless --moved says that it is the same stream: reading then goes on
+    refused, unless --allow-moved says that it is the same stream: reading then goes on
     at the same position.
 
     With --share, several runs of one group share a topic of Kafka: the same
@@ -246,7 +249,7 @@ def _check(arguments: RunOptions, path: Path | None) -> None:
         option = "--checkpoint" if arguments.share is None else "--share"
         raise click.BadParameter(f"it does not go with {option}", param_hint="--limit")
     if arguments.moved and arguments.checkpoint is None:
-        raise click.BadParameter("it needs --checkpoint", param_hint="--moved")
+        raise click.BadParameter("it needs --checkpoint", param_hint="--allow-moved")
     if arguments.checkpoint and arguments.save and file_itself(arguments.checkpoint) == file_itself(arguments.save):
         # Without the position in it, the whole stream would be learned once more.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")

@@ -102,8 +102,8 @@ def _written(read: tuple[str, ...]) -> dict[str, Any]:
     for path in read:
         name, equals, value = path.partition("=")
         if name not in ("encoding", "delimiter", "escape", "columns") or not equals:
-            ways = "encoding=…, delimiter=… or columns=…, nor escape=…"
-            raise click.BadParameter(f"{path!r} is no {ways}", param_hint="--read")
+            ways = "encoding=…, delimiter=…, escape=… or columns=…"
+            raise click.BadParameter(f"must be {ways}, got {path!r}", param_hint="--read-option")
         values[name] = value
     if values.get("delimiter") == r"\t":
         values["delimiter"] = "\t"

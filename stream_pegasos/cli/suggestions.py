@@ -38,9 +38,9 @@ OPTIONS_BY_OTHER_NAMES = {
     "--text-field A,B,…": "text text-column text-col column col field fields feature content x",
     "--label-field NAME": "label label-column label-col target target-column class class-column y",
     "--id-field NAME": "id id-column id-col key",
-    "--read encoding=…": "encoding charset codec",
-    "--read delimiter=…": "delimiter delim sep separator quoting",
-    "--read columns=…": "columns header no-header names",
+    "--read-option encoding=…": "encoding charset codec",
+    "--read-option delimiter=…": "delimiter delim sep separator quoting",
+    "--read-option columns=…": "columns header no-header names",
     "--labels A,B,…": "classes class-names categories allowed-labels label",
     "--label-separator SEP": "label-delimiter separator sep",
     "--limit N": "n n-messages max max-messages max-examples head examples rows count",
@@ -86,7 +86,7 @@ OPTIONS_BY_OTHER_NAMES = {
     "--dry-run": "simulate check no-op n",
     "--append": "add continue a",
     "--allowed-host NAME": "allowed-hosts cors hosts origin trusted-host",
-    "--names": "keep-names feature-names words keep-words",
+    "--keep-feature-names": "keep-names feature-names words keep-words",
 }
 
 

@@ -31,7 +31,7 @@ __all__ = ["StreamRunner"]
 READ_AHEAD = 8  # batches
 COMMIT_INTERVAL = 5.0  # seconds between two commits, where no checkpoint is written
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds for which an encoder that is away is waited for, each twice the last
-MOVED = "if that is where it has moved, say so: --moved"
+MOVED = "if that is where it has moved, say so: --allow-moved"
 
 
 class StreamRunner:

@@ -224,7 +224,9 @@ class CSVReader:
                 is_header = len(names) > 1 and self._delimiter not in text and all(map(_may_be_name, names))
                 if len(names) == expected if isinstance(expected, int) else is_header or {*names} & {*expected}:
                     written = "\\t" if other == "\t" else other
-                    return f"it looks separated by {written!r}: --read 'delimiter={written}'".replace("\\\\", "\\")
+                    return f"it looks separated by {written!r}: --read-option 'delimiter={written}'".replace(
+                        "\\\\", "\\"
+                    )
         return None
 
     def _column(self, field: str, header: list[str]) -> int:
@@ -235,5 +237,5 @@ class CSVReader:
         place = f"the {of} {'has twice the' if field in header else 'has no'} field {field!r}"
         if way_out := self._way_out(self._delimiter.join(header), [field]):
             raise StreamError(f"{place}; its fields: {', '.join(map(one_line, header))}; {way_out}")
-        see = "--text-field, --label-field, --read delimiter=…; --read columns=… where there is no header"
+        see = "--text-field, --label-field, --read-option delimiter=…; --read-option columns=… without a header"
         raise StreamError(f"{place}; its fields: {', '.join(map(one_line, header))} (see {see})")

@@ -35,7 +35,7 @@ def check_server(name: str, before: str | None, now: str | None) -> None:
     """Raise a StreamError unless both servers are the same, or one is not known (`None`)."""
     if before is not None and now is not None and before != now:
         raise StreamError(
-            f"the position was read at {before}, and {name} is at {now}; if it has moved there, say so: --moved"
+            f"the position was read at {before}, and {name} is at {now}; if it has moved there, say so: --allow-moved"
         )
 
 

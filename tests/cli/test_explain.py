@@ -120,9 +120,9 @@ def test_explain_labels_that_hold_together_and_ordered_ones(ok, examples, option
 
 
 def test_a_model_that_keeps_names_explains_itself(ok):
-    ok("train mail.jsonl --save m --names")
+    ok("train mail.jsonl --save m --keep-feature-names")
     ok("train mail.jsonl --save plain")
-    ok("train --save new --names")
+    ok("train --save new --keep-feature-names")
     ok("run new mail.jsonl --checkpoint c --no-follow --output none")
     expected = ok("explain plain mail.jsonl --top 3")
     assert ok("explain m --top 3") == ok("explain c --top 3") == expected

@@ -76,14 +76,14 @@ def test_a_csv_in_latin_1_without_header(main, fails, here):
     n = sum("£" in text for text in texts)
     for name, encoding in (("u.csv", "utf-8"), ("l.csv", "latin-1")):
         (here / name).write_bytes(lines.encode(encoding))
-    options = "--read 'delimiter=;' --read columns=text,label"
+    options = "--read-option 'delimiter=;' --read-option columns=text,label"
     assert main(f"train u.csv {options} --save u")[::2] == (0, "")
     told = f"stream-pegasos: {n} lines were not UTF-8 and were read as Windows-1252\n"
     for learn in ("evaluate", "train"):
         assert main(f"{learn} l.csv {options} --save l")[::2] == (0, told) and n > 100
         assert load("l").weights == load("u").weights
-    assert main(f"evaluate l.csv {options} --read encoding=latin-1")[2] == ""
-    assert "unknown encoding 'nonsense'" in fails(f"evaluate l.csv {options} --read encoding=nonsense")
+    assert main(f"evaluate l.csv {options} --read-option encoding=latin-1")[2] == ""
+    assert "unknown encoding 'nonsense'" in fails(f"evaluate l.csv {options} --read-option encoding=nonsense")
     (here / "l.jsonl").write_bytes('{"text": "£5", "label": "spam"}\n{"text": "five"}\n'.encode("latin-1"))
     code, out, err = main("run l.jsonl --no-follow")
     assert (code, out.count("\n")) == (0, 2)

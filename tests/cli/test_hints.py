@@ -39,15 +39,15 @@ def test_a_command_like_no_other_names_none(fails):
         ("train --output m", "Did you mean --save MODEL? --output belongs to evaluate, test, predict, run, label"),
         ("run --delay 9", "--delay belongs to evaluate."),
         ("test --label_field y", "Did you mean --label-field?"),
-        ("tune --encoding latin-1", "Did you mean --read encoding=…?"),
-        ("serve --encoding latin-1", "--read encoding=… belongs to evaluate, train,"),
-        ("predict --sep=;", "Did you mean --label-separator SEP or --read delimiter=…?"),
+        ("tune --encoding latin-1", "Did you mean --read-option encoding=…?"),
+        ("serve --encoding latin-1", "--read-option encoding=… belongs to evaluate, train,"),
+        ("predict --sep=;", "Did you mean --label-separator SEP or --read-option delimiter=…?"),
         ("predict -o x", "Did you mean --output FILE?"),
         ("imap --server h", "Did you mean --host NAME[:PORT]?"),
         ("train --epochs 3", "Each message is learned once, in one pass."),
         ("train --treshold 3", "Did you mean --threshold?"),
         ("predict --modle m", "Did you mean MODEL, without an option before it?"),
-        ("evaluate --delimeter x", "Did you mean --read delimiter=…?"),
+        ("evaluate --delimeter x", "Did you mean --read-option delimiter=…?"),
         ("train --qqq", "--help-all lists the options."),
     ],
 )
@@ -99,8 +99,12 @@ def test_one_argument_is_a_model_if_it_is_one(ok, fails):
     ("name", "data", "hint"),
     [
         ("e.jsonl", "", "m is not written; it is empty"),
-        ("e.csv", "text,label\n", "it is empty, or a header alone: where there is no header, see --read columns=…"),
-        ("s.csv", "text;label\na;b\n", "it looks separated by ';': --read 'delimiter=;'"),
+        (
+            "e.csv",
+            "text,label\n",
+            "it is empty, or a header alone; without a header, see --read-option columns=…",
+        ),
+        ("s.csv", "text;label\na;b\n", "it looks separated by ';': --read-option 'delimiter=;'"),
     ],
 )
 def test_what_holds_no_message_says_why(fails, here, name, data, hint):
@@ -128,7 +132,7 @@ def test_what_cannot_be_read_at_all_is_no_success(main, ok, here, command):
     (here / "papers").mkdir()
     Path("papers/a.pdf").write_bytes(b"%PDF-1.4\n\x00")
     for name, hint in {
-        "semi.csv": "its fields: The Message;Class; it looks separated by ';': --read 'delimiter=;'",
+        "semi.csv": "its fields: The Message;Class; it looks separated by ';': --read-option 'delimiter=;'",
         "wrong.jsonl": "no field 'text'; its fields: message, class",
         "papers": "papers is a folder" if "run" in command else "a folder is read as mail, and there is none in it",
     }.items():

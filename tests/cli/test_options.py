@@ -70,8 +70,11 @@ def test_features_print_what_the_command_takes(ok, features):
         ("evaluate --fields :time", "':time' must be"),
         ("evaluate --format xml mail.jsonl", "--format"),
         ("evaluate --delay -1", "--delay"),
-        ("evaluate --read encoding mail.csv", "'encoding' is no encoding=…, delimiter=… or columns=…"),
-        ("evaluate --read label=x mail.csv", "'label=x' is no encoding=…, delimiter=… or columns=…"),
+        (
+            "evaluate --read-option encoding mail.csv",
+            "must be encoding=…, delimiter=…, escape=… or columns=…, got 'encoding'",
+        ),
+        ("evaluate --read-option label=x mail.csv", "or columns=…, got 'label=x'"),
         ("evaluate --text-field label mail.jsonl", "--text-field"),
         ("evaluate a.vw --features '{\"binary\": true}'", "--features"),
         ("evaluate --classifier adaptive --l2 1", "--l2"),
@@ -210,3 +213,14 @@ def test_word_vectors(ok, fails, here, monkeypatch):
     said = fails(run)
     assert "or --vectors x.vec" in said and "begin anew" not in said
     ok(f"{run} --vectors y.vec")
+
+
+def test_options_go_on_under_their_name_of_before(main, here):
+    """Flags, options that may be repeated, and others; each once, or the error names both."""
+    (here / "semi.csv").write_text("a;ham\nb;spam\n" * 5, encoding="utf-8")
+    columns, separator = "--read columns=text,label", "--read 'delimiter=;'"
+    code, _, err = main(f"train semi.csv {columns} {separator} --names --save m")
+    assert code == 0 and "--read delimiter=; is now written --read-option delimiter=;" in err
+    assert "--names is now written --keep-feature-names" in err and load("m").names is not None
+    code, _, err = main(f"train semi.csv {columns} {separator.replace('--read', '--read-option')} --save m")
+    assert code == 2 and "given twice, the second time as --read" in err

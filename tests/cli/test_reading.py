@@ -377,7 +377,7 @@ def test_the_command(row, main, here):
     (here / "mail.log").write_bytes(row.data)
     options = {name: value for name, value in options.items() if name not in ("labels", "fields")}
     words = [
-        f"--read={name}={value if isinstance(value, str) else ','.join(value)}"
+        f"--read-option={name}={value if isinstance(value, str) else ','.join(value)}"
         if name in ("encoding", "delimiter", "columns")
         else f"--{name.replace('_', '-')}={value}"
         for name, value in options.items()

@@ -120,7 +120,7 @@ def test_run_begins_with_a_model_that_was_taught_nothing(ok, fails):
     expected = TextClassifier(classifier=AdaptiveClassifier(half_life=500))
     expected.learn_many(*zip(*stream, strict=True))
     assert load("m").weights == expected.weights
-    for wrong, rest in (("--limit", "5 --checkpoint m"), ("--moved", ""), ("--save", "m --checkpoint m")):
+    for wrong, rest in (("--limit", "5 --checkpoint m"), ("--allow-moved", ""), ("--save", "m --checkpoint m")):
         assert wrong in fails(f"run mail.jsonl {wrong} {rest}", code=2)
     assert "it goes with a saved model" in fails("run mail.jsonl --vectors wordllama", code=2)
 

@@ -393,7 +393,7 @@ def test_starttls(box):
     arguments[arguments.index("--host") + 1] = f"127.0.0.1:{box.server.plain_port}"
     assert run(*arguments).returncode == 0
     arguments[arguments.index("--host") + 1] = f"localhost:{box.server.plain_port}"
-    assert "certificate is not trusted" in run(*arguments, "--moved").stderr
+    assert "certificate is not trusted" in run(*arguments, "--allow-moved").stderr
 
 
 def test_a_mailbox_has_a_model_of_its_own(box):
@@ -405,4 +405,4 @@ def test_a_mailbox_has_a_model_of_its_own(box):
         assert done.returncode == 1 and "is in use" in done.stderr
     done = run(*["cleo" if each == box.account else each for each in box.arguments("--once")])
     assert done.returncode == 1 and "belongs to ann@127.0.0.1" in done.stderr
-    assert box.once("--moved", host="127.0.0.2")[-1].startswith("looked at 0 new mails")
+    assert box.once("--allow-moved", host="127.0.0.2")[-1].startswith("looked at 0 new mails")

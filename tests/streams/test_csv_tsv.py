@@ -44,7 +44,7 @@ def test_what_the_csv_module_reads_is_read_line_by_line(parts, has_escapes):
 
 
 def test_csv_unknown_field():
-    see = r" \(see --text-field, --label-field, --read delimiter=…; --read columns=… where there is no header\)$"
+    see = r" \(see --text-field, --label-field, --read-option delimiter=…; --read-option columns=… without a header\)$"
     with pytest.raises(StreamError, match=f"^the header has no field 'text'; its fields: a, label{see}"):
         examples(b"a, label\n", "csv")
     assert pairs(b"text,a\n1,2\n", "csv", unlabelled=True) == [("1", None)]
@@ -60,7 +60,7 @@ def test_another_delimiter_is_named(format, delimiter, quoting):
     csv.writer(file, delimiter=delimiter, quoting=quoting).writerows([("id", "text", "label"), ("1", "a", "b")])
     data, written = file.getvalue().encode(), delimiter.replace("\t", "\\t")
     with pytest.raises(
-        StreamError, match=re.escape(f"it looks separated by '{written}': --read 'delimiter={written}'")
+        StreamError, match=re.escape(f"it looks separated by '{written}': --read-option 'delimiter={written}'")
     ):
         examples(data, format)
     for begin in (b"", f"sep={delimiter}\r\n".encode()):  # as some spreadsheets want it

@@ -84,7 +84,7 @@ def test_a_position_is_one_of_its_cluster(topic, forgetful_server):
     there = Topic(forgetful_server, None, topic.name)
     there.add("d", "e", "f")
     source = open_source(there.address, position, follow=False)
-    with pytest.raises(StreamError, match="--moved") as error:
+    with pytest.raises(StreamError, match="--allow-moved") as error:
         next(source.batches())
     cluster = there.admin.list_topics(timeout=60).cluster_id
     assert f"read at cluster test, and Kafka topic {topic.name} is at cluster {cluster};" in str(error.value)

@@ -42,7 +42,7 @@ def test_a_position_is_one_of_its_server(address, redis_server, redis_client):
     add(redis_client, "d")
     assert texts(rest(address + "?db=0&group=g", position)[0]) == ["d"]
     for other in (address + "?db=5", address.replace("127.0.0.1", "localhost")):
-        with pytest.raises(StreamError, match="--moved") as error:
+        with pytest.raises(StreamError, match="--allow-moved") as error:
             open_source(other, position)
         server = other.split("/")[2]
         assert f"read at 127.0.0.1:{redis_server.port}/0, and Redis stream mail is at {server}/" in str(error.value)
@@ -90,9 +90,9 @@ def test_a_checkpoint_is_not_gone_on_from_at_another_server(
             f"belongs to Redis stream {name}: the position was read at {here}, and Redis stream {name} is at {there};"
             in line
         )
-        assert line.endswith("--moved")
+        assert line.endswith("--allow-moved")
         assert learned() == (1, here, here)
-    assert run(address + "?db=5", "--label-topic", late + "?db=5", "--moved")[0] == 0
+    assert run(address + "?db=5", "--label-topic", late + "?db=5", "--allow-moved")[0] == 0
     assert learned() == (2, there, there)
     assert run(address + "?db=5", "--label-topic", late + "?db=5")[0] == 0
 
