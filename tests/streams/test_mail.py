@@ -69,7 +69,7 @@ def test_a_mail_is_its_bytes(tmp_path, data, id):
     (example,) = found(write(tmp_path / "a.EML", data))
     assert (example.x.encode("latin-1"), example.y, example.line, example.id) == (data, None, 1, id)
     assert in_bytes(data) == [data] and in_bytes(b"") == []
-    reason = "this is no mail: it begins with no header field"
+    reason = "this is not a mail: it begins with no header field"
     assert bad_lines(BARE, "mail", unlabelled=True) == bad_lines(b"\n\nFor you", "mail") == [(1, reason)]
 
 
