@@ -133,7 +133,7 @@ def difference(step: Step, expected: Vector) -> float:
 def problems(draw: st.DrawFn, n_examples: st.SearchStrategy[int]) -> Problem:
     n, n_features = draw(n_examples), draw(st.integers(1, 4))
     # Integers often put an example exactly on the margin, where the hinge has many subgradients.
-    values = st.keyword_parser(st.integers(-3, 3).map(float), st.floats(-100.0, 100.0))
+    values = st.one_of(st.integers(-3, 3).map(float), st.floats(-100.0, 100.0))
     y = arrays(np.float64, n, elements=st.sampled_from([-1.0, 1.0]))
     return Problem(draw(arrays(np.float64, (n, n_features), elements=values)), draw(y), draw(st.floats(1e-3, 10.0)))
 
@@ -141,7 +141,7 @@ def problems(draw: st.DrawFn, n_examples: st.SearchStrategy[int]) -> Problem:
 @st.composite
 def two_points(draw: st.DrawFn) -> tuple[Problem, Vector, Vector]:
     problem = draw(problems(st.integers(1, 5)))
-    values = st.keyword_parser(st.integers(-3, 3).map(float), st.floats(-100.0, 100.0))
+    values = st.one_of(st.integers(-3, 3).map(float), st.floats(-100.0, 100.0))
     w = arrays(np.float64, problem.X.shape[1], elements=values)
     return problem, draw(w), draw(w)
 

@@ -201,7 +201,7 @@ def test_folders_that_are_no_table(tmp_path):
         (np.full((9, 2), np.nan), "infinite"),
         (np.ones(9), "no vectors of tokens"),
         (np.ones((9, 0)), "0 numbers"),
-        (np.ones((9, 2), bool), "no table"),
+        (np.ones((9, 2), bool), "a table of vectors"),
     ):
         with pytest.raises(ValueError, match=match):
             word_vectors(folder_of(tmp_path, WORDPIECE, numbers))

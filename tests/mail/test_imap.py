@@ -371,7 +371,7 @@ def test_who_is_not_trusted(box, monkeypatch):
     assert "its certificate is not trusted" in fails("--host", f"localhost:{box.server.port}")  # but for 127.0.0.1
     assert "the server has no folder Nowhere" in fails("--ham-folder", "Nowhere")
     monkeypatch.setenv("SSL_CERT_FILE", str(box.folder / "missing.pem"))
-    assert "SSL_CERT_FILE: there is no file" in fails()
+    assert "SSL_CERT_FILE must be a file" in fails()
     assert box.n_learned == 120 and not list(box.folder.glob("*.previous"))
 
 
