@@ -60,7 +60,7 @@ def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> tuple
             param_hint="MODEL",
         )
     model, progress = load_with_progress(load, stream, options.vectors)
-    tell_what_begins_anew(model)
+    tell_what_begins_again(model)
     set_decision(model, load, decision)
     return model, progress
 
@@ -76,13 +76,13 @@ def model_to_continue(
             )
         return new_model(ModelOptions(), stream, is_mail=is_mail)
     model = load_model(load, stream, vectors)
-    tell_what_begins_anew(model)
+    tell_what_begins_again(model)
     return model
 
 
-def tell_what_begins_anew(model: "Model") -> None:
-    learner = model.parts["classifier"]
-    if getattr(getattr(learner, "classifier", learner), "drift_detector", None) is not None:
+def tell_what_begins_again(model: "Model") -> None:
+    classifier: Any = model.parts["classifier"]
+    if getattr(classifier.inner, "drift_detector", None) is not None:
         note("its drift detector starts afresh, since its state is not saved")
 
 
@@ -298,7 +298,7 @@ def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, stream: St
     model, _ = resumed
     _check_reads(model, checkpoint, stream)
     note(f"resuming with {model.n_learned:,} messages learned")
-    tell_what_begins_anew(model)
+    tell_what_begins_again(model)
     return resumed
 
 

@@ -60,7 +60,7 @@ class RemovedError(ValueError):
     """A file needs what an earlier version had."""
 
 
-def score_kind(name: str) -> Any:
+def find_model_class(name: str) -> Any:
     if name == "OrdinalPairsClassifier":
         raise RemovedError(
             "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() again, "
@@ -243,7 +243,7 @@ def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, 
         header = orjson.loads(metadata[FORMAT])
         version = header["format_version"]
         if version == FORMAT_VERSION:
-            kind = score_kind(header["kind"])
+            kind = find_model_class(header["kind"])
             if header["checksum"] != checksum(arrays, header["kind"]):
                 raise ValueError("its contents do not fit its checksum")
             state = orjson.loads(arrays.pop(STATE).tobytes())

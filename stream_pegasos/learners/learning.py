@@ -134,8 +134,13 @@ class Learning(Model):
             for fault in self.faults_of_options():
                 warnings.warn(fault, stacklevel=4)
 
+    @property
+    def inner(self) -> Any:
+        """The classifier of which this one is made, whose rule and options it has; else itself."""
+        return self
+
     def _unmet_labels(self) -> dict[Label, str]:
-        return unmet_labels(getattr(self, "classifier", self), self.labels)  # a multilabel one is made of another
+        return unmet_labels(self.inner, self.labels)
 
     def faults_of_options(self) -> list[str]:
         """What is to be told, once, of options for labels that have not come: most likely they are misspelt."""

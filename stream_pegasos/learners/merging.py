@@ -199,7 +199,7 @@ def check_parts(models: Sequence[Any]) -> None:
         kind, features = type(core).__name__, model.parts.get("features")
         if kind not in MERGEABLE:
             raise TypeError(f"a model of {kind} cannot be merged; {', '.join(MERGEABLE)} can")
-        parameters = get_parameters(getattr(core, "classifier", core))
+        parameters = get_parameters(core.inner)
         if parameters.get("drift_detector") is not None:
             raise TypeError("a model with drift_detector cannot be merged: it watches one sequence of errors")
         each_kind = features.parts if isinstance(features, FeatureUnion) else [features]

@@ -230,6 +230,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         super().drop_class(label)
 
     @property
+    def inner(self) -> AdaptiveClassifier:
+        return self.classifier
+
+    @property
     def max_features(self) -> int | None:  # type: ignore[override]
         return self.classifier.max_features
 

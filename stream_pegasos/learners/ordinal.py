@@ -171,6 +171,10 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         self._set_up(learner, OrderedLabels(), self.classifier.class_weight, watched, by_margin=False)
 
     @property
+    def inner(self) -> AdaptiveClassifier:
+        return self.classifier  # type: ignore[no-any-return]
+
+    @property
     def max_features(self) -> int | None:  # type: ignore[override]
         return self.classifier.max_features  # type: ignore[no-any-return]
 

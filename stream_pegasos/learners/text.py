@@ -22,7 +22,7 @@ from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.descriptions import Descriptions, Lessons, make_lessons
 from stream_pegasos.learners.explanations import INTERCEPT, words
 from stream_pegasos.learners.feature_names import FeatureNames
-from stream_pegasos.learners.files import Arrays, packed_features, score_kind, unpacked_features
+from stream_pegasos.learners.files import Arrays, find_model_class, packed_features, unpacked_features
 from stream_pegasos.learners.label_meaning import Prediction
 from stream_pegasos.learners.model import Model
 
@@ -135,8 +135,10 @@ class TextClassifier(ModelOfAnyKind):
 
     @property
     def capabilities(self) -> frozenset[str]:  # type: ignore[override]
-        inner = getattr(self.classifier, "classifier", self.classifier)
-        return self.classifier.capabilities | {"texts", *(["vectors"] if isinstance(inner, AdaptiveClassifier) else [])}
+        return self.classifier.capabilities | {
+            "texts",
+            *(["vectors"] if isinstance(self.classifier.inner, AdaptiveClassifier) else []),
+        }
 
     @property
     def vector_source(self) -> VectorSource | None:  # type: ignore[override]
@@ -384,7 +386,7 @@ class TextClassifier(ModelOfAnyKind):
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        classifier: Any = score_kind(values["kind"]).from_state(arrays, names, values["classifier"])
+        classifier: Any = find_model_class(values["kind"]).from_state(arrays, names, values["classifier"])
         model = cls(unpacked_features(values, values["find_vectors"]), classifier)
         n, n_known = model.vector_source.n_dimensions if model.vector_source else 0, len(arrays.get("vector_mean", ()))
         if n_known not in (0, n):

@@ -79,8 +79,8 @@ def lessons(block: PredictedBlock, labels: Sequence[Any], model: TextClassifier)
     rows = np.flatnonzero(at >= 0)
     at, result = at[rows], np.ones(len(labels))
     result[rows] = np.maximum(1.0 - predictions.probabilities[rows, at], SMALLEST_LESSON)
-    core = model.parts["classifier"]
-    limit = getattr(getattr(core, "classifier", core), "margin", None)
+    core: Any = model.parts["classifier"]
+    limit = getattr(core.inner, "margin", None)
     if limit is not None and len(rows):
         result[rows[margins_at(predictions, rows, at) > limit]] = 0.0
     return result.tolist()

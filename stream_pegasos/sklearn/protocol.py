@@ -330,8 +330,8 @@ def new_classifier(estimator: ClassifierFace) -> Classifier:
     if "several labels" in classifier.capabilities:
         raise TypeError("several labels an example cannot be learned here; use MultiLabelClassifier by itself")
     options = {} if estimator.class_weight is None else {"class_weight": estimator.class_weight}
-    inner = getattr(classifier, "classifier", None)  # which takes the weights of ordered classes
-    options = options if inner is None else {"classifier": apply_options(inner, options)}
+    if classifier.inner is not classifier:  # which takes the weights of ordered classes
+        options = {"classifier": apply_options(classifier.inner, options)}
     return apply_options(classifier, options)  # type: ignore[no-any-return]
 
 
