@@ -175,7 +175,7 @@ def test_a_label_that_was_only_named_cannot_be_forgotten():
     model = AdaptiveClassifier(pos_label="spam")
     model.learn_many([{"a": 1.0}] * 3, ["ham"] * 3)
     before = pickle.dumps(model)
-    with pytest.raises(ValueError, match="none of the model's classes"):
+    with pytest.raises(ValueError, match="unknown label"):
         model.forget_class("spam")
     assert pickle.dumps(model) == before
     model.learn_one({"b": 1.0}, "spam")
@@ -217,7 +217,7 @@ def test_a_class_is_forgotten(make, n_classes, tmp_path):
         assert list(one.predict_proba_one({"pills": 1.0}))[: len(others)] == others
         one.learn_many(*columns(stream(200, ("ham", "spam", "new"), seed=10)))
         assert set(one.classes) == {*others, "ham", "spam", "new"}
-    with pytest.raises(ValueError, match="none of the model's classes"):
+    with pytest.raises(ValueError, match="unknown label"):
         model.forget_class("Spam")
 
 

@@ -245,7 +245,7 @@ STREAM = list(noisy_stream(50))
     [
         (AdaptiveClassifier(), {"threshold": 0.9}, "pos_label"),
         (AdaptiveClassifier(), {"threshold": 1.5, "pos_label": "spam"}, "threshold"),
-        (AdaptiveClassifier(), {"threshold": 0.9, "pos_label": "eggs"}, "none of the model's classes, which are 'ham'"),
+        (AdaptiveClassifier(), {"threshold": 0.9, "pos_label": "eggs"}, "unknown label 'eggs'; known labels: 'ham'"),
         (AdaptiveClassifier(), {"max_false_positive_rate": 0.001, "pos_label": "spam"}, "it takes 50"),
         (
             AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5),
@@ -253,7 +253,7 @@ STREAM = list(noisy_stream(50))
             "it takes 50",
         ),
         (AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5), {"pos_label": "ham"}, "is for 'spam'"),
-        (AdaptiveClassifier(threshold={"spam": 0.6}), {"threshold": {"eggs": 0.5}}, "none of the model's classes"),
+        (AdaptiveClassifier(threshold={"spam": 0.6}), {"threshold": {"eggs": 0.5}}, "unknown label"),
         (PegasosClassifier(), {"threshold": 0.9}, "PegasosClassifier has no threshold"),
         (TextClassifier(classifier=PegasosClassifier()), {"threshold": 0.9}, "PegasosClassifier has no threshold"),
         (OrdinalClassifier(), {"threshold": 0.9}, "OrdinalClassifier has no threshold"),

@@ -162,7 +162,7 @@ def test_the_command_serves_a_saved_model_and_fixes_the_labels(serve, tmp_path):
     assert {each["text"] for each in ok(served.client.get("/asked"))["messages"]} == {"message 1", "message 2"}
     assert ok(served.client.get("/monitor?model=true"))["model"]["classes"] == ["ham", "spam"]
     wrong = [MESSAGES[0], {"text": "a", "label": "Spam"}]
-    refused(send(served.client, "/learn", wrong), 422, "none of 'spam', 'ham'")
+    refused(send(served.client, "/learn", wrong), 422, "must be one of 'spam', 'ham'")
     assert ok(served.client.get("/asked"))["labels"] == ["spam", "ham"]
     code, said = not_served("--port", served.port)
     assert code == 1 and f"port {served.port} of 127.0.0.1 is in use; choose another by --port" in said
