@@ -1,10 +1,20 @@
 """Features of several fields, added up."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier, TextFeatures, load
+from stream_pegasos import (
+    AdaptiveClassifier,
+    Category,
+    HashedBagOfWords,
+    PegasosClassifier,
+    TextClassifier,
+    TextFeatures,
+    load,
+)
 from stream_pegasos.engine.pure.scanner import murmur3_32, words_32
 from stream_pegasos.features.base import FeatureUnion
 
@@ -88,3 +98,15 @@ def test_two_fields_that_make_one_name():
 def test_no_pattern_is_needed_where_none_is_used():
     for options in ({"tokenizer": str.split}, {"analyzer": "char"}):
         assert HashedBagOfWords(token_pattern=None, **options).transform_one("a b")
+
+
+def test_an_index_is_right_while_messages_of_fields_are_learned():
+    """The loop of the engine lends one table of hashes to each field in turn."""
+    model = TextClassifier(TextFeatures(on="text") + Category(on="sender"))
+    messages = [{"text": " ".join(f"w{i * k % 97}" for k in range(200)), "sender": f"s{i % 7}"} for i in range(300)]
+    index = model.features.scanner.index
+    expected = [index("w1", field) for field in (0, 1)]
+    with ThreadPoolExecutor(1) as other:
+        learned = other.submit(lambda: [model.learn_many(messages, ["spam", "ham"] * 150) for _ in range(20)])
+        seen = {(*index("w1", 0), *index("w1", 1)) for _ in iter(learned.done, True)}
+    assert seen <= {(*expected[0], *expected[1])} and model.n_learned == 6_000

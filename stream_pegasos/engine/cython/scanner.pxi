@@ -261,6 +261,7 @@ cdef class Scanner(Encoder):
         cdef bytes encoded = ngram.encode("utf-8", "surrogatepass")
         cdef uint32_t n = len(encoded), h
         encoded += b"\0" * SP_PADDING
+        wait_for(self._guard, self._guard)  # a loop over fields lends the bag of one to the next
         h = (sp_hash_words if s.by_words else sp_murmur3)(<const uint8_t*> PyBytes_AS_STRING(encoded), n) ^ s.bag.field
         return sp_index_of(&self._scanner.bag, h), -1.0 if self._scanner.bag.alternate_sign and <int32_t> h < 0 else 1.0
 
