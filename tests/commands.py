@@ -60,7 +60,7 @@ def figures(summary):
     return {name: float(value) for name, value in rows}
 
 
-def parse_labels(answers):
+def labels_of(answers):
     """The labels of answers of two columns."""
     return [line.split("\t")[0] for line in answers.splitlines()]
 

@@ -110,8 +110,8 @@ def kill_one(address: str, checkpoint: Path, answers: Path, rng: random.Random, 
     """Whether it was killed before it came to its end."""
     process = start(address, checkpoint, answers, *options)
     end = time.monotonic() + (rng.uniform(0.0, 1.5) if rng.random() < 0.25 else 60.0)
-    size = message_size(answers) + rng.randrange(most)
-    while process.poll() is None and message_size(answers) < size and time.monotonic() < end:
+    size = size_of(answers) + rng.randrange(most)
+    while process.poll() is None and size_of(answers) < size and time.monotonic() < end:
         time.sleep(POLL)
     time.sleep(rng.uniform(0.0, 0.02))
     process.kill()
@@ -119,7 +119,7 @@ def kill_one(address: str, checkpoint: Path, answers: Path, rng: random.Random, 
     return process.returncode != 0
 
 
-def message_size(path: Path) -> int:
+def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 

@@ -11,7 +11,7 @@ from stream_pegasos.learners.predictions import settled
 Prediction = namedtuple("Prediction", "label probability margin")
 
 
-def class_rows(truths, predicted, probabilities):
+def of_classes(truths, predicted, probabilities):
     """Given what is predicted of each example, and one probability for what came true and for what is predicted."""
     probabilities = np.asarray(probabilities, float)
     return Outcomes(list(truths), list(predicted), probabilities, probabilities)
@@ -36,7 +36,7 @@ def matrix(score, *classes):
     return [[found.get((truth, label), 0) for label in classes] for truth in classes]
 
 
-def make_predictions(model, X):
+def predictions_of(model, X):
     """The prediction for each example."""
     return [Prediction(*said) for said in predict_block(model, X, []).each()]
 

@@ -63,7 +63,7 @@ def random_example(generator, largest):
     return {name: size * generator.normal() for name in ("a", 5, -5, 2**70) if generator.random() < 0.7}
 
 
-def target_array(learner):
+def targets_of(learner):
     """What an example may be to a learner: the number of a class, or of a set."""
     if not learner.several:
         return [0.0, 1.0]
@@ -83,7 +83,7 @@ def history(which, *engines, n=60, extreme=False):
         else:
             names = [("a", "b", 5, -5)[place] for place in generator.permutation(4)[:3]]
             x, weights = {name: float(generator.normal()) for name in names}, [1.0, 2.0]
-        y, weight = float(generator.choice(target_array(made[0][0]))), float(generator.choice(weights))
+        y, weight = float(generator.choice(targets_of(made[0][0]))), float(generator.choice(weights))
         for learner, vocabulary in made:
             learner.learn(vocabulary, x, y, weight)
             if extreme and i % 7 == 3:

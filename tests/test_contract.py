@@ -121,8 +121,8 @@ def test_what_a_model_says_of_itself(case):
     names = ["a", 3, 7, 8]
     for model in (case.make(), case.trained(40)):
         capabilities = model.capabilities
-        probabilities_with_labels = {"several classes", "ordered", "several labels"}
-        assert capabilities <= {"texts", "vectors", "weights", "explain", *probabilities_with_labels}
+        of_labels = {"several classes", "ordered", "several labels"}
+        assert capabilities <= {"texts", "vectors", "weights", "explain", *of_labels}
         assert ("texts" in capabilities) == (case.of != "features") == ("features" in model.parts)
         several = case.has_weights
         assert ("several classes" in capabilities) == several == model._multiclass
@@ -310,11 +310,11 @@ def test_balanced(case, name, power, tmp_path):
 
 @for_each([case for case in weighting if isinstance(case.option("class_weight"), dict)])
 def test_a_class_weight_is_a_weight_of_its_examples(case):
-    get_weight, (X, y) = case.option("class_weight"), case.columns(60)
+    weight_of, (X, y) = case.option("class_weight"), case.columns(60)
     model, many, expected = case.make(), case.make(), case.make().clone({"class_weight": None})
     for x, label in zip(X, y, strict=True):
         model.learn_one(x, label, 2.0)
-        expected.learn_one(x, label, 2.0 * get_weight.get(label, 1.0))
+        expected.learn_one(x, label, 2.0 * weight_of.get(label, 1.0))
     many.learn_many(X, y, 2.0)
     assert seen(model) == seen(many) == seen(expected)
 

@@ -241,8 +241,8 @@ def test_perceptron_learns_from_its_mistakes_alone():
     assert point.error == np.mean(np.where(X @ w + intercept > 0.0, 1, -1) != y)
 
 
-@pytest.mark.parametrize(("way", "get_field"), [("ovr", rcv1.against_all), ("crammer_singer", rcv1.jointly)])
-def test_objectives_of_several_classes_by_the_margins_of_each_example(way, get_field):
+@pytest.mark.parametrize(("way", "value_of"), [("ovr", rcv1.against_all), ("crammer_singer", rcv1.jointly)])
+def test_objectives_of_several_classes_by_the_margins_of_each_example(way, value_of):
     X, _ = phrases(100)
     y = np.concatenate([[0, 1, 2], np.random.default_rng(0).integers(3, size=97)])
     model = PegasosClassifier(l2=rcv1.L2, multi_class=way)
@@ -256,7 +256,7 @@ def test_objectives_of_several_classes_by_the_margins_of_each_example(way, get_f
             losses.append(max(0.0, 1.0 + rest.max() - margins[own]))
         else:
             losses.append(max(0.0, 1.0 - margins[own]) + np.maximum(0.0, 1.0 + rest).sum())
-    assert get_field(W, X, y) == pytest.approx(rcv1.L2 / 2.0 * (W**2).sum() + np.mean(losses))
+    assert value_of(W, X, y) == pytest.approx(rcv1.L2 / 2.0 * (W**2).sum() + np.mean(losses))
 
 
 def test_clock_stands_still_while_a_point_is_evaluated(monkeypatch):

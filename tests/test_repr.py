@@ -61,8 +61,8 @@ def test_no_option_that_was_set_is_left_out_and_no_other_is_shown(case):
     model = case.make()
     names = [found[1] for line in repr(model).splitlines() if (found := re.match(r" +(\w+)=", line))]
     detector = case.option("drift_detector") or getattr(getattr(model, "classifier", None), "drift_detector", None)
-    wrap_river = {*get_parameters(detector)} if detector else set()  # which shows all
-    assert [name for name in names if name not in wrap_river] == [*set_options(model, type(model)())]
+    of_river = {*get_parameters(detector)} if detector else set()  # which shows all
+    assert [name for name in names if name not in of_river] == [*set_options(model, type(model)())]
 
 
 def test_what_is_reported_says_what_it_holds():

@@ -21,6 +21,6 @@ def check(vectors, words, numbers, largest):
         assert vectors.vector(word).tolist() == (expected * 2.0**by).tolist()
 
 
-def format_value(rows, header=True):
+def text_of(rows, header=True):
     lines = [f"{len(rows)} {len(rows['good'])}"] if header else []
     return "".join(f"{line}\n" for line in [*lines, *(f"{w} {' '.join(map(str, row))} " for w, row in rows.items())])

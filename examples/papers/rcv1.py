@@ -251,13 +251,13 @@ def several_classes(problem: Problem, n_passes: int) -> list[list[str]]:
         ("one machine for all", "crammer_singer", jointly),
     ]
     rows = []
-    for name, way, get_field in ways:
+    for name, way, value_of in ways:
         began = perf_counter()
         svm = LinearSVC(
             loss="hinge", C=1.0 / (L2 * len(y)), fit_intercept=False, multi_class=way, max_iter=100_000, random_state=0
         )
         svm.fit(X, y)
-        point = Point(perf_counter() - began, get_field(svm.coef_, X, y), float(np.mean(svm.predict(X_test) != y_test)))
+        point = Point(perf_counter() - began, value_of(svm.coef_, X, y), float(np.mean(svm.predict(X_test) != y_test)))
         rows.append([name, "LinearSVC (liblinear)", *figures(point)])
         for n in (1, n_passes):
             began = perf_counter()
@@ -267,7 +267,7 @@ def several_classes(problem: Problem, n_passes: int) -> list[list[str]]:
                 model.learn_many(X[order], y[order])
             seconds = perf_counter() - began
             W = np.array([dense(model.weights[label], X.shape[1]) for label in range(len(model.classes))])
-            point = Point(seconds, get_field(W, X, y), float(np.mean(model.predict_many(X_test) != y_test)))
+            point = Point(seconds, value_of(W, X, y), float(np.mean(model.predict_many(X_test) != y_test)))
             rows.append([name, f"PegasosClassifier, {n} pass{'es' * (n > 1)}", *figures(point)])
     return rows
 

@@ -184,10 +184,10 @@ def _message(learner: "Model", text: str) -> Any:
         return text
     from stream_pegasos.streams import ReadOptions
     from stream_pegasos.streams.json_lines import json_parser
-    from stream_pegasos.streams.lines import make_example_value
+    from stream_pegasos.streams.lines import make_example
 
     read = json_parser(ReadOptions(fields=fields, label_field=None, unlabelled=True))
-    example = make_example_value(text.encode("utf-8", "surrogateescape"), read)
+    example = make_example(text.encode("utf-8", "surrogateescape"), read)
     assert example is not None
     if example.fault is not None:
         expected = f"a message of this model is a JSON object with {', '.join(fields)}"

@@ -73,7 +73,7 @@ def check_bool(name: str, value: Any) -> None:
         raise TypeError(f"{name} is {value!r}; it must be True or False")
 
 
-def check_choice_of_value(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+def check_member(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     if not isinstance(value, (str, type(None))) or value not in allowed:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}")
 

@@ -222,12 +222,12 @@ def merged_adaptive(
         new_state |= features.merged(OF_FEATURE[1:], smoothing) | single.merged(OF_INTERCEPT, smoothing)
         positives = features.evidence("positives")[1]
         return new_state | {"values": merged_weights(features, features.occurrences(), positives, n_learned.sum())}
-    pairs, of_counts, weights_dtype = collect_pairs(states, places, numbers, n_classes, reduction in OF_ONE_WEIGHT)
+    pairs, of_counts, weight_places = collect_pairs(states, places, numbers, n_classes, reduction in OF_ONE_WEIGHT)
     feature, column = np.divmod(pairs, max(n_classes, 1))
     new_state |= {"n_taught": np.bincount(feature, minlength=len(keys)), "taught_columns": column}
     new_state |= features.merged(("counts", "log_ratios")) | single.merged(("n_examples",))
     new_state["log_ratios"] = np.maximum(new_state["log_ratios"], 0.0)  # rounding may go below
-    taught, weights = entries(of_counts, len(pairs)), entries(weights_dtype, len(pairs))
+    taught, weights = entries(of_counts, len(pairs)), entries(weight_places, len(pairs))
     new_state |= taught.merged(("taught_counts",)) | weights.merged(("gradient_squares",))
     is_shared = reduction in OF_ONE_WEIGHT
     occurrences = [np.repeat(n, state["n_taught"]) for n, state in zip(features.occurrences(), states[1:], strict=True)]
@@ -265,8 +265,8 @@ def collect_pairs(
     rows = [np.repeat(at, state["n_taught"]) * n_classes for state, at in zip(states, places, strict=True)]
     columns = [state["taught_columns"] for state in states]
     of_counts = [row + of[column] for row, column, of in zip(rows, columns, numbers, strict=True)]
-    weights_dtype = [row + column for row, column in zip(rows, columns, strict=True)] if one_weight else of_counts
-    pairs, places = union([*of_counts, *(weights_dtype if one_weight else [])])
+    weight_places = [row + column for row, column in zip(rows, columns, strict=True)] if one_weight else of_counts
+    pairs, places = union([*of_counts, *(weight_places if one_weight else [])])
     return pairs, places[: len(states)], places[-len(states) :]
 
 
@@ -357,7 +357,7 @@ def merged_dense(
         DenseBlock.from_state(reduction, DenseBlock.of(reduction, n_dimensions, len(of)).get_state() | state, len(of))
         for state, of in zip(states, numbers, strict=True)
     ]
-    sums = [sum_pairs(block, of, new_block) for block, of in zip(blocks, numbers, strict=True)]
+    sums = [block_sums(block, of, new_block) for block, of in zip(blocks, numbers, strict=True)]
     precision, weighted, counts, n, total = (
         kept_of_all * old + sum(new - share * old for new, share in zip(parts, kept_share, strict=True))
         for old, *parts in zip(*sums, strict=True)
@@ -376,7 +376,7 @@ def merged_dense(
     return new_block.get_state()
 
 
-def sum_pairs(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats, Floats, Floats, float, Floats]:
+def block_sums(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats, Floats, Floats, float, Floats]:
     """What a block knows, as sums: precision without the prior's, weights · precision, counts, number and sum of
     vectors.
     """

@@ -50,7 +50,7 @@ def as_singles(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
     return within.astype(SINGLE)
 
 
-def number_fields(records: Any, age: int, year: int) -> dict[str, NDArray[np.float32]]:
+def read_numbers(records: Any, age: int, year: int) -> dict[str, NDArray[np.float32]]:
     """What is known of adaptive features, with the evidence in the unit of this age; a year takes so many bits."""
     numbers = {name: records[name].copy() for name in OF_FEATURES if name in records.dtype.names}
     if (records["age"] != age).any():

@@ -82,7 +82,7 @@ class LabelScore(Score):
                 missed = [label for label in truth if label not in common]
                 instead = [label for label in prediction if label not in common]
                 confused += list(product(missed, instead))[:MOST_PAIRS_OF_ONE]
-        numbers = self.tally.number_fields
+        numbers = self.tally.label_numbers
         self.tally.add(numbers(chain(*truths)), numbers(chain(*predicted)), numbers(right))
         self.tally.add_pairs(*(numbers(column) for column in zip(*confused, strict=True)) if confused else ((), ()))
         self._newest = newest(self._newest, np.array(rows, float).reshape(-1, 3), self.window)

@@ -209,11 +209,9 @@ class PredictedBlock:
         block = self.counted()
         predictions, y = block.predictions, block.y
         if score_kind(model) == LABELS:
-            probabilities_with_labels = LabelOutcomes.of(
-                y, predictions.labels, predictions.classes, predictions.probabilities
-            )
-            probabilities_with_labels.in_sets = in_sets(predictions, probabilities_with_labels.truths)
-            return probabilities_with_labels
+            label_outcomes = LabelOutcomes.of(y, predictions.labels, predictions.classes, predictions.probabilities)
+            label_outcomes.in_sets = in_sets(predictions, label_outcomes.truths)
+            return label_outcomes
         known_labels = set(self.classes) - {None}
         predicted = [label if label in known_labels else None for label in predictions.labels.tolist()]
         columns = [label if label in known_labels else None for label in predictions.classes]

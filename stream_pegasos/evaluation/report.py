@@ -44,9 +44,9 @@ def score_tables(score: Score, in_full: bool = False) -> list[Table]:
         rows = [(_shown(row.label), row) for row in sorted(score.class_rows(), key=lambda row: row.f1)]
     n_classes = len(score.tally)
     title = f"{n_classes:,} {'label' if has_several else 'class'}{('s' if has_several else 'es') * (n_classes != 1)}"
-    class_rows = [(name, *map(_share, row[1:4]), f"{row[4]:,}") for name, row in rows]
+    class_cells = [(name, *map(_share, row[1:4]), f"{row[4]:,}") for name, row in rows]
     confused = [(_shown(a), _shown(b), f"{n:,}") for a, b, n in score.confused(None if in_full else MOST_PAIRS)]
-    tables: list[Table] = [(("", ""), [*metrics]), ((title, "precision", "recall", "F1", "count"), [*class_rows])]
+    tables: list[Table] = [(("", ""), [*metrics]), ((title, "precision", "recall", "F1", "count"), [*class_cells])]
     return (
         [*tables, (("missed" if has_several else "truly", "predicted", "count"), [*confused])] if confused else tables
     )

@@ -157,7 +157,7 @@ class RiverModel:
         labels = np.empty(len(answers), object)
         labels[:] = [answer.label for answer in answers]
         return settled(
-            raw_scores(labels_known, labels, probabilities),
+            river_scores(labels_known, labels, probabilities),
             labels,
             (labels_known.classes, probabilities),
             pair=labels_known.pair,
@@ -169,7 +169,7 @@ def last_step(model: Any) -> Any:
     return last_step([*model.steps.values()][-1]) if isinstance(model, Pipeline) else model
 
 
-def raw_scores(known_labels: Labels, labels: Any, probabilities: Floats) -> Floats:
+def river_scores(known_labels: Labels, labels: Any, probabilities: Floats) -> Floats:
     """The margins of two classes, as log-odds; of more the probabilities."""
     if not known_labels.pair:
         return probabilities
@@ -179,8 +179,8 @@ def raw_scores(known_labels: Labels, labels: Any, probabilities: Floats) -> Floa
     p = probabilities[:, positive]
     with np.errstate(divide="ignore"):
         log_odds = np.log(p / (1.0 - p))
-    probabilities_by_label = np.where(labels == known_labels.pair[1], 1.0, -1.0)
-    return np.clip(np.where(np.isnan(p), probabilities_by_label, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)
+    label_margins = np.where(labels == known_labels.pair[1], 1.0, -1.0)
+    return np.clip(np.where(np.isnan(p), label_margins, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
 
 AnyModel = Model | RiverModel

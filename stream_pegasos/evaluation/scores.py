@@ -112,7 +112,7 @@ class PrequentialScore(Score):
         self.n_unanswered += int((~is_answered).sum())
         self._count_sets(outcomes.in_sets[is_answered[: len(outcomes.in_sets)]])
         truths, predicted = (
-            self.tally.number_fields(itertools.compress(labels, is_answered))
+            self.tally.label_numbers(itertools.compress(labels, is_answered))
             for labels in (outcomes.truths, outcomes.predicted)
         )
         right = truths == predicted
@@ -229,8 +229,8 @@ class OrderedScore(PrequentialScore):
         if other._first is None or self._first is None:  # nothing was predicted here
             return self._sums
         further = float(self._first - other._first)
-        n, error, squares, *probabilities_with_labels = self._sums.tolist()
-        pairs = zip(probabilities_with_labels[::2], probabilities_with_labels[1::2], strict=True)
+        n, error, squares, *error_sums = self._sums.tolist()
+        pairs = zip(error_sums[::2], error_sums[1::2], strict=True)
         moved = [(total + n * further, square + 2 * further * total + n * further**2) for total, square in pairs]
         return np.array([n, error, squares, *itertools.chain(*moved)])
 

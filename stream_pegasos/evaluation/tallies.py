@@ -312,7 +312,7 @@ class Tally:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def number_fields(self, labels: Iterable[Any]) -> Integers:
+    def label_numbers(self, labels: Iterable[Any]) -> Integers:
         """The number of each label, -1 for `None`; new ones get numbers."""
         labels = labels if isinstance(labels, list) else list(labels)
         try:
@@ -346,7 +346,7 @@ class Tally:
             self._pairs = Counter(dict(self._pairs.most_common(MOST_PAIRS // 2)))
 
     def add_tally(self, other: Tally) -> None:
-        numbers = self.number_fields(other.labels)
+        numbers = self.label_numbers(other.labels)
         self._counts[:, numbers] += other._counts[:, : len(other)]
         if other._pairs:
             truths, predicted = numbers[np.array([*other._pairs])].T
@@ -404,7 +404,7 @@ class Tally:
     def set_state(self, state: Any) -> None:
         """Take over what was counted elsewhere; it raises what `Score.set_state` does."""
         tally = Tally()
-        n = len(tally.number_fields([unpack(label) for label in state["labels"]]))
+        n = len(tally.label_numbers([unpack(label) for label in state["labels"]]))
         counts = np.array(state["counts"], np.int64).reshape(3, n)
         pairs = np.array(state["pairs"], np.int64).reshape(-1, 3)
         if len(tally) != n or (counts < 0).any() or (pairs[:, :2] < 0).any() or (pairs[:, :2] >= n).any():

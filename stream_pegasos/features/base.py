@@ -344,7 +344,7 @@ class FeatureUnion(Features, is_kind=False):
         if len({(type(part), part.on, part.namespace) for part in parts}) < len(parts):
             names = ", ".join(str(part.on) for part in parts)
             raise ValueError(f"two parts read the same field in the same way; the fields are {names}")
-        self._each = check_single_vector([leaf for part in parts for leaf in part.each])
+        self._each = keep_single_vector([leaf for part in parts for leaf in part.each])
         self._share_vectors(next((leaf.vector_source for leaf in self._each if leaf.vector_source is not None), None))
         self.scanner = make_scanner(self._each)
         self._fields = tuple(dict.fromkeys(part.on for part in parts if part.on is not None))
@@ -403,7 +403,7 @@ class SentenceVector(Features, is_kind=False):
         self.scanner = Scanner(*of_texts, vectors=encoder)
 
 
-def check_single_vector(parts: Sequence[Features]) -> list[Features]:
+def keep_single_vector(parts: Sequence[Features]) -> list[Features]:
     if len({part.vector_source.digest for part in parts if part.vector_source is not None}) > 1:
         raise ValueError("two parts have different word vectors or encoders; a message has one vector")
     sentences = [part for part in parts if isinstance(part, SentenceVector)]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stream_pegasos.common.checks import check_bool, check_choice_of_value, check_integer, user_code
+from stream_pegasos.common.checks import check_bool, check_integer, check_member, user_code
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure.characters import normalized
 from stream_pegasos.engine.pure.scanner import BOTH, checked_text, masked_digits, ngrams_and_numbers
@@ -168,14 +168,14 @@ class HashedBagOfWords(Features):
             check_integer("prefix_length", self.prefix_length, 0, 1000)
         if self.boundaries is not None:
             check_bool("boundaries", self.boundaries)
-        check_choice_of_value("analyzer", self.analyzer, ("word", "char", "char_wb"))
+        check_member("analyzer", self.analyzer, ("word", "char", "char_wb"))
         if self.analyzer != "word" and (self.prefix_length or self.boundaries):
             raise ValueError(
                 f"prefix_length and boundaries are for analyzer='word'; for {self.analyzer!r} set them to 0 and False"
             )
-        check_choice_of_value("norm", self.norm, ("l1", "l2", None))
+        check_member("norm", self.norm, ("l1", "l2", None))
         if not callable(self.strip_accents):
-            check_choice_of_value("strip_accents", self.strip_accents, ("ascii", "unicode", None))
+            check_member("strip_accents", self.strip_accents, ("ascii", "unicode", None))
         try:
             min_n, max_n = self.ngram_range
         except (TypeError, ValueError):

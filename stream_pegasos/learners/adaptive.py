@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from river import base
 
-from stream_pegasos.common.checks import check_bool, check_choice_of_value, check_max_features, check_number
+from stream_pegasos.common.checks import check_bool, check_max_features, check_member, check_number
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import unpack
 from stream_pegasos.engine import in_use, probabilities_many, probabilities_one
@@ -274,7 +274,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     def __post_init__(self) -> None:
         check_number("learning_rate", self.learning_rate, 1e-30, 1e30)
-        check_choice_of_value("loss", self.loss, ("hinge", "log"))
+        check_member("loss", self.loss, ("hinge", "log"))
         if self.margin is not None:
             check_number("margin", self.margin, 0.0, 1e300)
         check_bool("naive_bayes", self.naive_bayes)
@@ -283,8 +283,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             check_number("half_life", self.half_life, 1.0, 1e300)
         check_bool("fit_intercept", self.fit_intercept)
         check_number("intercept_scaling", self.intercept_scaling, 1e-30, 1e30)
-        probabilities_by_label = decisions_by_label(self.threshold, self.max_false_positive_rate)
-        decision = None if probabilities_by_label else Decision(self.threshold, self.max_false_positive_rate)  # type: ignore[arg-type]
+        label_decisions = decisions_by_label(self.threshold, self.max_false_positive_rate)
+        decision = None if label_decisions else Decision(self.threshold, self.max_false_positive_rate)  # type: ignore[arg-type]
         check_decide_for(self.decide_for, self.threshold, self.max_false_positive_rate)
         check_coverage(self.coverage)
         self._drift = DriftWatch(self.drift_detector)
@@ -292,7 +292,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         labels = Labels(pos_label=self.pos_label)
         self.conformal = changed_coverage(None, self.coverage)
         self._set_up(self.make_learner("two"), labels, self.class_weight)
-        decisions = probabilities_by_label if decision is None else {} if decision.is_by_margin else {None: decision}
+        decisions = label_decisions if decision is None else {} if decision.is_by_margin else {None: decision}
         self._set_decisions(labels, decisions, changed_f1(None, self.decide_for, exclusive=True))
 
     def make_learner(self, reduction: str) -> AdaptiveLearner:

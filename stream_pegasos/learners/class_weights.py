@@ -39,8 +39,8 @@ class ClassWeights:
     def __init__(self, class_weight: ClassWeight) -> None:
         check_class_weight(class_weight)
         self._of_label = class_weight
-        probabilities_with_labels = class_weight.items() if isinstance(class_weight, Mapping) else ()
-        self._without = {label for label, weight in probabilities_with_labels if not weight}
+        label_weights = class_weight.items() if isinstance(class_weight, Mapping) else ()
+        self._without = {label for label, weight in label_weights if not weight}
         self.counts: Counts = {}
 
     @property
@@ -75,10 +75,10 @@ class ClassWeights:
         if self._power is None:
             weighted = [self.weight(label, weight) for label, weight in zip(labels, example_weights, strict=True)]
             return np.array(weighted, np.float64), self.counts
-        probabilities_with_labels, counts = balanced_weights(
+        label_weights, counts = balanced_weights(
             labels, self.counts, [weight != 0.0 for weight in example_weights], self._power
         )
-        pairs = zip(probabilities_with_labels, example_weights, strict=True)
+        pairs = zip(label_weights, example_weights, strict=True)
         return np.array([product(of_label, plain_weight(weight)) for of_label, weight in pairs], np.float64), counts
 
     def teaching(self, y: Any, w: float | Sequence[float]) -> list[bool] | None:

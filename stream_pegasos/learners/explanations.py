@@ -126,7 +126,7 @@ def phrases(
             result.append(Phrase(shown, value, [(shown, value)]))
             continue
         at = located.get(units.field, NOWHERE)
-        words = sorted(learned_shares(parts_of_phrase, located).items(), key=lambda item: (-abs(item[1]), item[0]))
+        words = sorted(share_to_words(parts_of_phrase, located).items(), key=lambda item: (-abs(item[1]), item[0]))
         shown = at.shown([at.word_with(units.words[0])] if units.is_prefix else units.carriers)
         name = f"{units.field}: {shown}" if units.field else shown
         result.append(Phrase(name, value, [(at.shown([word]), share) for (_, word), share in words]))
@@ -138,7 +138,7 @@ def words(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) 
     located = {field: Located(text) for field, text in texts.items()}
     by_words = letters_to_words(contributions, located)
     shares: dict[str, float] = {}
-    for (field, word), value in learned_shares(
+    for (field, word), value in share_to_words(
         [(label_words, _units(name, texts)) for name, label_words in by_words.items()], located
     ).items():
         name = located[field].shown([word]) if field in located else shown_ngram(word)
@@ -153,7 +153,7 @@ def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str])
     """The texts of a message in pieces, which make up the whole, each with what it adds to the margin."""
     located = {field: Located(text) for field, text in texts.items()}
     by_words = letters_to_words(contributions, located)
-    shares = learned_shares([(value, _units(name, texts)) for name, value in by_words.items()], located)
+    shares = share_to_words([(value, _units(name, texts)) for name, value in by_words.items()], located)
     return {field: at.pieces(field, shares) for field, at in located.items()}
 
 
@@ -175,7 +175,7 @@ def letters_to_words(contributions: Iterable[tuple[str, float]], located: Mappin
 Shares = dict[tuple[str, str], float]  # by the field and the word
 
 
-def learned_shares(ngrams: Iterable[tuple[float, _Units]], located: Mapping[str, Located]) -> Shares:
+def share_to_words(ngrams: Iterable[tuple[float, _Units]], located: Mapping[str, Located]) -> Shares:
     """What each word adds, when each n-gram is shared out to its words."""
     shares: Shares = {}
     beginnings = []

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import check_choice_of_value, check_number
+from stream_pegasos.common.checks import check_member, check_number
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine.merging import merged_newest
@@ -160,7 +160,7 @@ def changed_f1(present: F1Decision | None, decide_for: str, exclusive: bool) -> 
 
 def check_decide_for(decide_for: Any, threshold: Any, max_false_positive_rate: Any) -> None:
     """Check what is decided for, beside a threshold and a limit of false positives, which decide by themselves."""
-    check_choice_of_value("decide_for", decide_for, (ACCURACY, MICRO_F1, MACRO_F1))
+    check_member("decide_for", decide_for, (ACCURACY, MICRO_F1, MACRO_F1))
     for name, value, default in (
         ("threshold", threshold, 0.5),
         ("max_false_positive_rate", max_false_positive_rate, None),

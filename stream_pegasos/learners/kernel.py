@@ -14,8 +14,8 @@ from river import base
 from stream_pegasos.common.checks import (
     LARGEST_L2,
     SMALLEST_L2,
-    check_choice_of_value,
     check_integer,
+    check_member,
     check_number,
     user_code,
 )
@@ -93,7 +93,7 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
         check_number("l2", l2, SMALLEST_L2, LARGEST_L2)
         check_number("t0", t0, 0.0, 1e100)
         if not callable(kernel):
-            check_choice_of_value("kernel", kernel, ("linear", "polynomial", "rbf"))
+            check_member("kernel", kernel, ("linear", "polynomial", "rbf"))
         check_number("gamma", gamma, 1e-30, 1e30)
         check_number("coef0", coef0, 0.0, 1e30)
         check_integer("degree", degree, 1, 100)

@@ -49,7 +49,7 @@ class Labels:
     known: tuple[Label, ...] = ()
     pos_label: Label | None = None  # the positive one, once it is named or two labels say which it is
     needs_positive: bool = False
-    probabilities_by_label: bool = False  # whether even two classes have a score each
+    by_label: bool = False  # whether even two classes have a score each
     most: int | None = None  # how many labels there may be
     names_opposite: bool = True  # whether a truth value, as the first label, makes the other one known, too
     # How many examples of a truth value were learned before any other label came, infinite until then. Where that is
@@ -85,7 +85,7 @@ class Labels:
         return 1
 
     def _find_pair(self) -> tuple[Label | None, ...]:
-        if self.probabilities_by_label or len(self.known) > 2 or (len(self.known) == 2 and self.positive > 1):
+        if self.by_label or len(self.known) > 2 or (len(self.known) == 2 and self.positive > 1):
             return ()
         pair = [*self.known, None, None][:2]
         return (pair[1], pair[0]) if self.positive == 0 else (pair[0], pair[1])
@@ -109,9 +109,7 @@ class Labels:
         return new_labels
 
     def _with(self, label: Label) -> Self:
-        names_opposite = (
-            isinstance(label, bool) and self.names_opposite and not self.known and not self.probabilities_by_label
-        )
+        names_opposite = isinstance(label, bool) and self.names_opposite and not self.known and not self.by_label
         new_labels = replace(self, known=(*self.known, label, *([not label] if names_opposite else [])))
         new_labels.n_alone = math.inf if names_opposite and self.counts_alone else self.n_alone
         if (
@@ -294,12 +292,10 @@ def unmet_labels(options: Any, labels: Labels) -> dict[Label, str]:
     """The labels that options of an estimator name and that have not come, each with the option."""
     unmet: dict[Label, str] = {}
     for option in ("class_weight", "threshold", "max_false_positive_rate"):
-        probabilities_with_labels = getattr(options, option, None)
-        if isinstance(probabilities_with_labels, Mapping):  # one of weight 0 is never brought
+        label_options = getattr(options, option, None)
+        if isinstance(label_options, Mapping):  # one of weight 0 is never brought
             unmet |= {
-                label: option
-                for label, number in probabilities_with_labels.items()
-                if number and label not in labels.targets
+                label: option for label, number in label_options.items() if number and label not in labels.targets
             }
     pos_label = getattr(options, "pos_label", None)
     if pos_label is not None and labels.positive >= len(labels.known):
@@ -346,9 +342,9 @@ def targets_of_few(labels: Labels, y: NDArray[Any], numbers: range) -> tuple[Lab
     """What `targets_many` gives for an array of few numbers, without a Python object for each example."""
     holds = {int(is_label.argmax()): is_label for is_label in (y == number for number in numbers) if is_label.any()}
     firsts = sorted(holds)  # as they came
-    labels, probabilities_by_class = targets_many(labels, [y[first].item() for first in firsts])
+    labels, first_targets = targets_many(labels, [y[first].item() for first in firsts])
     targets = np.zeros(len(y))
-    for first, target in zip(firsts, probabilities_by_class, strict=True):
+    for first, target in zip(firsts, first_targets, strict=True):
         targets = np.where(holds[first], target, targets)
     return labels, targets
 

@@ -57,7 +57,7 @@ MOST_MARGINS = 1 << 21
 LABELS_AWAITED, MOST_NAMED = 500, 20
 
 
-class TrainingBatch(NamedTuple):
+class Batch(NamedTuple):
     """Examples that are being learned: how many were learned before, and what scales features after all of them."""
 
     n_before: int
@@ -81,7 +81,7 @@ class Learning(Model):
     is_direct_with_weight: bool
     by_margin: bool
     # Of numeric features, where these may come, and what the learner is in the middle of learning.
-    _scaling: tuple[FeatureScaler, TrainingBatch | None] | None = None
+    _scaling: tuple[FeatureScaler, Batch | None] | None = None
     _is_watched: bool
     recency: Recency = Recency()
     _told_of_labels: bool = False  # whether it was warned that labels look like no classes
@@ -302,7 +302,7 @@ class Learning(Model):
         before: Any = self.scaler
         scaler = copy.copy(before)
         scaled = scaler.learned_rows(rows, weights.tolist())
-        self._scaling = before, TrainingBatch(self.n_learned, rows, weights, scaler)
+        self._scaling = before, Batch(self.n_learned, rows, weights, scaler)
         return scaled
 
     def _learn_scaled(

@@ -431,7 +431,7 @@ class Model(OneByOne, base.Estimator):
     def _encode_many(self, X: Any, threads: int) -> tuple[Encoder, Any]:
         check_integer("threads", threads, 1, MOST_THREADS)
         encoder, rows = self.encode_many(X, int(threads))
-        return encoder.set_threads(int(threads)), rows
+        return encoder.get_threaded(int(threads)), rows
 
     def _name_features(self, rows: Any, y: Any, w: Any, n_learned: int) -> None:
         """Note what the features of the first `n_learned` rows that teach stand for, if that is asked for."""

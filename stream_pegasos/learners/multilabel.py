@@ -47,7 +47,7 @@ OF_DECISIONS = "threshold", "max_false_positive_rate"
 class LabelSets(Labels):
     """Labels of which an example may have several. Those that were told of, but never held, are apart."""
 
-    probabilities_by_label: bool = True
+    by_label: bool = True
     never: tuple[Label, ...] = ()
 
     def __post_init__(self) -> None:
@@ -173,7 +173,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         self.decisions: dict[Label, Decision] = decisions_by_label(
             self.classifier.threshold, self.classifier.max_false_positive_rate
         )
-        self.other_decision = make_default_decision(self.classifier)
+        self.of_others = make_default_decision(self.classifier)
         self.f1 = changed_f1(None, self.classifier.decide_for, exclusive=False)
         self.conformal = changed_coverage(None, self.classifier.coverage)
         # Watched, as y is no single label.
@@ -189,7 +189,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     ) -> None:
         for label in self.classes:
             self._decision(label)
-        now, other_decision = self.decisions, self.other_decision
+        now, of_others = self.decisions, self.of_others
         decisions = changed_by_label(
             now, threshold, rate, [*now] if pos_label is None else [pos_label], is_new=self._is_new
         )
@@ -197,15 +197,15 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             raise ValueError(unknown_label(unknown[0], self.classes))
         if pos_label is None:
             share, limit = (None if isinstance(value, Mapping) else value for value in (threshold, rate))
-            other_decision = other_decision.changed(share, limit, is_new=True)
-        are_alike = all(decision.parameters == other_decision.parameters for decision in decisions.values())
-        parameters = parameters_of_decisions({None: other_decision} if are_alike else decisions)
+            of_others = of_others.changed(share, limit, is_new=True)
+        are_alike = all(decision.parameters == of_others.parameters for decision in decisions.values())
+        parameters = parameters_of_decisions({None: of_others} if are_alike else decisions)
         decide_for = decide_for or self.classifier.decide_for
         check_decide_for(decide_for, **parameters)
         coverage = coverage_asked(coverage, self.classifier.coverage)
         parameters |= {"decide_for": decide_for, "coverage": coverage}
         self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), **parameters})
-        self.decisions, self.other_decision = decisions, other_decision
+        self.decisions, self.of_others = decisions, of_others
         self.f1 = changed_f1(self.f1, decide_for, exclusive=False)
         self.conformal = changed_coverage(self.conformal, coverage)
 
@@ -215,7 +215,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
         new = super().clone(new_params, include_attributes)
         if all(getattr(new.classifier, name) == getattr(self.classifier, name) for name in OF_DECISIONS):
-            new.other_decision = self.other_decision.renewed()  # which decisions by label do not tell
+            new.of_others = self.of_others.renewed()  # which decisions by label do not tell
         return new
 
     def drop_class(self, label: Label) -> None:
@@ -223,7 +223,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             self.f1.forget(label)
         decision, options = self.decisions.get(label), [getattr(self.classifier, name) for name in OF_DECISIONS]
         is_named = any(isinstance(option, Mapping) and label in option for option in options)
-        if decision is not None and (is_named or decision.parameters != self.other_decision.parameters):
+        if decision is not None and (is_named or decision.parameters != self.of_others.parameters):
             self.decisions[label] = decision.renewed()  # what its limit knows is of the class that went
         else:
             self.decisions.pop(label, None)
@@ -313,7 +313,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return LabelSets(tuple(targets), never=(*self.labels.never, *itertools.chain(*sets)))
 
     def _decision(self, label: Label) -> Decision:
-        return self.decisions.setdefault(label, self.other_decision.renewed())
+        return self.decisions.setdefault(label, self.of_others.renewed())
 
     def _limited(self) -> Mapping[Label, float]:
         return limited(self.decisions)
@@ -366,10 +366,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state(lazy)
-        other_decision = self.other_decision.renewed()  # of a label whose decision was not asked for yet
-        limits = {label: self.decisions.get(label, other_decision).limit for label in self.classes}
-        if self.other_decision.parameters != make_default_decision(self.classifier).parameters:
-            values["others"] = self.other_decision.parameters
+        of_others = self.of_others.renewed()  # of a label whose decision was not asked for yet
+        limits = {label: self.decisions.get(label, of_others).limit for label in self.classes}
+        if self.of_others.parameters != make_default_decision(self.classifier).parameters:
+            values["others"] = self.of_others.parameters
         values["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]
         return arrays, names, values
 
@@ -383,7 +383,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
         super()._take_state(state, names, values)
         if "others" in values:
-            self.other_decision = Decision(*values["others"])
+            self.of_others = Decision(*values["others"])
         for packed, state_of_limit in values["decisions"]:
             label = unpack(packed)
             limit = self._decision(label).limit

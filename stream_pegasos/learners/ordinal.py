@@ -34,7 +34,7 @@ __all__ = ["OrdinalClassifier"]
 class OrderedLabels(Labels):
     """Integer labels, numbered as they came; margins are the logarithms of their probabilities, by number."""
 
-    probabilities_by_label: bool = True
+    by_label: bool = True
 
     @property
     def classes(self) -> tuple[Label, ...]:

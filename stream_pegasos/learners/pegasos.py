@@ -14,9 +14,9 @@ from stream_pegasos.common.checks import (
     LARGEST_L2,
     SMALLEST_L2,
     check_bool,
-    check_choice_of_value,
     check_integer,
     check_max_features,
+    check_member,
     check_number,
 )
 from stream_pegasos.engine import in_use
@@ -174,11 +174,11 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
         check_bool("fit_intercept", self.fit_intercept)
         check_number("intercept_scaling", self.intercept_scaling, 1e-30, 1e30)
         if isinstance(self.average, str):
-            check_choice_of_value("average", self.average, ("weighted",))
+            check_member("average", self.average, ("weighted",))
         else:
             first = int(self.average) if isinstance(self.average, bool) else self.average
             check_integer("average", first, 0, LARGEST_COUNT)
-        check_choice_of_value("multi_class", self.multi_class, ("crammer_singer", "ovr", None))
+        check_member("multi_class", self.multi_class, ("crammer_singer", "ovr", None))
         if self.multi_class is not None and self.pos_label is not None:
             raise ValueError(
                 f"pos_label is {self.pos_label!r}, which is for two classes; with multi_class it must be None"
@@ -195,9 +195,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
             self.max_features or 0,
             self.multi_class or "two",
         )
-        labels = Labels(
-            pos_label=self.pos_label, probabilities_by_label=self.multi_class is not None, counts_alone=True
-        )
+        labels = Labels(pos_label=self.pos_label, by_label=self.multi_class is not None, counts_alone=True)
         self._set_up(learner, labels, self.class_weight)
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from stream_pegasos.mail_text.decoding import decode_bytes, decode_field
 
-__all__ = ["FIELD", "Headers", "find_site", "label_shape", "read_headers"]
+__all__ = ["FIELD", "Headers", "find_site", "name_shape", "read_headers"]
 
 FIELD = "field:"  # how the token of a field begins that not every mail has
 MAX_FIELDS = 150  # header fields that are looked at
@@ -113,7 +113,7 @@ WORD = re.compile(r"[^\W\d_]+")
 LIST_TAG = re.compile(r"\[[^\]]{1,25}\]\s*")
 
 
-def label_shape(text: str, longest: int = 24) -> str:
+def name_shape(text: str, longest: int = 24) -> str:
     """A text in which each run of capitals, small letters or digits is one A, a or 0; what is not ASCII becomes ?."""
     classes = text[:100].encode("ascii", "replace").translate(CLASSES)
     return b"".join(REPEATED.findall(classes)).decode("ascii")[:longest]
@@ -257,8 +257,8 @@ def address_tokens(fields: dict[str, str], decode: Callable[[str], str]) -> Iter
         yield f"from:.{host.rpartition('.')[2]}"
     else:
         yield "from:no-address"
-    yield f"from:local:{label_shape(local, 8)}"
-    yield f"from:name:{label_shape(name, 10)}"
+    yield f"from:local:{name_shape(local, 8)}"
+    yield f"from:name:{name_shape(name, 10)}"
     yield f"from:quoted:{fields.get('from', '')[:1] == chr(34)}"
     if "@" in name:
         yield f"from:name-has-address:{find_site(parse_host(name)) == site}"
@@ -339,9 +339,9 @@ def identity_tokens(fields: dict[str, str]) -> Iterator[str]:
     if not value:
         return
     local, _, host = value.strip("<>").rpartition("@")
-    yield f"id:{label_shape(local, 16)}"
+    yield f"id:{name_shape(local, 16)}"
     yield f"id:length:{len(local) // 4}"
-    yield f"id:host:{label_shape(host, 10)}"
+    yield f"id:host:{name_shape(host, 10)}"
     sender = parse_host(address_in(fields.get("from", ""))[1])
     host = host.lower()
     yield f"id:{'host' if host == sender else 'site' if find_site(host) == find_site(sender) else 'other'}-of-sender"
@@ -360,7 +360,7 @@ def content_tokens(fields: dict[str, str]) -> Iterator[str]:
     for parameter in re.findall(r";\s*([\w-]{1,20})\s*=\s*(\"?)", content[:500]):
         yield f"content:{parameter[0]}={parameter[1]}"
     if boundary := re.search(r"boundary\s*=\s*\"?([^\";\s]{1,100})", content, re.IGNORECASE):
-        yield f"boundary:{label_shape(boundary[1])}"
+        yield f"boundary:{name_shape(boundary[1])}"
     if "content-transfer-encoding" in fields:
         yield f"content:encoding:{fields['content-transfer-encoding'][:20]}"
     if "mime-version" in fields and fields["mime-version"].strip() != "1.0":

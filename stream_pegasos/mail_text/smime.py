@@ -19,11 +19,11 @@ def signed_content(data: bytes) -> bytes | None:
     try:
         reader = AsnReader(data)
         kind, content = reader.children(reader.only(0, len(data), SEQUENCE))[:2]
-        if kind[0] != OBJECT or reader.mail_bytes(kind) != SIGNED_DATA or content[0] != EXPLICIT:
+        if kind[0] != OBJECT or reader.element_bytes(kind) != SIGNED_DATA or content[0] != EXPLICIT:
             return None
         signed = reader.children(reader.only(content[1], content[2], SEQUENCE))
         kind, *elements = reader.children(next(element for element in signed if element[0] == SEQUENCE))
-        if reader.mail_bytes(kind) != DATA or not elements or elements[0][0] != EXPLICIT:
+        if reader.element_bytes(kind) != DATA or not elements or elements[0][0] != EXPLICIT:
             return None  # the content stands elsewhere
         return b"".join(reader.pieces(next(reader.elements(elements[0][1], elements[0][2]))))
     except (IndexError, ValueError, StopIteration):
@@ -36,7 +36,7 @@ class AsnReader:
     def __init__(self, data: bytes) -> None:
         self.data, self.n_left = data, MAX_ELEMENTS
 
-    def mail_bytes(self, element: Element) -> bytes:
+    def element_bytes(self, element: Element) -> bytes:
         return self.data[element[1] : element[2]]
 
     def only(self, begin: int, end: int, tag: int) -> Element:
@@ -83,7 +83,7 @@ class AsnReader:
     def pieces(self, element: Element, depth: int = 0) -> Iterator[bytes]:
         """The bytes of a string, which may consist of others."""
         if element[0] == OCTETS:
-            yield self.mail_bytes(element)
+            yield self.element_bytes(element)
         elif element[0] == OCTETS_IN_PIECES and depth < MAX_DEPTH:
             for inner in self.elements(element[1], element[2]):
                 yield from self.pieces(inner, depth + 1)

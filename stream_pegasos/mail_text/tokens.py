@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from urllib.parse import unquote
 
-from stream_pegasos.mail_text.headers import find_site, label_shape
+from stream_pegasos.mail_text.headers import find_site, name_shape
 from stream_pegasos.mail_text.html import Page
 
 __all__ = ["attachment_tokens", "link_tokens", "other_tokens", "page_tokens", "text_tokens"]
@@ -68,7 +68,7 @@ def tokens_of_link(address: str, kind: str) -> Iterator[str]:
         yield f"{kind}:query:{find_bin(path.count('=') + path.count('&'))}"
         if "@" in path:
             yield f"{kind}:query-has-address"
-    yield f"{kind}:shape:{label_shape(path[:60], 8)}"
+    yield f"{kind}:shape:{name_shape(path[:60], 8)}"
 
 
 def link_tokens(text: str) -> Iterator[str]:

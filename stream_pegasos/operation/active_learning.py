@@ -139,7 +139,7 @@ class ActiveLearning:
         self._clock = clock
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
-        self._encode_lesson: dict[Message, int] = {}
+        self._number_by_message: dict[Message, int] = {}
         self._n_characters = 0
         # Messages to be put into `_waiting`, each with its origin and when it came.
         self._new: deque[tuple[Message, Any, str | None]] = deque()
@@ -261,7 +261,7 @@ class ActiveLearning:
             chosen.append(self._waiting[also])
         return chosen
 
-    def make_message(self, number: int) -> Message:
+    def get_message(self, number: int) -> Message:
         return self._message(number).x
 
     def give(self, number: int, label: Any) -> None:
@@ -302,7 +302,7 @@ class ActiveLearning:
         if given_label is not None:
             self.take_back(given_label.message.number)
         self._settle()
-        message = self._waiting.get(self._encode_lesson.get(x, 0))
+        message = self._waiting.get(self._number_by_message.get(x, 0))
         if message is None:
             message = Waiting(next(self._numbers), x, origin=origin)
         self._give(message, label)
@@ -406,11 +406,11 @@ class ActiveLearning:
     def _put(self, message: Waiting) -> None:
         self._remove(message.x)
         self._waiting[message.number] = message
-        self._encode_lesson[message.x] = message.number
+        self._number_by_message[message.x] = message.number
         self._n_characters += message_size(message.x)
 
     def _remove(self, x: Message) -> None:
-        number = self._encode_lesson.pop(x, None)
+        number = self._number_by_message.pop(x, None)
         if number is not None:
             del self._waiting[number]
             self._n_characters -= message_size(x)

@@ -116,6 +116,6 @@ async def give_way() -> None:
             task.uncancel()
 
 
-def slices(items: list[Any], message_size: Callable[[Any], int]) -> Iterator[list[Any]]:
+def slices(items: list[Any], size: Callable[[Any], int]) -> Iterator[list[Any]]:
     """The items in slices of about `SLICE` characters."""
-    return grouped(items, lambda item: A_MESSAGE + message_size(item), SLICE)
+    return grouped(items, lambda item: A_MESSAGE + size(item), SLICE)

@@ -119,9 +119,9 @@ class Teaching:
         """Ask about some of these messages, which were only predicted."""
         with self._changed:
             for x, id, choose in zip(X, ids, self.questions.choices(predictions), strict=True):
-                own_ids = self.id_for(x, id)
-                if not is_blank(x) and not self._knows(own_ids) and choose():
-                    self._put(x, own_ids)
+                own_id = self.id_for(x, id)
+                if not is_blank(x) and not self._knows(own_id) and choose():
+                    self._put(x, own_id)
 
     def compare(self, X: Sequence[Message], ids: Sequence[Id | None], labels: Iterable[Any]) -> None:
         """Compare labels that a person gave with those of the teacher, and ask the teacher about some more of these."""

@@ -111,7 +111,7 @@ class Labelling:
             active_learning.skip(number)
             return
         async with self._learner.learning_lock:
-            active_learning.make_message(number)
+            active_learning.get_message(number)
             label = self._learnable_label(label, new_label)
             with self._learner.monitor.lock:
                 active_learning.give(number, label)

@@ -76,7 +76,7 @@ class Metrics:
             yield gauge(name, f"Prequential {spelled(name)}{newest}.", value)
         yield from checkpoint_metrics(learner.checkpoints)
         yield from teaching_metrics(learner.teaching)
-        yield from self._class_margins()
+        yield from self._class_metrics()
         mails = CounterMetricFamily(
             "stream_pegasos_mails", "Mails asked about by spamd's protocol.", labels=["verdict"]
         )
@@ -84,7 +84,7 @@ class Metrics:
             mails.add_metric([verdict], count)
         yield mails
 
-    def _class_margins(self) -> Iterator[Any]:
+    def _class_metrics(self) -> Iterator[Any]:
         """Counters by class. The commonest classes of the first scrape keep their counters, as a counter must never
         decrease; all others share one.
         """

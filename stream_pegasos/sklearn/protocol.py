@@ -201,7 +201,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         examples = self._examples(X, is_new)
-        y = check_column_name("y", y)
+        y = single_column("y", y)
         check_none_missing(y)
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
@@ -210,7 +210,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         check_classification_targets(labels)
         n = n_examples(examples)
         check_lengths("labels", len(labels), n)
-        sample_weight = check_column_name("sample_weight", sample_weight)
+        sample_weight = single_column("sample_weight", sample_weight)
         weights = np.ones(n) if sample_weight is None else column_or_1d(np.asarray(sample_weight, np.float64))
         check_lengths("weights", len(weights), n)
         if not weights.any():
@@ -313,10 +313,10 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
                     if columns.get(positive) == 1 or columns.get(negative) == 0
                     else -predictions.scores
                 )
-            classes, class_rows = predictions.pair, np.array([-predictions.scores, predictions.scores])
+            classes, class_scores = predictions.pair, np.array([-predictions.scores, predictions.scores])
         else:
-            class_rows = predictions.scores.T
-        for label, column in zip(classes, class_rows, strict=True):
+            class_scores = predictions.scores.T
+        for label, column in zip(classes, class_scores, strict=True):
             if label in columns:
                 margins[:, columns[label]] = column
         return margins[:, 1] - margins[:, 0] if len(columns) == 2 else margins
@@ -360,7 +360,7 @@ def n_examples(examples: Any) -> int:
     return len(examples) if isinstance(examples, list) else int(examples.shape[0])
 
 
-def check_column_name(name: str, values: Any) -> Any:
+def single_column(name: str, values: Any) -> Any:
     """Labels or weights, of a data frame its only column."""
     if np.ma.is_masked(values):
         raise ValueError(f"{name} must have no masked values; leave out such examples")

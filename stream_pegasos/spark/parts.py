@@ -100,7 +100,7 @@ def learned_part(
     try:
         for batch in batches:
             part.number = batch[PART][0].as_py()
-            (texts, of_texts), (labels, probabilities_with_labels) = (
+            (texts, bad_texts), (labels, bad_labels) = (
                 column_values(batch[TEXT]),
                 column_values(batch[LABEL]),
             )
@@ -109,9 +109,9 @@ def learned_part(
             reasons = reasons_against(model, *columns)
             for row, fault in faults.items():
                 reasons[row] = fault
-            for row in probabilities_with_labels:
+            for row in bad_labels:
                 reasons[row] = LABEL_NOT_UTF8
-            for row in of_texts:
+            for row in bad_texts:
                 reasons[row] = TEXT_NOT_UTF8
             is_good = [reason is None for reason in reasons]
             for block in predict_learn(model, [*itertools.compress(zip(*columns, strict=True), is_good)]):

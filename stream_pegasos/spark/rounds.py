@@ -121,7 +121,7 @@ class RoundFile:
         self._checkpoints = None if path is None else Checkpoints(path, seconds=threading.TIMEOUT_MAX)
         if path is not None:
             begin = history.model.snapshot().checksum
-            self._identity = [rounds.n_parts, rounds.passes, rounds.round_size, begin, *sum_pairs(rows)]
+            self._identity = [rounds.n_parts, rounds.passes, rounds.round_size, begin, *count_and_hash(rows)]
 
     def __enter__(self) -> RoundFile:
         if self._checkpoints is not None:
@@ -173,7 +173,7 @@ class RoundFile:
         history.curve = [kind(*(nan if value is None else value for value in row)) for row in progress["curve"]]
 
 
-def sum_pairs(rows: DataFrame) -> list[int]:
+def count_and_hash(rows: DataFrame) -> list[int]:
     """How many rows there are and, of each part, what all together hash to."""
     hashed = f.xxhash64(*hashed_columns(rows))
     by_part = rows.groupBy(PART).agg(f.count("*"), f.bit_xor(hashed)).orderBy(PART)

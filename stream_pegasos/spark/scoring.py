@@ -94,8 +94,8 @@ def score(
     path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
     loaded: Any = model if path is None else load(path, vectors)
     check_messages(frame, text, loaded)
-    list_texts = [str(label) for label in loaded.classes]
-    if len(set(list_texts)) < len(list_texts):
+    label_texts = [str(label) for label in loaded.classes]
+    if len(set(label_texts)) < len(label_texts):
         raise ValueError("the model has labels that differ only in type, such as 1 and '1'; a column cannot hold both")
     of_label, has_several = label_type(loaded.classes), "several labels" in loaded.capabilities
     fields = {prediction: t.ArrayType(of_label, False) if has_several else of_label}

@@ -84,7 +84,7 @@ class Answer(NamedTuple):
         """
         record = dict(zip(COLUMNS, self, strict=False))
         if self.probabilities is not None:
-            record["probabilities"] = _sort_by_name(self.probabilities)
+            record["probabilities"] = _name_keys(self.probabilities)
         return record if self.set is None else {**record, SET: [*self.set]}
 
     def as_json(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Answer(NamedTuple):
         return record
 
 
-def _sort_by_name(probabilities: Mapping[Any, float]) -> Mapping[Any, float]:
+def _name_keys(probabilities: Mapping[Any, float]) -> Mapping[Any, float]:
     if len({type(label) is str for label in probabilities}) < 2:
         return probabilities  # JSON spells labels of one type differently
     names: dict[str, Any] = {json.dumps(label): label for label in probabilities if type(label) is not str}

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 from stream_pegasos.common.display import one_line
 from stream_pegasos.streams.encoding import TextEncoding
 from stream_pegasos.streams.example import Example, Parsed, RecordError, StreamError, Truth
-from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, make_example_value, pass_over, split_lines
+from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, make_example, pass_over, split_lines
 from stream_pegasos.streams.read_options import ReadOptions
 from stream_pegasos.streams.record_fields import columns_to_read, parsed_fields
 
@@ -179,7 +179,7 @@ class CSVReader:
                 self._may_be_header = False
             if record[0].strip() == self._first and [field.strip() for field in record] == self.columns:
                 return None  # the header again, as where files were put together
-        return make_example_value(record, self._parse, line)
+        return make_example(record, self._parse, line)
 
     def _set_columns(self, columns: list[str]) -> None:
         options = self._options

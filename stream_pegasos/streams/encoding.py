@@ -76,7 +76,7 @@ class TextEncoding:
             self._on_windows_1252()
         return decode_windows_1252(data)
 
-    def insert_lines(self, chunks: Chunks, name: str, *, brackets: bool = False) -> tuple[TextEncoding, Chunks]:
+    def find_lines(self, chunks: Chunks, name: str, *, brackets: bool = False) -> tuple[TextEncoding, Chunks]:
         """The encoding and the chunks, transcoded to UTF-8 unless lines (and `brackets`, if asked for) can be found in
         the bytes as they are.
         """

@@ -18,7 +18,7 @@ from stream_pegasos.streams.lines import (
     LONGEST_LINE,
     TOO_LONG,
     Parser,
-    make_example_value,
+    make_example,
     make_examples,
     numbered_lines,
 )
@@ -77,7 +77,7 @@ def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
     while _begins_array(chunks.look(_may_still_begin_array)):
         elements = _Elements(chunks, line)
         for number, (begin, element) in enumerate(elements, 1):
-            if (example := make_example_value(element, parse, begin)) is not None:
+            if (example := make_example(element, parse, begin)) is not None:
                 fault = None if example.fault is None else f"element {number}: {example.fault}"
                 yield example._replace(fault=fault)
                 if fault is not None and isinstance(element, bytes) and _is_broken(element):

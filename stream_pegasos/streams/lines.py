@@ -59,12 +59,12 @@ def numbered_lines(file: BinaryIO, first: int = 1) -> Records:
 def make_examples(records: Records, parse: Parser) -> Iterator[Example]:
     """The examples that records hold, or why they cannot be read, but for blank ones."""
     for line, record in records:
-        example = make_example_value(record, parse, line)
+        example = make_example(record, parse, line)
         if example is not None:
             yield example
 
 
-def make_example_value(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:
+def make_example(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:
     """The example of one record, or why it cannot be read; `None` if it is blank. The id is that of the record, if it
     has one.
     """

@@ -275,7 +275,7 @@ def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Examp
 
         path = name if os.path.isfile(name) else None
         return read_mails(buffered(unify_newlines(chunks)), mail_parser(options), path)
-    encoding, chunks = options.decoder.insert_lines(chunks, name, brackets=options.format == "jsonl")
+    encoding, chunks = options.decoder.find_lines(chunks, name, brackets=options.format == "jsonl")
     chunks = unify_newlines(chunks)
     if options.format == "jsonl" and options.on_lines_of_text is not None and not options.fields:
         begin = _stripped(chunks.look(lambda head: not _stripped(head)))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from stream_pegasos.features.message import grouped, message_size
 from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, StreamError, unreadable
-from stream_pegasos.streams.lines import Parser, make_example_value
+from stream_pegasos.streams.lines import Parser, make_example
 from stream_pegasos.streams.read_options import TABLE, ReadOptions
 from stream_pegasos.streams.readers import OnEvent, line_parser
 
@@ -167,7 +167,7 @@ class LiveSource(Source, ABC):
 
     def example(self, record: Any, parse: Parser, place: str, line: int = 0, id: Any = None) -> Example | None:
         """The example that a record holds; see `checked`."""
-        return self.checked(make_example_value(record, parse, line, id), place, line)
+        return self.checked(make_example(record, parse, line, id), place, line)
 
     def checked(self, example: Example | None, place: str, line: int = 0) -> Example | None:
         """The example. A bad one is reported, and is an example only where the options say so."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peers import HAN, bag, get_options, run_vowpal_wabbit, words_by_jieba
+from peers import HAN, bag, options_of, run_vowpal_wabbit, words_by_jieba
 from river import naive_bayes
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -110,16 +110,16 @@ def vowpal_wabbit_of_lines(
     """Two classes by one margin, more by --oaa, as its manual says."""
     import_module("vowpalwabbit")  # so that the work does not have to
     classes = list(dict.fromkeys(labels))
-    class_rows = [] if len(classes) == 2 else ["--oaa", str(len(classes))]
-    numbers = dict(zip(classes, range(1, len(classes) + 1) if class_rows else (-1, 1), strict=True))
+    of_classes = [] if len(classes) == 2 else ["--oaa", str(len(classes))]
+    numbers = dict(zip(classes, range(1, len(classes) + 1) if of_classes else (-1, 1), strict=True))
     write_lines(folder, [*texts, *later], [*(f"{numbers[label]} |" for label in labels), *["|"] * len(later)])
 
     def answer() -> Sequence[Any]:
         write_tokens(folder, f"{UPPER}:|", f"{LOWER}  ")  # but for the two marks that mean something to it
         said = folder / "said.txt"
-        run_vowpal_wabbit(folder / "tokens.txt", [*class_rows, *get_options("logistic", 2), "-p", str(said)])
+        run_vowpal_wabbit(folder / "tokens.txt", [*of_classes, *options_of("logistic", 2), "-p", str(said)])
         given = map(float, said.read_text(encoding="utf-8").split()[len(texts) :])
-        return [classes[int(one) - 1 if class_rows else one > 0.0] for one in given]
+        return [classes[int(one) - 1 if of_classes else one > 0.0] for one in given]
 
     return answer
 

@@ -59,7 +59,7 @@ def read_records(name: str) -> list[dict[str, Any]]:
         return [orjson.loads(line) for line in file]
 
 
-def class_rows(*names: str) -> Iterator[Corpus]:
+def of_classes(*names: str) -> Iterator[Corpus]:
     """Streams with a label a message, as it stands there; mails as they came, read as latin-1."""
     for name in names:
         if records := read_records(name):
@@ -68,14 +68,14 @@ def class_rows(*names: str) -> Iterator[Corpus]:
 
 
 def of_two_classes(*names: str) -> Iterator[Corpus]:
-    for corpus in class_rows(*names):
+    for corpus in of_classes(*names):
         labels = [label == POSITIVE[corpus.name] for label in corpus.labels]
         yield Corpus(corpus.name, corpus.texts, labels)
 
 
 def of_several_classes() -> Iterator[Corpus]:
     """Of Reuters the stories with a single topic, one of the ten commonest of these."""
-    yield from class_rows("banking77", "tweets_emotion")
+    yield from of_classes("banking77", "tweets_emotion")
     if stories := [(record["text"], *record["topics"]) for record in read_records("reuters21578")]:
         stories = [story for story in stories if len(story) == 2]
         commonest = {topic for topic, _ in Counter(topic for _, topic in stories).most_common(10)}

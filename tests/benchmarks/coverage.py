@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from corpora import Bools, Corpus, Floats, class_rows, known, of_several_classes
+from corpora import Bools, Corpus, Floats, known, of_classes, of_several_classes
 from report import Table, arguments_of
 
 from stream_pegasos import AdaptiveClassifier, MailFeatures, MultiLabelClassifier, OrdinalClassifier, TextClassifier
@@ -38,12 +38,12 @@ def main() -> None:
 
 
 def streams() -> Iterator[Corpus]:
-    yield from class_rows("sms_spam", "enron_1to3", "mail_raw", "rt_polarity", "waimai_zh", "hotels_zh")
+    yield from of_classes("sms_spam", "enron_1to3", "mail_raw", "rt_polarity", "waimai_zh", "hotels_zh")
     yield from of_several_classes()
     yield from (corpus for corpus in known() if corpus.kind in AROUND)
     texts, labels = map(list, zip(*synthetic(seed=1), strict=True))
     yield swapped(Corpus("synthetic", texts, labels, "classes"))
-    for corpus in class_rows("banking77", "enron_1to3"):
+    for corpus in of_classes("banking77", "enron_1to3"):
         yield swapped(corpus)
 
 

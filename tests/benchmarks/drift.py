@@ -18,7 +18,7 @@ import numpy as np
 from corpora import Bools, Corpus, Floats, read_records
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
-from peers import bag, encode_margins, has_vowpal_wabbit, late_vowpal_wabbit
+from peers import bag, has_vowpal_wabbit, late_vowpal_wabbit, margins_of
 from report import Table, arguments_of
 from river import drift, naive_bayes
 
@@ -140,8 +140,8 @@ def models() -> Iterator[tuple[str, Callable[[Corpus], Floats]]]:
         yield "Vowpal Wabbit", late_vowpal_wabbit
     model = bag(naive_bayes.MultinomialNB())
     wrapped = drift.DriftRetrainingClassifier(model, drift.binary.DDM())
-    yield RIVER, lambda corpus: encode_margins(model.clone(), corpus)
-    yield RIVER + WRAPPER, lambda corpus: encode_margins(wrapped.clone(), corpus)
+    yield RIVER, lambda corpus: margins_of(model.clone(), corpus)
+    yield RIVER + WRAPPER, lambda corpus: margins_of(wrapped.clone(), corpus)
 
 
 def ours(options: dict[str, Any], corpus: Corpus) -> Floats:

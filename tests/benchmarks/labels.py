@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from corpora import Bools, Corpus, Floats, of_two_classes
 from figures import ranking_error
-from peers import bag, encode_margins, has_vowpal_wabbit, late_vowpal_wabbit, one_by_one
+from peers import bag, has_vowpal_wabbit, late_vowpal_wabbit, margins_of, one_by_one
 from report import Table, arguments_of
 from river import active, naive_bayes
 
@@ -64,7 +64,7 @@ def ours(corpus: Corpus, delay: int) -> Floats:
 
 
 def river(corpus: Corpus, delay: int) -> Floats:
-    return encode_margins(bag(naive_bayes.MultinomialNB()), corpus, delay)
+    return margins_of(bag(naive_bayes.MultinomialNB()), corpus, delay)
 
 
 # --- labels asked for -------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def print_tables(mails: list[bytes], is_spam: list[bool], n_orders: int) -> None:
-    messages = [*map(make_message, mails)]
+    messages = [*map(message_of, mails)]
     print_parts(mails, messages, is_spam, n_orders)
     print_half_of_lists(mails, messages, is_spam)
     print_cold_start(mails, is_spam, n_orders)
@@ -69,7 +69,7 @@ def print_tables(mails: list[bytes], is_spam: list[bool], n_orders: int) -> None
         print(f"mails/s {name}: {len(mails) / seconds:,.0f}")
 
 
-def make_message(mail: bytes) -> Message:
+def message_of(mail: bytes) -> Message:
     parts = mail_parts(mail)
     return {
         "raw": mail.decode("latin-1"),
@@ -78,14 +78,14 @@ def make_message(mail: bytes) -> Message:
     }
 
 
-def split_lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     return text.split("\n")
 
 
 def without_lists(mail: bytes) -> Message:
     """The same without the fields that lists and servers add, and without the list's tag in the subject."""
     head, blank, body = mail.partition(b"\n\n")
-    message = make_message(ADDED.sub(b"", head + b"\n").rstrip(b"\n") + blank + body)
+    message = message_of(ADDED.sub(b"", head + b"\n").rstrip(b"\n") + blank + body)
     return {**message, "subject": LIST_TAG.sub("", message["subject"])}
 
 
@@ -98,7 +98,7 @@ def features_of(*parts: str) -> Features:
 def features_of_part(part: str) -> Features:
     if part == "tokens":
         as_they_are = {"lowercase": False, "mask_digits": False, "ngram_range": (1, 1), "prefix_length": 0}
-        return TextFeatures(on=part, tokenizer=split_lines, boundaries=False, **as_they_are)
+        return TextFeatures(on=part, tokenizer=lines_of, boundaries=False, **as_they_are)
     if part == "route":  # the headers have its words, too, without names of hosts
         return TextFeatures(on=part, namespace="headers", ngram_range=(1, 3))
     if part == "source":
@@ -110,7 +110,7 @@ def without_kinds(messages: list[Message], kinds: tuple[str, ...]) -> list[Messa
     return [
         {
             **message,
-            "tokens": "\n".join(token for token in split_lines(message["tokens"]) if not token.startswith(kinds)),
+            "tokens": "\n".join(token for token in lines_of(message["tokens"]) if not token.startswith(kinds)),
         }
         for message in messages
     ]

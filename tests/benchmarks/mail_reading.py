@@ -73,7 +73,7 @@ def print_table(folder: Path, is_whole: bool) -> None:
     )
     try:
         for package in ["mjml", *PACKAGES]:
-            shares = {path.name: learned_shares(browser, path) for path in pages_of(folder, package)}
+            shares = {path.name: shares_of(browser, path) for path in pages_of(folder, package)}
             shares = {name: each for name, each in shares.items() if each}
             if not shares:
                 continue
@@ -135,7 +135,7 @@ def a_browser() -> Any:
     return webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
 
 
-def learned_shares(browser: Any, path: Path) -> tuple[float, float] | None:
+def shares_of(browser: Any, path: Path) -> tuple[float, float] | None:
     """Which share of Chromium's words is read as seen, and which share of those read are not Chromium's."""
     markup = ALT.sub("", path.read_text("utf-8", "replace"))
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:

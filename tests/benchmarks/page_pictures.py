@@ -46,7 +46,7 @@ def page_of_two_classes(page: Any, path: Path) -> Path:
 
 
 def page_of_many_classes(page: Any, path: Path) -> Path:
-    (corpus,) = corpora.class_rows("banking77")
+    (corpus,) = corpora.of_classes("banking77")
     stream = [{"text": text, "label": label} for text, label in zip(corpus.texts, corpus.labels, strict=True)]
     with pages.served(service(TextClassifier())) as url:
         send(url, "learn", stream[:10_000])
@@ -60,7 +60,7 @@ def page_of_many_classes(page: Any, path: Path) -> Path:
 
 def page_of_labelling(page: Any, path: Path) -> Path:
     """A file of which people have labelled 500 messages, those that are asked for."""
-    (corpus,) = corpora.class_rows("banking77")
+    (corpus,) = corpora.of_classes("banking77")
     truths = dict(zip(corpus.texts, corpus.labels, strict=True))
     waiting = ActiveLearning(10_000, 0.0, of_file=True)
     waiting.add([*truths][:10_000])

@@ -91,22 +91,22 @@ WORDS_AND_MARKS = r"\w+|[^\w\s|:]"  # but for the two marks that mean something 
 CHARACTERS = rf"[{HAN}]|[^\W{HAN}]+"  # Chinese by its characters, and the words of other scripts between them
 
 
-def get_options(loss: str, ngram: int = 1, bits: int = 22) -> list[str]:
+def options_of(loss: str, ngram: int = 1, bits: int = 22) -> list[str]:
     return ["--loss_function", loss, *(["--ngram", str(ngram)] if ngram > 1 else []), "-b", str(bits)]
 
 
 VOWPAL_WABBIT = {
-    "hinge": get_options("hinge", bits=18),
-    "logistic": get_options("logistic", bits=18),
-    "hinge, --ngram 2": get_options("hinge", 2),
-    "logistic, --ngram 2": get_options("logistic", 2),
+    "hinge": options_of("hinge", bits=18),
+    "logistic": options_of("logistic", bits=18),
+    "hinge, --ngram 2": options_of("hinge", 2),
+    "logistic, --ngram 2": options_of("logistic", 2),
 }
 VOWPAL_WABBIT_OF_CHINESE = {
-    f"characters, {loss}, --ngram {n}": get_options(loss, n) for n in (2, 3) for loss in ("hinge", "logistic")
+    f"characters, {loss}, --ngram {n}": options_of(loss, n) for n in (2, 3) for loss in ("hinge", "logistic")
 }
 LOSSES = ("squared", "hinge", "logistic")
-VOWPAL_WABBIT_OF_CLASSES = {loss: get_options(loss) for loss in LOSSES} | {
-    f"{loss}, --ngram 2": get_options(loss, 2) for loss in LOSSES
+VOWPAL_WABBIT_OF_CLASSES = {loss: options_of(loss) for loss in LOSSES} | {
+    f"{loss}, --ngram 2": options_of(loss, 2) for loss in LOSSES
 }
 
 
@@ -206,7 +206,7 @@ def one_by_one(
     return answers
 
 
-def encode_margins(model: Any, corpus: Corpus, delay: int = 0) -> Floats:
+def margins_of(model: Any, corpus: Corpus, delay: int = 0) -> Floats:
     """The margins of a model by River's protocol."""
     return log_odds(of_both(one_by_one(model, model.predict_proba_one, corpus.texts, corpus.labels, delay)))
 

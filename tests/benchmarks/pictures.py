@@ -160,13 +160,13 @@ def find_nearer_places(
                 found.append(box)
         return found
 
-    probabilities_by_class = [choices(i) for i in range(len(dots))]
-    order = sorted(range(len(dots)), key=lambda i: len(probabilities_by_class[i]))
+    of_each = [choices(i) for i in range(len(dots))]
+    order = sorted(range(len(dots)), key=lambda i: len(of_each[i]))
 
     def place(n: int, taken: dict[int, Bbox]) -> dict[int, Bbox] | None:
         if n == len(order):
             return taken
-        for box in probabilities_by_class[order[n]]:
+        for box in of_each[order[n]]:
             if not box.count_overlaps([*taken.values()]) and (done := place(n + 1, {**taken, order[n]: box})):
                 return done
         return None

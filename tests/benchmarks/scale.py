@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from corpora import class_rows, read_records
+from corpora import of_classes, read_records
 from report import Table, arguments_of
 from timing import median_seconds, megabytes, seconds, waits
 
@@ -200,7 +200,7 @@ def print_memory_of_classes() -> None:
 def of_many_classes(n: int = 24_000, n_classes: int = 150, n_words: int = 15) -> list[tuple[str, str]]:
     """Texts and labels, shuffled once."""
     short = [
-        pair for each in class_rows("banking77", "tweets_emotion") for pair in zip(each.texts, each.labels, strict=True)
+        pair for each in of_classes("banking77", "tweets_emotion") for pair in zip(each.texts, each.labels, strict=True)
     ]
     stories = [(record["text"], record["topics"][0]) for record in read_records("reuters21578") if record["topics"]]
     n_topics = n_classes - len({label for _, label in short})

@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from corpora import class_rows
+from corpora import of_classes
 from local_spark import local_spark
 from report import Table, arguments_of
 from timing import median_seconds
@@ -57,7 +57,7 @@ def write(folder: Path, n: int, n_files: int) -> None:
     folder.mkdir()
     messages = [
         (text, label == corpus.labels[0])
-        for corpus in class_rows(*STREAMS)
+        for corpus in of_classes(*STREAMS)
         for text, label in zip(corpus.texts, corpus.labels, strict=True)
     ]
     rows = list(itertools.islice(itertools.cycle(messages), n))

@@ -23,17 +23,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from corpora import DATA, Corpus, class_rows, of_several_classes, of_two_classes, read_records
+from corpora import DATA, Corpus, of_classes, of_several_classes, of_two_classes, read_records
 from peers import (
     WORDLLAMA,
     WORDS,
     WORDS_AND_MARKS,
     bag,
     for_vowpal_wabbit,
-    get_options,
     has_vowpal_wabbit,
     has_word_vectors,
     of_one_and_the_rest,
+    options_of,
     run_vowpal_wabbit,
     write_vowpal_wabbit,
 )
@@ -148,7 +148,7 @@ def recipe(race: Race) -> None:
         limits = {threads: limits_of(corpus.texts, race.runs, threads) for threads in (1, 2)}
         for threads, loss in product(limits, ("hinge", "logistic")):
             title, tokens = f"recipe, threads={threads} beside Vowpal Wabbit, {loss}, --ngram 2", WORDS_AND_MARKS
-            options = get_options(loss, 2)
+            options = options_of(loss, 2)
             beside_vowpal_wabbit(race, title, TextClassifier, corpus, options, tokens, limits[threads], threads)
 
 
@@ -172,7 +172,7 @@ def classes(race: Race) -> None:
             continue
         corpus, limits = copies(corpus, 1), limits_of(corpus.texts, race.runs)
         for bits, loss in product((22, 18), ("hinge", "logistic", "squared")):
-            title, options = f"recipe beside --oaa, {loss}, --ngram 2, -b {bits}", get_options(loss, 2, bits)
+            title, options = f"recipe beside --oaa, {loss}, --ngram 2, -b {bits}", options_of(loss, 2, bits)
             beside_vowpal_wabbit(race, title, TextClassifier, corpus, options, WORDS_AND_MARKS, limits)
 
 
@@ -214,7 +214,7 @@ def microseconds(model: TextClassifier, corpus: Corpus) -> dict[str, str]:
 
 def one(race: Race) -> None:
     """6,000 messages of 100 words with labels drawn at random, from Python, to a model that has learned 3,000 texts."""
-    for corpus in class_rows("enron_1to3"):
+    for corpus in of_classes("enron_1to3"):
         model, learned = TextClassifier(), corpus.first(3_000)
         model.learn_many(learned.texts, learned.labels)
         words = [word for text in corpus.texts[3_000:] for word in text.split()]
@@ -237,7 +237,7 @@ def vectors(race: Race) -> None:
         make(vectors).predict_learn_many(corpus.texts, corpus.labels)
 
     make(WORDLLAMA)  # which reads the table, once for all
-    for corpus in class_rows("sms_spam", "enron_1to3", "banking77"):
+    for corpus in of_classes("sms_spam", "enron_1to3", "banking77"):
         corpus = copies(corpus, 1)
         title = f"{corpus.name}: recipe with word vectors beside without"
         race.compare(title, partial(learn, WORDLLAMA, corpus), partial(learn, None, corpus), len(corpus.texts))
@@ -249,7 +249,7 @@ def vectors(race: Race) -> None:
 
 def threads(race: Race) -> None:
     """The recipe with two threads beside itself with one; the machine should have nothing else to do."""
-    for corpus in class_rows("enron_1to3", "sms_spam", "banking77"):
+    for corpus in of_classes("enron_1to3", "sms_spam", "banking77"):
         corpus = copies(corpus, {"enron_1to3": 1, "sms_spam": 40, "banking77": 4}[corpus.name])
         learned = TextClassifier()
         learned.learn_many(corpus.texts, corpus.labels)
@@ -269,7 +269,7 @@ def threads(race: Race) -> None:
 def words(race: Race) -> None:
     for corpus in repeated():
         title = "raw text, predict_learn_many beside Vowpal Wabbit"
-        beside_vowpal_wabbit(race, title, plain, corpus, get_options("hinge", bits=18))
+        beside_vowpal_wabbit(race, title, plain, corpus, options_of("hinge", bits=18))
 
 
 def wc(race: Race) -> None:
@@ -327,8 +327,8 @@ def river(race: Race) -> None:
                 model.learn_one(x, y)
 
         title = "dicts of 20 to 30 features: predict_one, learn_one beside River"
-        wrap_river = partial(alternate, linear_model.LogisticRegression)
-        race.compare(title, partial(alternate, PegasosClassifier), wrap_river, len(dicts), "dicts/s")
+        of_river = partial(alternate, linear_model.LogisticRegression)
+        race.compare(title, partial(alternate, PegasosClassifier), of_river, len(dicts), "dicts/s")
 
 
 def late(race: Race, corpus: Corpus) -> None:

@@ -10,7 +10,7 @@ estimate that `train` prints.
 from collections.abc import Iterator
 
 import numpy as np
-from corpora import Bools, Corpus, class_rows, of_several_classes
+from corpora import Bools, Corpus, of_classes, of_several_classes
 from report import Table, arguments_of
 
 from stream_pegasos import MailFeatures, TextClassifier, prequential
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def streams() -> Iterator[Corpus]:
-    yield from class_rows("sms_spam", "enron_1to3", "mail_raw", "rt_polarity", "waimai_zh", "hotels_zh")
+    yield from of_classes("sms_spam", "enron_1to3", "mail_raw", "rt_polarity", "waimai_zh", "hotels_zh")
     yield from of_several_classes()
 
 

@@ -78,8 +78,8 @@ def scikit_learn(corpus: Corpus, loss: str, weights: Any) -> list[Any]:
     met = corpus.met
     y = np.array([met.index(label) for label in corpus.labels])
     n = np.bincount(y)
-    class_rows = dict(enumerate(len(y) / (len(n) * n))) if weights else None
-    model = SGDClassifier(loss=loss, class_weight=class_rows, random_state=0)
+    of_classes = dict(enumerate(len(y) / (len(n) * n))) if weights else None
+    model = SGDClassifier(loss=loss, class_weight=of_classes, random_state=0)
     vectorizer = HashingVectorizer(n_features=2**18)
     return [met[i] for i in in_batches(model, vectorizer, corpus.texts, y, np.arange(len(met)), "predict", 0)]
 
@@ -121,14 +121,14 @@ def show_labels(corpus: Corpus) -> None:
 
 def main() -> None:
     arguments_of(__doc__)
-    class_rows, of_two = [*of_several_classes()], [*of_two_classes("waimai_zh")]
-    for corpus in map(thinned, (*class_rows, *of_two)):
+    of_classes, of_two = [*of_several_classes()], [*of_two_classes("waimai_zh")]
+    for corpus in map(thinned, (*of_classes, *of_two)):
         show(corpus, is_thinned=True)
     others = [corpus for corpus in known() if corpus.name in ("sms_spam", "stars", "reuters_topics")]
-    for corpus in (*class_rows, *others):
+    for corpus in (*of_classes, *others):
         if corpus.kind != "labels":
             show(corpus, is_thinned=False)
-    for corpus in (*(each for each in others if each.kind == "labels"), *map(in_pairs, class_rows[:2])):
+    for corpus in (*(each for each in others if each.kind == "labels"), *map(in_pairs, of_classes[:2])):
         show_labels(corpus)
 
 

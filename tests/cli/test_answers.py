@@ -11,8 +11,8 @@ from commands import (
     append,
     environment,
     figures,
+    labels_of,
     line_of,
-    parse_labels,
     reference_of,
     run_at_terminal,
     stream,
@@ -28,7 +28,7 @@ FILES = ("a.tsv", "a.csv", "a.jsonl")
 BAD = {3: b"no JSON\n", 7: b'{"id": "seven", "text": 7}\n', 12: b'{"text": "\xff"\n'}
 
 
-def frame_rows(path):
+def rows_of(path):
     """The records of a file of answers, by the readers that its formats have; what is no text is JSON."""
     with open(path, encoding="utf-8", newline="") as file:
         if path.endswith(".jsonl"):
@@ -69,7 +69,7 @@ def test_line_n_answers_record_n(main, ok, mixed, command):
         assert line == ("\t" if i in BAD else f"{label}\t{probability[label]:.6f}")
     for name in FILES:
         assert ok(command, "--output", name) == ""
-        for i, (row, text) in enumerate(zip(frame_rows(name), texts, strict=True)):
+        for i, (row, text) in enumerate(zip(rows_of(name), texts, strict=True)):
             label, probabilities = mixed.predict_one(text), mixed.predict_proba_one(text)
             said = [i if name == "a.jsonl" else str(i), label, probabilities[label], probabilities]
             if i in BAD:
@@ -93,9 +93,9 @@ def test_labels_of_any_kind_come_back(ok):
     written = [label.replace("\ud800", "\\ud800") or None for label in written]
     for name in FILES:
         ok("predict m t.jsonl --output", name)
-        told, expected = [row["label"] for row in frame_rows(name)], labels if name == "a.jsonl" else written
+        told, expected = [row["label"] for row in rows_of(name)], labels if name == "a.jsonl" else written
         assert [*zip(told, map(type, told), strict=True)] == [*zip(expected, map(type, expected), strict=True)]
-        for row, text in zip(frame_rows(name), texts, strict=True):
+        for row, text in zip(rows_of(name), texts, strict=True):
             scores = sorted(model.decision_function_one(text).values())
             assert row["margin"] == pytest.approx(scores[-1] - scores[-2], abs=1e-12)
 
@@ -108,7 +108,7 @@ def test_labels_that_hold_together_are_a_list(ok):
     each = {label: p[True] for label, p in model.predict_proba_one("oil up").items()}
     for name in FILES:
         ok("predict m t.txt --output", name)
-        first, second = frame_rows(name)
+        first, second = rows_of(name)
         read = (lambda value: value) if name == "a.jsonl" else json.loads
         assert [read(first["label"]), read(second["label"])] == [["oil, crude", "up"], []]
         assert first["margin"] == [model.decision_function_one("oil up")[label] for label in ("oil, crude", "up")]
@@ -165,7 +165,7 @@ def test_evaluate_writes_what_was_predicted_before_learning(ok, here, delay):
     lines[100:100] = [b"no JSON\n", line_of("no label"), line_of("eggs", "eggs")]
     (here / "bad.jsonl").write_bytes(b"".join(lines))
     out = ok("evaluate bad.jsonl --labels ham,spam --output p.csv --delay", delay)
-    rows = frame_rows("p.csv")
+    rows = rows_of("p.csv")
     assert [*rows[0]] == [*COLUMNS, "truth"]
     errors = [row["error"] for row in rows[100:103]]
     assert "not JSON" in errors[0] and "no field 'label'" in errors[1] and "must be one of ham, spam" in errors[2]
@@ -206,7 +206,7 @@ def test_a_held_out_file_with_the_figures_of_scikit_learn(ok, learned, held_out,
     ok(f"train learned.jsonl --save m {options}")
     before, model = Path("m").read_bytes(), load("m")
     out = ok("test m held.jsonl --output p.jsonl --plot c.csv")
-    rows = frame_rows("p.jsonl")
+    rows = rows_of("p.jsonl")
     truths, predicted = [row["truth"] for row in rows], [row["label"] for row in rows]
     assert truths == [label for _, label in held_out] and Path("m").read_bytes() == before
     assert [*map(_sorted, predicted)] == [*map(_sorted, model.predictions([text for text, _ in held_out]).labels)]
@@ -243,9 +243,9 @@ def test_the_decision_is_changed_where_a_model_is_used(ok, fails):
         model = load("m")
         model.set_decision(**change)
         expected = model.predict_many(X).tolist()
-        assert parse_labels(ok(f"predict m rest.jsonl {options}")) == expected
+        assert labels_of(ok(f"predict m rest.jsonl {options}")) == expected
         ok(f"test m rest.jsonl {options} --output p.tsv")
-        assert [row["label"] for row in frame_rows("p.tsv")] == expected
+        assert [row["label"] for row in rows_of("p.tsv")] == expected
     reference_of(stream).save("plain")
     for options, reason in (
         ("--max-false-positive-rate 1e-5 --pos-label spam", "it takes 5,000 to choose a cut"),
@@ -270,7 +270,7 @@ def test_any_field_is_the_id(main, mixed, command):
     rows = [{"text": "win", "label": "spam", "mail": {"no": id}} for id in ("a", "7", "a,b")]
     Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     code, _, err = main(command, "--id-field", "mail.no")
-    assert (code, err) == (0, "") and [row["id"] for row in frame_rows("a.csv")] == ["a", "7", "a,b"]
+    assert (code, err) == (0, "") and [row["id"] for row in rows_of("a.csv")] == ["a", "7", "a,b"]
     code, _, err = main(command)
     assert code == 0 and err == "stream-pegasos: no message had an id; --id-field names the field that has it\n"
 
@@ -283,7 +283,7 @@ def test_labels_that_read_alike_have_probabilities_of_their_own(ok):
     expected = {label: model.predict_proba_one("win")[label] for label in (True, "true", '"true"')}
     for name in FILES:
         ok("predict m t.jsonl --output", name)
-        found = frame_rows(name)[0]["probabilities"]
+        found = rows_of(name)[0]["probabilities"]
         assert found.pop("false", 0.0) < 0.1  # which comes with its opposite
         assert found == dict(zip(["true", '"true"', r'"\"true\""'], expected.values(), strict=True))
 

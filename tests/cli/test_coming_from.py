@@ -131,7 +131,7 @@ SECTIONS = {"Vowpal Wabbit": VW, "fastText": FASTTEXT, "River": RIVER, "scikit-l
 TABLES = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE))
 
 
-def frame_rows(section):
+def rows_of(section):
     return CELLS.findall(TABLES[section])[1:]
 
 
@@ -155,13 +155,11 @@ def files(here):
 
 def test_the_tables_have_these_rows():
     for section, rows in SECTIONS.items():
-        found = [next((key for key in rows if left.startswith(key)), left) for left, _ in frame_rows(section)]
+        found = [next((key for key in rows if left.startswith(key)), left) for left, _ in rows_of(section)]
         assert found == [*rows]
 
 
-CASES = [
-    pytest.param(left, right, id=f"{section}: {left}") for section in SECTIONS for left, right in frame_rows(section)
-]
+CASES = [pytest.param(left, right, id=f"{section}: {left}") for section in SECTIONS for left, right in rows_of(section)]
 
 
 @pytest.mark.parametrize(("left", "right"), CASES)

@@ -18,13 +18,13 @@ def stream(here):
     return examples
 
 
-def read_label_sets(examples, coverage):
+def sets_of(examples, coverage):
     model = TextClassifier(classifier=AdaptiveClassifier(coverage=coverage))
     return model, model.predict_learn_many(*map(list, zip(*examples, strict=True))).sets
 
 
 def test_evaluate_and_run_write_the_sets_of_each_message(ok, stream):
-    model, sets = read_label_sets(stream, 0.99)
+    model, sets = sets_of(stream, 0.99)
     out = ok("evaluate mail.jsonl --coverage 0.99 --save m --output said.csv --plot c.csv")
     with open("said.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

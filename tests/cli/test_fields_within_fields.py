@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import parse_labels, process
+from commands import labels_of, process
 from serving import learn, predict, serving
 
 from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextClassifier, TextFeatures, Time, load
@@ -40,7 +40,7 @@ def test_a_model_of_the_command_answers_the_same_everywhere(ok, here):
         assert found.labels.tolist() == LABELS
         assert dict(zip(found.classes, found.probabilities[0].tolist(), strict=True)) == pytest.approx(expected)
     assert model.predict_proba_one(NESTED[0]) == expected
-    assert parse_labels(ok("predict m m.jsonl")) == LABELS
+    assert labels_of(ok("predict m m.jsonl")) == LABELS
     with serving(LiveLearner(model)) as client:
         assert [answer["label"] for answer in predict(client, NESTED[:2])] == LABELS[:2]
         assert predict(client, NESTED[:2]) == predict(client, FLAT[:2])

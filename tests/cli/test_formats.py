@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow
 import pytest
 from commands import command as program
-from commands import environment, figures, parse_labels, reference_of, stream
+from commands import environment, figures, labels_of, reference_of, stream
 from fuzz_inputs import STREAMS
 from pyarrow import parquet
 
@@ -199,8 +199,8 @@ def test_a_model_keeps_the_names_of_the_columns_that_it_was_taught_from(main, ok
         assert ok(f"predict {model} imdb.csv") == ok(f"predict {model} imdb.csv {names}")
         assert f"imdb.csv: {len(lines)} messages" in ok(f"test {model} imdb.csv")
     answers = ok("run s.st --checkpoint c", input=b'{"review": "win", "sentiment": "spam"}\n{"review": "win"}\n')
-    assert parse_labels(answers)[1] == "spam" and load("c").n_iterations == load("s.st").n_iterations + 1
-    assert parse_labels(ok("run --checkpoint c", input=b'{"review": "win"}\n')) == ["spam"]
+    assert labels_of(answers)[1] == "spam" and load("c").n_iterations == load("s.st").n_iterations + 1
+    assert labels_of(ok("run --checkpoint c", input=b'{"review": "win"}\n')) == ["spam"]
     assert "learned 600 messages" in ok("train s.st mail.jsonl --text-field text --label-field label --save new")
     assert ok("test new mail.jsonl")  # an option wins, and is kept
     ok("train mail.jsonl --save plain")

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from commands import parse_labels, stream, write_jsonl
+from commands import labels_of, stream, write_jsonl
 
 from stream_pegasos import load
 from stream_pegasos.learners.loading import load_with_progress
@@ -20,10 +20,10 @@ def test_labels_are_printed_in_their_column(ok):
     write_jsonl("odd.jsonl", [("one two", "x\ty\n"), ("three four", "\ud800é")] * 5)
     ok("train odd.jsonl --save m")
     # Labels are stripped when they are read.
-    assert parse_labels(ok("predict m odd.jsonl")) == ["x\\ty", "\\ud800é"] * 5
+    assert labels_of(ok("predict m odd.jsonl")) == ["x\\ty", "\\ud800é"] * 5
     Path("bool.jsonl").write_text(BOOLS * 3, encoding="utf-8")
     ok("train bool.jsonl --save m")
-    assert parse_labels(ok("predict m bool.jsonl")) == ["true", "false"] * 3
+    assert labels_of(ok("predict m bool.jsonl")) == ["true", "false"] * 3
 
 
 def test_labels_that_are_known_before(main, ok, fails):

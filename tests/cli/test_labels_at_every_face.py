@@ -77,7 +77,7 @@ def test_what_is_no_label(given):
             label_meant(given, known)
 
 
-def split_lines(given):
+def lines_of(given):
     """The label in each format that can hold it, by the name of a file."""
     written = str(given).lower() if isinstance(given, bool) else str(given)
     files = {"m.jsonl": json.dumps({"text": "a b", "label": given}) + "\n"}
@@ -94,9 +94,9 @@ def split_lines(given):
 @pytest.mark.parametrize(("given", "known", "expected"), [row for row in TABLE if row[2] is not None])
 def test_every_reader(given, known, expected, tmp_path):
     if isinstance(given, bool):  # a text, in all formats but JSON and Parquet
-        texts = {name: content for name, content in split_lines(given).items() if name == "m.jsonl"}
+        texts = {name: content for name, content in lines_of(given).items() if name == "m.jsonl"}
     else:
-        texts = split_lines(given)
+        texts = lines_of(given)
     if isinstance(given, int) and given in known and str(given) in known:
         texts = {"m.jsonl": texts["m.jsonl"]}  # in the others it is a text, which is known too
     parquet.write_table(pyarrow.table({"text": ["a b"], "label": [given]}), tmp_path / "m.parquet")
@@ -142,7 +142,7 @@ def test_every_operation_of_the_service(given, known, expected):
 def test_every_command(given, known, expected, main, ok, here):
     taught(known).save("m")
     place = known.index(expected)
-    for name, content in split_lines(given).items():
+    for name, content in lines_of(given).items():
         if name not in ("m.jsonl", "m.csv", "m.txt") or (name != "m.jsonl" and not isinstance(given, str)):
             continue
         Path(name).write_text(content.replace("a b", WORDS[place]), encoding="utf-8")

@@ -3,7 +3,7 @@
 import csv
 
 import pytest
-from commands import figures, parse_labels, stream, write_jsonl
+from commands import figures, labels_of, stream, write_jsonl
 
 from stream_pegasos import MultiLabelClassifier, OrdinalClassifier, TextClassifier, load
 from stream_pegasos.evaluation.prequential import prequential
@@ -36,7 +36,7 @@ def test_evaluate_several_classes(main, delay):
         rows = list(csv.DictReader(file))
     assert [*rows[0]][:4] == ["n", "accuracy", "balanced_accuracy", "macro_f1"]
     assert float(rows[-1]["macro_f1"]) == pytest.approx(evaluation.score.macro_f1, abs=1e-5)
-    assert parse_labels(main("predict m four.jsonl")[1])[-4:] == [str(label) for _, label in examples[-4:]]
+    assert labels_of(main("predict m four.jsonl")[1])[-4:] == [str(label) for _, label in examples[-4:]]
 
 
 def test_ordered(main):
@@ -69,7 +69,7 @@ def test_several_labels(ok, given, sign):
     ok(f"train topics.jsonl {given} --save m")
     answers = ok(f"predict m topics.jsonl {given.removeprefix('--multi-label')}")
     said = model.predictions([text for text, _ in examples])
-    assert parse_labels(answers) == [sign.join(map(str, labels)) for labels in said.labels.tolist()]
+    assert labels_of(answers) == [sign.join(map(str, labels)) for labels in said.labels.tolist()]
     probabilities = answers.splitlines()[0].split("\t")[1]
     expected = [p for label, p in zip(said.classes, said.probabilities[0], strict=True) if label in said.labels[0]]
     assert [*map(float, filter(None, probabilities.split(sign)))] == pytest.approx(expected, abs=1e-6)
@@ -106,7 +106,7 @@ def test_labels_of_vw_and_svmlight_are_those_of_lists(main, ok, name, sign):
         assert code == 0 and "no label; --multi-label takes it as a line that has none of them" in err
         assert f"{sum(not labels for _, labels in topics)} bad lines" in out
     code, out, err = main(f"run m {name} --no-follow --save n {given.removeprefix('--multi-label')}")
-    assert (code, err) == (0, "") and any(sign in label for label in parse_labels(out))
+    assert (code, err) == (0, "") and any(sign in label for label in labels_of(out))
     assert load("n").n_learned == load("m").n_learned + sum(bool(labels) for _, labels in topics)
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from urllib.request import urlopen
 
 import pytest
-from commands import append, line_of, parse_labels, process, reference_of, started, stream, write_jsonl
+from commands import append, labels_of, line_of, process, reference_of, started, stream, write_jsonl
 from running import bits
 
 from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, TextClassifier, load
@@ -56,7 +56,7 @@ def test_run_without_predictions_goes_on_with_a_loaded_model_and_reads_no_more_t
     assert ok("run mail.jsonl --no-follow --output none --save m --limit 40") == ""
     assert load("m").weights == reference_of(stream[:40]).weights
     data = b"".join(line_of(text) for text, _ in stream[:50])
-    assert parse_labels(ok("run m", input=data)) == load("m").predict_many([text for text, _ in stream[:50]]).tolist()
+    assert labels_of(ok("run m", input=data)) == load("m").predict_many([text for text, _ in stream[:50]]).tolist()
     assert "give kafka://host/topic or redis://host/stream" in fails("run mail.jsonl --save m --output foo://bar")
     assert load("m").n_iterations == 40  # a run that does not begin saves nothing
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from commands import parse_labels, stream, write_jsonl
+from commands import labels_of, stream, write_jsonl
 from reading import rest, texts
 
 from stream_pegasos import load
@@ -60,4 +60,4 @@ def test_features_without_a_name_are_numbered(here):
 def test_they_are_learned(here, ok):
     Path("m.vw").write_text("1 |x :0.5 :0\n-1 |x :0 :0.5\n" * 30, encoding="utf-8")
     ok("train m.vw --save m")
-    assert parse_labels(ok("predict m m.vw")) == ["1", "-1"] * 30
+    assert labels_of(ok("predict m m.vw")) == ["1", "-1"] * 30

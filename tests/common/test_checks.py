@@ -38,11 +38,11 @@ def test_integers():
 
 def test_choices_and_lengths():
     checks.check_bool("b", np.bool_(False))
-    checks.check_choice_of_value("norm", None, ("l1", None))
+    checks.check_member("norm", None, ("l1", None))
     checks.check_lengths("labels", 3, 3)
     with pytest.raises(TypeError, match=r"^b is 1"):
         checks.check_bool("b", 1)
     with pytest.raises(ValueError, match=r"^norm is 'l3'; it must be one of 'l1', None$"):
-        checks.check_choice_of_value("norm", "l3", ("l1", None))
+        checks.check_member("norm", "l3", ("l1", None))
     with pytest.raises(ValueError, match=r"^there are 2 labels for 3 examples$"):
         checks.check_lengths("labels", 2, 3)

@@ -194,7 +194,7 @@ def test_counts_that_rounding_has_added_up_are_those_of_a_possible_state(engine_
 # --- several columns --------------------------------------------------------------------------------------------------
 
 
-def unzip_examples(engine, reduction, order, hinge=False, limit=5.0, smoothing=0.5, half_life=0.0):
+def columns_of(engine, reduction, order, hinge=False, limit=5.0, smoothing=0.5, half_life=0.0):
     learner = engine.AdaptiveLearner(0.5, hinge, limit, smoothing, half_life, 0.1, reduction=reduction)
     learner.order = order
     return learner
@@ -203,7 +203,7 @@ def unzip_examples(engine, reduction, order, hinge=False, limit=5.0, smoothing=0
 @both_engines
 def test_two_examples_of_two_columns_by_hand(engine_in_test):
     """Of class 0 and of class 1, which then begins; slopes of probabilities and offsets are still as at first."""
-    learner, vocabulary = unzip_examples(engine_in_test, "ovr", np.zeros(0, np.int64)), engine_in_test.Vocabulary()
+    learner, vocabulary = columns_of(engine_in_test, "ovr", np.zeros(0, np.int64)), engine_in_test.Vocabulary()
     rate = 0.5 * math.sqrt(2.0)
     learner.learn(vocabulary, {0: 3.0, 1: 4.0}, 0.0, 1.0)
     first = [rate * 0.5 * z / math.sqrt((0.5 * z) ** 2 + 0.001) for z in (0.6, 0.8)]
@@ -236,7 +236,7 @@ def test_two_examples_of_two_columns_by_hand(engine_in_test):
 def test_several_labels_move_offsets_and_slope_by_their_errors(engine_in_test):
     """p = 1/(1 + exp(−s·m − o)) for each class by itself."""
     learner, vocabulary = (
-        unzip_examples(engine_in_test, "multilabel", np.zeros(0, np.int64)),
+        columns_of(engine_in_test, "multilabel", np.zeros(0, np.int64)),
         engine_in_test.Vocabulary(),
     )
     learner.sets = np.array([0, 2]), np.array([0, 2], np.int64)
@@ -253,7 +253,7 @@ def test_several_labels_move_offsets_and_slope_by_their_errors(engine_in_test):
 @both_engines
 def test_an_ordered_class_moves_the_offset_of_its_threshold_further(engine_in_test):
     """From a margin of 0, and so a probability of ½: by the first step of a rate of 1, from squares of 1."""
-    learner, vocabulary = unzip_examples(engine_in_test, "ordinal", np.array([0, 1])), engine_in_test.Vocabulary()
+    learner, vocabulary = columns_of(engine_in_test, "ordinal", np.array([0, 1])), engine_in_test.Vocabulary()
     for y in (0.0, 1.0):
         learner.learn(vocabulary, {0: 1.0}, y, 1.0)
     assert learner.get_state()["offsets"] == pytest.approx([0.5 / math.sqrt(1.0 + 0.5**2)])
@@ -262,7 +262,7 @@ def test_an_ordered_class_moves_the_offset_of_its_threshold_further(engine_in_te
 @both_engines
 def test_ordered_classes_share_their_weights(engine_in_test):
     """Proportional odds: the probability of a class above k is 1/(1 + exp(−s·(w·z + b_k) − o_k))."""
-    learner = unzip_examples(engine_in_test, "ordinal", np.array([0, 1, 2]), limit=math.inf)
+    learner = columns_of(engine_in_test, "ordinal", np.array([0, 1, 2]), limit=math.inf)
     vocabulary = engine_in_test.Vocabulary()
     generator = np.random.default_rng(3)
     for i in range(60):
@@ -286,7 +286,7 @@ def test_ordered_classes_share_their_weights(engine_in_test):
 @both_engines
 def test_only_columns_that_were_taught_are_kept(engine_in_test):
     """Of many classes with words of their own a feature keeps few."""
-    learner, vocabulary = unzip_examples(engine_in_test, "ovr", np.zeros(0, np.int64)), engine_in_test.Vocabulary()
+    learner, vocabulary = columns_of(engine_in_test, "ovr", np.zeros(0, np.int64)), engine_in_test.Vocabulary()
     for i in range(900):
         learner.learn(vocabulary, {i % 300: 1.0, 5_000 + i % 7: 1.0}, float(i % 300), 1.0)
     state = learner.get_state()
@@ -296,12 +296,12 @@ def test_only_columns_that_were_taught_are_kept(engine_in_test):
 
 @both_engines
 def test_a_line_between_ordered_classes_begins_as_its_neighbour(engine_in_test):
-    learner, vocabulary = unzip_examples(engine_in_test, "ordinal", np.array([0, 2, 1, 3])), engine_in_test.Vocabulary()
+    learner, vocabulary = columns_of(engine_in_test, "ordinal", np.array([0, 2, 1, 3])), engine_in_test.Vocabulary()
     for i in range(40):
         learner.learn(vocabulary, {"high" if i % 2 else "low": 1.0}, float(i % 2), 1.0)
     (between,) = learner.intercept
     before = learner.margins(vocabulary, {"low": 1.0})
-    other = unzip_examples(engine_in_test, "ordinal", np.array([0, 2, 1, 3]))
+    other = columns_of(engine_in_test, "ordinal", np.array([0, 2, 1, 3]))
     other.set_state(learner.get_state())
     other.order = np.array([0, 2, 1, 3])
     assert other.margins(vocabulary, {"low": 1.0}).tolist() == before.tolist()
@@ -317,10 +317,10 @@ def test_a_class_that_is_gone_leaves_nothing(engine_in_test):
     that what stands behind its counts are large weights of the next one.
     """
     order = np.arange(5)
-    learner, vocabulary = unzip_examples(engine_in_test, "ovr", order), engine_in_test.Vocabulary()
+    learner, vocabulary = columns_of(engine_in_test, "ovr", order), engine_in_test.Vocabulary()
     for i in range(200):
         learner.learn(vocabulary, {i % 7: 1.0, i % 11: 2.0}, float(i % 5), 1.0)
-    fewer, fresh = learner.declaration.drop_column(learner.get_state(), 0), unzip_examples(engine_in_test, "ovr", order)
+    fewer, fresh = learner.declaration.drop_column(learner.get_state(), 0), columns_of(engine_in_test, "ovr", order)
     fewer["values"] = 1e6 + np.abs(fewer["values"])
     for each in (learner, fresh):
         each.set_state(fewer)

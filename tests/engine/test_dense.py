@@ -44,11 +44,11 @@ class Table:
         return numbers[:, :9].copy().view(np.int8), numbers[:, 9] % 8
 
 
-def make_scanner(engine_in_test, table=None):
+def scanner_of(engine_in_test, table=None):
     return engine_in_test.Scanner(*OPTIONS, table or Table())
 
 
-def make_learner(engine_in_test, reduction, half_life=0.0):
+def learner_of(engine_in_test, reduction, half_life=0.0):
     learner = engine_in_test.AdaptiveLearner(0.5, False, 5.0, 0.5, half_life, 1.0, reduction=reduction)
     learner.order, learner.sets = ORDER, SETS
     return learner
@@ -80,7 +80,7 @@ def expected_vector(text, table):
 
 @both_engines
 def test_a_message_has_the_vector_of_its_words(engine_in_test):
-    scanner, table = make_scanner(engine_in_test), Table()
+    scanner, table = scanner_of(engine_in_test), Table()
     for text in TEXTS * 2:
         assert scanner.row(text, True).vector == pytest.approx(expected_vector(text, table), abs=1e-6)
     for row, text in zip(scanner.rows(TEXTS, True), TEXTS, strict=True):
@@ -93,7 +93,7 @@ def test_a_message_has_the_vector_of_its_words(engine_in_test):
 @needs_compiled
 @given(st.lists(st.text(max_size=40), max_size=8))
 def test_texts_of_any_kind_have_the_same_vectors_in_both_engines(texts):
-    compiled, pure = make_scanner(compiled_engine), make_scanner(pure_engine)
+    compiled, pure = scanner_of(compiled_engine), scanner_of(pure_engine)
     many = list(compiled.rows(texts, True))
     for text, row in zip(texts, many, strict=True):
         assert row.vector == pytest.approx(pure.row(text, True).vector, abs=1e-6)
@@ -137,7 +137,7 @@ def test_the_vector_of_fields_is_the_same_in_any_order(fields, messages):
 @needs_compiled
 def test_a_word_is_looked_up_once_while_there_is_room():
     table = Table()
-    scanner = make_scanner(compiled_engine, table)
+    scanner = scanner_of(compiled_engine, table)
     for _ in range(3):
         scanner.row("free prize free", True)
         list(scanner.rows(["free noon", "prize noon"], True))
@@ -157,14 +157,14 @@ def test_what_a_table_raises_reaches_the_caller():
                 raise OSError("no table today")
             return super().codes(words)
 
-    scanner, learner = make_scanner(compiled_engine, Broken()), make_learner(compiled_engine, "two")
+    scanner, learner = scanner_of(compiled_engine, Broken()), learner_of(compiled_engine, "two")
     learner.learn(scanner, "free prize", 1.0, 1.0)
     before = learner.get_state()
     for call in (
         lambda: learner.margins(scanner, "at noon"),
         lambda: learner.learn(scanner, "at noon", 1.0, 1.0),
         lambda: learner.predict_learn_many(scanner, ["at noon"], np.ones(1)),
-        lambda: learner.predict_learn_many(scanner.set_threads(2), ["at noon" + " x" * 40_000] * 3),
+        lambda: learner.predict_learn_many(scanner.get_threaded(2), ["at noon" + " x" * 40_000] * 3),
         lambda: scanner.transform_many(["at noon"]),
     ):
         with pytest.raises(OSError, match="no table today"):
@@ -183,8 +183,8 @@ def softmax(m):
 def test_the_rule_is_that_of_its_formulas(reduction, engine_in_test):
     """Written down again over dense arrays, from the margins that the rule has without vectors."""
     texts, y, _ = stream(reduction, 150)
-    plain, learner = make_learner(engine_in_test, reduction), make_learner(engine_in_test, reduction)
-    without, scanner, table = engine_in_test.Scanner(*OPTIONS), make_scanner(engine_in_test), Table()
+    plain, learner = learner_of(engine_in_test, reduction), learner_of(engine_in_test, reduction)
+    without, scanner, table = engine_in_test.Scanner(*OPTIONS), scanner_of(engine_in_test), Table()
     mean, n, P, w, A = np.zeros(9), 0, np.eye(9), np.array([1.0, 1.5]), np.zeros((2, 2))
     B = np.zeros((2 if reduction == "two" else 0, 9))
     for text, target in zip(texts, y.astype(int).tolist(), strict=True):
@@ -234,7 +234,7 @@ def test_the_rule_is_that_of_its_formulas(reduction, engine_in_test):
 @pytest.mark.parametrize("half_life", [0.0, 30.0])
 def test_both_engines_learn_the_same(reduction, half_life):
     texts, y, weights = stream(reduction, 200)
-    made = [(make_learner(e, reduction, half_life), make_scanner(e)) for e in (compiled_engine, pure_engine)]
+    made = [(learner_of(e, reduction, half_life), scanner_of(e)) for e in (compiled_engine, pure_engine)]
     for part in (slice(0, 90), slice(90, 200)):
         found = [each.predict_learn_many(s, texts[part], y[part], weights[part]) for each, s in made]
         assert found[0][0] == pytest.approx(found[1][0], rel=1e-3, abs=1e-4)
@@ -256,17 +256,17 @@ def test_both_engines_learn_the_same(reduction, half_life):
 def test_one_by_one_many_and_threads_are_the_same(reduction, engine_in_test):
     texts, y, weights = stream(reduction, 120)
     texts = [text + " x" * (5 if engine_in_test is pure_engine else 500) for text in texts]
-    one, many, threaded = (make_learner(engine_in_test, reduction, 40.0) for _ in range(3))
-    scanner = make_scanner(engine_in_test)
+    one, many, threaded = (learner_of(engine_in_test, reduction, 40.0) for _ in range(3))
+    scanner = scanner_of(engine_in_test)
     expected = []
     for text, target, weight in zip(texts, y, weights, strict=True):
         expected.append(one.margins(scanner, text))
         one.learn(scanner, text, target, weight)
     margins, _ = many.predict_learn_many(scanner, texts, y, weights)
     assert all(np.array_equal(its, row[: len(its)]) for its, row in zip(expected, margins, strict=True))
-    threaded.predict_learn_many(make_scanner(engine_in_test).set_threads(3), texts, y, weights)
+    threaded.predict_learn_many(scanner_of(engine_in_test).get_threaded(3), texts, y, weights)
     assert same_state(one, many) and same_state(one, threaded)
-    found, _ = threaded.predict_learn_many(make_scanner(engine_in_test).set_threads(3), texts)
+    found, _ = threaded.predict_learn_many(scanner_of(engine_in_test).get_threaded(3), texts)
     assert np.array_equal(found, many.predict_learn_many(scanner, texts)[0])
 
 
@@ -277,8 +277,8 @@ def test_without_words_there_is_nothing_to_learn(engine_in_test):
             return np.zeros((len(words), 9), np.int8), np.zeros(len(words), np.uint8)
 
     texts, y, weights = stream("ovr", 60)
-    learner, plain = make_learner(engine_in_test, "ovr"), make_learner(engine_in_test, "ovr")
-    found = learner.predict_learn_many(make_scanner(engine_in_test, Empty()), texts, y, weights)[0]
+    learner, plain = learner_of(engine_in_test, "ovr"), learner_of(engine_in_test, "ovr")
+    found = learner.predict_learn_many(scanner_of(engine_in_test, Empty()), texts, y, weights)[0]
     expected = plain.predict_learn_many(engine_in_test.Scanner(*OPTIONS), texts, y, weights)[0]
     decided = np.isfinite(found).sum(axis=1) > 1
     assert np.array_equal(found[decided].argmax(axis=1), expected[decided].argmax(axis=1))
@@ -292,7 +292,7 @@ def test_without_words_there_is_nothing_to_learn(engine_in_test):
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_a_state_with_a_covariance_of_no_vector_is_refused(reduction):
     """Its numbers would be written where there is no memory for them."""
-    state = make_learner(pure_engine, reduction).get_state() | DenseBlock.of(reduction, 3, 2).get_state()
+    state = learner_of(pure_engine, reduction).get_state() | DenseBlock.of(reduction, 3, 2).get_state()
     n_classes = {} if reduction == "two" else {"columns": 2}
     for mean, covariance in ((0, 5), (0, 1), (3, 5), (3, 7), (2, 6)):
         weights = np.zeros(mean) if reduction in ("two", "ordinal") else np.zeros((2, mean))

@@ -174,7 +174,7 @@ def test_any_number_of_classes_of_the_adaptive_rule(reduction, options, stream, 
     """Numbers of classes as they come; of several labels the sets of these."""
     numbers, sets = {}, (np.array([0, 0, 1, 3, 5, 6]), np.array([0, 1, 2, 0, 3, 4]))
 
-    def label_number(step):
+    def number_of(step):
         return step if isinstance(step, str) else (step[0], float(numbers.setdefault(step[1], len(numbers))), *step[2:])
 
     def make(engine):
@@ -189,7 +189,7 @@ def test_any_number_of_classes_of_the_adaptive_rule(reduction, options, stream, 
         limits = [options[1], SHARE_OF_REST * options[1], 1.0]
         return is_far(np.abs(margins), limits) and is_nothing_or_large(margins)
 
-    agree(make, map(label_number, stream), is_clear, ROUNDED, looked_at)
+    agree(make, map(number_of, stream), is_clear, ROUNDED, looked_at)
 
 
 @pytest.mark.parametrize("reduction", ["two", "ovr", "crammer_singer"])
@@ -211,7 +211,7 @@ def test_any_number_of_classes_of_the_adaptive_rule(reduction, options, stream, 
 def test_pegasos(reduction, options, stream, looked_at):
     numbers = {}
 
-    def find_target(step):
+    def target_of(step):
         if isinstance(step, str):
             return step
         x, y, weight, n = step
@@ -236,7 +236,7 @@ def test_pegasos(reduction, options, stream, looked_at):
             return False
         return bool((np.abs(np.abs(differences) - 1.0) > error).all())
 
-    agree(make, map(find_target, stream), is_clear, SUMMED, looked_at)
+    agree(make, map(target_of, stream), is_clear, SUMMED, looked_at)
 
 
 @pytest.mark.parametrize("which", [which for which in LEARNERS if "large l2" not in which])

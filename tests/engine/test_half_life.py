@@ -14,7 +14,7 @@ REDUCTIONS = ["two", "ovr", "multilabel", "ordinal"]
 STILL = {"short_loss": 0.01, "long_loss": 0.01, "least_loss": 0.01, "variance": 1e-6}
 
 
-def make_learner(engine, reduction="two", margin=math.inf):
+def learner_of(engine, reduction="two", margin=math.inf):
     learner = engine.AdaptiveLearner(
         0.5, False, margin, 0.5, 10_000.0, 0.1, reduction=reduction, growing_half_life=True
     )
@@ -31,7 +31,7 @@ def learn(learner, vocabulary, numbers, is_swapped=False):
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_evidence_halves_over_10000_examples_and_later_over_a_fifth_of_the_stream(engine_in_test, reduction):
     """From n to m examples that is a factor of (m/n)^(5 log 2)."""
-    learner, vocabulary = make_learner(engine_in_test, reduction), engine_in_test.Vocabulary()
+    learner, vocabulary = learner_of(engine_in_test, reduction), engine_in_test.Vocabulary()
     learn(learner, vocabulary, range(100))
     assert learner.get_state()["evidence"] == pytest.approx(2.0 ** (100 / 10_000))
     learner.set_state(learner.get_state() | STILL | {"n_steady": 80_000.0, "least_loss": 1.0, "evidence": 1.0})
@@ -44,7 +44,7 @@ def test_evidence_halves_over_10000_examples_and_later_over_a_fifth_of_the_strea
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_where_the_stream_changes_evidence_is_cut_down(engine_in_test, reduction):
     """To that of 50,000 examples, as `forget` does it; one that is told of no change goes on."""
-    learner, other = (make_learner(engine_in_test, reduction, 5.0) for _ in range(2))
+    learner, other = (learner_of(engine_in_test, reduction, 5.0) for _ in range(2))
     vocabulary = engine_in_test.Vocabulary()
     learn(learner, vocabulary, range(200))
     learner.set_state(learner.get_state() | STILL | {"n_steady": 100_000.0})
@@ -69,7 +69,7 @@ def test_where_the_stream_changes_evidence_is_cut_down(engine_in_test, reduction
 
 @both_engines
 def test_a_detector_of_drifts_makes_the_stream_young(engine_in_test):
-    learner, vocabulary = make_learner(engine_in_test), engine_in_test.Vocabulary()
+    learner, vocabulary = learner_of(engine_in_test), engine_in_test.Vocabulary()
     learn(learner, vocabulary, range(10))
     learner.forget(0.1)
     assert learner.get_state()["n_steady"] == pytest.approx(1.0)
@@ -106,7 +106,7 @@ def test_both_engines_measure_the_same(reduction):
     y = [float((min(x) < 5) != (generator.random() < 0.1)) for x in X]
     states = []
     for engine in (pure_engine, compiled_engine):
-        learner, vocabulary = make_learner(engine, reduction), engine.Vocabulary()
+        learner, vocabulary = learner_of(engine, reduction), engine.Vocabulary()
         learn(learner, vocabulary, range(10))
         learner.set_state(learner.get_state() | STILL | {"n_steady": 49_900.0})
         for x, target in zip(X, y, strict=True):
@@ -141,7 +141,7 @@ def test_parts_have_the_evidence_of_one_that_learned_all():
     generator = np.random.default_rng(4)
 
     def continued(state, n):
-        learner = make_learner(compiled_engine)
+        learner = learner_of(compiled_engine)
         if state is not None:
             learner.set_state(state)
         rows = np.arange(n + 1), np.ones(n, np.int64), np.ones(n)

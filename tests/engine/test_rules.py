@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from engines import both_engines, random_stream, same_state
-from rules import LEARNERS, OF_TWO_CLASSES, for_each_learner, history, target_array
+from rules import LEARNERS, OF_TWO_CLASSES, for_each_learner, history, targets_of
 
 from stream_pegasos.engine.merging import mirrored
 from stream_pegasos.engine.pure.weights import FIRST_NAME, INTERCEPT
@@ -40,7 +40,7 @@ def test_many_at_once_are_one_by_one(which, engine_in_test):
 def test_looking_changes_nothing(which, engine_in_test):
     """At what is not known, or cannot be read; nor does learning change a state that was taken out."""
     *_, [(learner, vocabulary)] = history(which, engine_in_test, n=30)
-    before, names, y = learner.get_state(), vocabulary.names, target_array(learner)[0]
+    before, names, y = learner.get_state(), vocabulary.names, targets_of(learner)[0]
     kept = {name: np.copy(value) for name, value in before.items()}
     x, bad = {"new": 1.0, "a": 2.0}, {"new": 1.0, "bad": math.nan}
     learner.margins(vocabulary, x)

@@ -285,7 +285,7 @@ def test_the_vectors_of_words_that_were_met_are_kept():
     for engine in pure_engine, compiled_engine:
         scanner = engine.Scanner(**options, fields=(("body", with_vectors.arguments),))
         scanner.transform_one(messages[0])
-        scanner.set_threads(2).transform_many(messages[:: 1 if engine is compiled_engine else 500])
+        scanner.get_threaded(2).transform_many(messages[:: 1 if engine is compiled_engine else 500])
         hashes, codes, shifts = scanner.kept_vectors()
         found = {int(h): (c.tolist(), int(s)) for h, c, s in zip(hashes.view(np.uint64), codes, shifts, strict=True)}
         assert len(found) == len(hashes)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from engines import both_engines, compiled_engine, needs_compiled, pure_engine, same_state
-from rules import LEARNERS, for_each_learner, history, learned, target_array
+from rules import LEARNERS, for_each_learner, history, learned, targets_of
 
 from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, TAUGHT
 from stream_pegasos.engine.pure.adaptive_state import OF_PROBLEM
@@ -74,7 +74,7 @@ def test_what_is_set_is_what_is_got(which, engine_in_test):
         assert len(other) == len(learner)
         for x in ({}, {"a": 1.0, 5: -2.0}, {-5: 0.5, "b": 1.0}):
             assert np.array_equal(other.margins(vocabulary, x), learner.margins(vocabulary, x))
-    y = target_array(learner)[-1]
+    y = targets_of(learner)[-1]
     for made in (learner, other):
         made.learn(vocabulary, {"a": 1.0, 5: -2.0}, y, 1.0)
         made.flush()

@@ -19,7 +19,7 @@ pytestmark = needs_compiled
 WORDS = ["cheap", "pills", "see", "you", "lunch", "é", "漢字", "अनुच्छेद", "İstanbul", "ΟΔΟΣ", "\ud800", "a!b", "🎉", "7"]
 
 
-def list_texts(case, n, seed=0):
+def texts_of(case, n, seed=0):
     """Examples, some of them long, of as many characters as several threads are worth."""
     generator = random.Random(seed)
     sizes = [generator.choice([0, 1, 5, 60, 60, 900]) for _ in range(n)]
@@ -34,7 +34,7 @@ def said(predictions):
 @for_each(of_texts, heavy=lambda case: case.name in ("text, kernel", "text, use, two"))
 def test_any_number_of_threads_gives_the_same_bits(case):
     n = 80
-    X, y = list_texts(case, n), [case.labels[i % 7 % len(case.labels)] for i in range(n)]
+    X, y = texts_of(case, n), [case.labels[i % 7 % len(case.labels)] for i in range(n)]
     of_one = case.make()
     learned = of_one.predict_learn_many(X, y)
     for threads in (2, 5):
@@ -89,7 +89,7 @@ def test_an_error_leaves_no_thread_and_what_was_learned():
     states = []
     for threads in (1, 3):
         learner = compiled_engine.PegasosLearner(1e-4, 1, 9.0, True, 0.0)
-        encoder = compiled_engine.Scanner(*HashedBagOfWords().scanner.arguments).set_threads(threads)
+        encoder = compiled_engine.Scanner(*HashedBagOfWords().scanner.arguments).get_threaded(threads)
         learner.predict_learn_many(encoder, X, y)
         states.append(learner.get_state())
         margins, _ = learner.predict_learn_many(encoder, X)

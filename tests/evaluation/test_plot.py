@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from outcomes import class_rows, of_two
+from outcomes import of_classes, of_two
 
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 from stream_pegasos.evaluation.metric_names import ScoreRow
@@ -58,11 +58,11 @@ def of_many_classes(kind, n=26):
     labels = [f"$l_{i}$ 中 " + "x" * 40 for i in range(n)] if kind is not OrderedScore else list(range(n))
     truths = [label for i, label in enumerate(labels) for _ in range(2 + i)]
     score = kind()
-    score.update(class_rows(truths, [labels[0], *truths[:-1]], [0.5] * len(truths)))
+    score.update(of_classes(truths, [labels[0], *truths[:-1]], [0.5] * len(truths)))
     return score
 
 
-def probabilities_with_labels():
+def of_labels():
     score = LabelScore()
     score.update(LabelOutcomes.of([("a", "b"), ("c",)], [("a",), ("b",)], "abc", np.full((2, 3), 0.4)))
     return score
@@ -80,7 +80,7 @@ def of_two_classes():
         (of_two_classes(), ["accuracy", "newest 1,000", "macro F1", "ROC AUC"]),
         (of_many_classes(PrequentialScore), ["accuracy", "newest 1,000", "macro F1"]),
         (of_many_classes(OrderedScore), ["accuracy", "newest 1,000", "quadratic kappa"]),
-        (probabilities_with_labels(), ["micro F1", "newest 1,000", "macro F1", "exact matches"]),
+        (of_labels(), ["micro F1", "newest 1,000", "macro F1", "exact matches"]),
     ],
 )
 def test_a_score_adds_its_classes_and_those_that_were_confused(score, names, tmp_path):

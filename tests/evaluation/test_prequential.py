@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from families import crossed
-from outcomes import make_predictions, matrix
+from outcomes import matrix, predictions_of
 from river import evaluate as river_evaluate
 from river import linear_model
 from river import metrics as river_metrics
@@ -314,10 +314,10 @@ def test_real_stream(data_folder):
 @pytest.mark.parametrize("label", [False, 0, 1, "spam", 7])
 def test_predict_says_nothing_until_it_can(label):
     model = TextClassifier()
-    assert make_predictions(model, ["a", "b"]) == [(None, None, None)] * 2
-    assert make_predictions(model, []) == []
+    assert predictions_of(model, ["a", "b"]) == [(None, None, None)] * 2
+    assert predictions_of(model, []) == []
     model.learn_one("a", label)
-    for prediction in make_predictions(model, ["a", "never met"]):
+    for prediction in predictions_of(model, ["a", "never met"]):
         if label is False:  # beside which True is known as well
             assert prediction.label is False
             assert prediction.probability >= 0.5
@@ -336,7 +336,7 @@ def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
             columns = (told.truths, told.predicted, told.of_truth, told.of_predicted, told.margins)
             outcomes += zip(*columns, strict=True)
     for i, ((text, label), prediction, outcome) in enumerate(zip(stream, predictions, outcomes, strict=True)):
-        assert (prediction.label, prediction.probability, prediction.margin) == make_predictions(alone, [text])[0]
+        assert (prediction.label, prediction.probability, prediction.margin) == predictions_of(alone, [text])[0]
         alone.learn_one(text, label)
         assert outcome[:2] == (label, prediction.label)
         if i > 10:
@@ -390,20 +390,20 @@ def test_while_one_class_is_known_it_has_the_probability_of_laplaces_rule(make):
 
 def test_predictions_name_the_label_its_probability_and_its_margin():
     model = TextClassifier(classifier=PegasosClassifier(multi_class="ovr"))
-    assert make_predictions(model, ["x"]) == [(None, None, None)]
+    assert predictions_of(model, ["x"]) == [(None, None, None)]
     blocks = list(predict_learn(model, by_length(["b", "a", 3])))
     assert sum(map(len, blocks)) == 700 and blocks[0].answers()[0].label is None
     text = "some words of the stream"
-    ((label, probability, margin),) = make_predictions(model, [text])
+    ((label, probability, margin),) = predictions_of(model, [text])
     assert label == model.predict_one(text)
     assert probability == model.predict_proba_one(text)[label] == max(model.predict_proba_one(text).values())
     next_best, best = sorted(model.decision_function_one(text).values())[-2:]
     assert margin == best - next_best and model.decision_function_one(text)[label] == best
     model = LastLabels()
-    assert make_predictions(model, ["x"]) == [((), (), ())]
+    assert predictions_of(model, ["x"]) == [((), (), ())]
     model.learn_one("x", ["a", "c"])
     model.learn_one("x", ["b", "a"])
-    assert make_predictions(model, ["x", "y"]) == [(("a", "b"), (0.8, 0.8), (1.0, 1.0))] * 2
+    assert predictions_of(model, ["x", "y"]) == [(("a", "b"), (0.8, 0.8), (1.0, 1.0))] * 2
 
 
 def test_ordered_classes_have_a_margin():
@@ -411,7 +411,7 @@ def test_ordered_classes_have_a_margin():
     model = TextClassifier(classifier=OrdinalClassifier())
     model.learn_many(*map(list, zip(*stream, strict=True)))
     for text in ("word0", "word1 rest1", "word2", "other"):
-        ((label, probability, margin),) = make_predictions(model, [text])
+        ((label, probability, margin),) = predictions_of(model, [text])
         others = [p for other, p in model.predict_proba_one(text).items() if other != label]
         assert margin == pytest.approx(np.log(probability) - np.log(max(others)), abs=1e-9)
 

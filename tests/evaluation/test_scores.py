@@ -9,7 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import class_rows, matrix, of_two
+from outcomes import matrix, of_classes, of_two
 from sklearn import metrics
 
 from stream_pegasos import PegasosClassifier, TextClassifier
@@ -27,7 +27,7 @@ rows_of_two = st.lists(
 rows_of_classes = st.lists(
     st.tuples(st.sampled_from(LABELS), st.sampled_from([*LABELS, None]), PROBABILITIES), min_size=1
 )
-several = rows_of_classes.map(lambda rows: class_rows(*zip(*rows, strict=True)))
+several = rows_of_classes.map(lambda rows: of_classes(*zip(*rows, strict=True)))
 two = rows_of_two.map(lambda rows: of_two(*zip(*rows, strict=True), classes=("b", "a")))
 rows_of_integers = st.lists(st.tuples(st.sampled_from([0, 1, 2, 5]), st.sampled_from([0, 1, 3, 5])), min_size=1)
 label_sets = st.lists(st.sampled_from("abcd"), unique=True, max_size=4).map(tuple)
@@ -158,7 +158,7 @@ def test_counted_margins_are_close_to_exact_ones(scale):
 @given(rows_of_integers)
 def test_scores_of_ordered_classes_are_those_of_scikit_learn(rows):
     y, predicted = map(list, zip(*rows, strict=True))
-    score = in_blocks(OrderedScore(), class_rows(y, predicted, [0.5] * len(rows)))
+    score = in_blocks(OrderedScore(), of_classes(y, predicted, [0.5] * len(rows)))
     same(score.mean_absolute_error, metrics.mean_absolute_error(y, predicted))
     one_label = len({*y, *predicted}) == 1
     # Given all integers between, distances of places are those of labels.
@@ -301,7 +301,7 @@ def test_exact_scores_have_no_state():
 def test_the_state_tells_which_score_it_is_of():
     model = TextClassifier(classifier=PegasosClassifier(multi_class="ovr"))
     score = new_score(model, 50)
-    score.update(class_rows("a", "b", [0.5]))
+    score.update(of_classes("a", "b", [0.5]))
     assert score_of_state(score.get_state(), model, 50).get_state() == score.get_state()
     with pytest.raises(ValueError, match="a score of several labels beside a model of classes"):
         score_of_state(LabelScore().get_state(), model)
@@ -310,7 +310,7 @@ def test_the_state_tells_which_score_it_is_of():
 def test_memory_for_pairs_is_bounded():
     tally = Tally()
     n = 300
-    tally.number_fields(range(n))
+    tally.label_numbers(range(n))
     tally.add_pairs([1] * 5, [2] * 5)
     tally.add_pairs(*np.argwhere(~np.eye(n, dtype=bool)).T)
     assert len(tally.get_state()["pairs"]) <= MOST_PAIRS

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from vectors_by_hand import ROWS, check, format_value
+from vectors_by_hand import ROWS, check, text_of
 
 from stream_pegasos.features.vectors import packed, unpacked, word_vectors
 
@@ -39,7 +39,7 @@ def test_the_digest_is_of_words_and_numbers_alone(tmp_path):
     table = word_vectors(rows)
     assert word_vectors(dict(reversed(rows.items()))) == table
     for name, header in ("a.vec", True), ("b.txt", False):
-        (tmp_path / name).write_text(format_value(ROWS, header), encoding="utf-8")
+        (tmp_path / name).write_text(text_of(ROWS, header), encoding="utf-8")
         assert word_vectors(tmp_path / name).digest == table.digest
     others = {**rows, "good": rows["good"] * 2}, {**rows, "bad": rows["good"]}, {"goods": rows["good"], **rows}
     assert len({table.digest, *(word_vectors(other).digest for other in others)}) == 4
@@ -61,22 +61,22 @@ def test_text_with_odd_words(tmp_path):
 
 def test_a_table_is_read_once_unless_it_changes(tmp_path):
     path = tmp_path / "x.vec"
-    path.write_text(format_value(ROWS), encoding="utf-8")
+    path.write_text(text_of(ROWS), encoding="utf-8")
     first = word_vectors(path)
     assert word_vectors(first) is first and word_vectors(str(path)) == first
-    path.write_text(format_value({**ROWS, "bad": [0, 0, 1]}), encoding="utf-8")
+    path.write_text(text_of({**ROWS, "bad": [0, 0, 1]}), encoding="utf-8")
     assert word_vectors(path).size == 4 and first.size == 3
 
 
 def test_copies_and_pickles(tmp_path):
-    (tmp_path / "x.vec").write_text(format_value(ROWS), encoding="utf-8")
+    (tmp_path / "x.vec").write_text(text_of(ROWS), encoding="utf-8")
     for vectors in (word_vectors(x) for x in (ROWS, tmp_path / "x.vec")):
         again = pickle.loads(pickle.dumps(vectors))
         assert again == vectors == copy.deepcopy(vectors) and hash(again) == hash(vectors)
         assert (again.vector("good") == vectors.vector("good")).all()
     pickled = pickle.dumps(word_vectors(tmp_path / "x.vec"))
     assert len(pickled) < 500
-    (tmp_path / "x.vec").write_text(format_value({**ROWS, "good": [1, 1, 1]}), encoding="utf-8")
+    (tmp_path / "x.vec").write_text(text_of({**ROWS, "good": [1, 1, 1]}), encoding="utf-8")
     with pytest.raises(ValueError, match="is another table"):
         pickle.loads(pickled)
     (tmp_path / "x.vec").unlink()
@@ -85,7 +85,7 @@ def test_copies_and_pickles(tmp_path):
 
 
 def test_what_a_model_file_says_of_it(tmp_path):
-    (tmp_path / "x.vec").write_text(format_value(ROWS), encoding="utf-8")
+    (tmp_path / "x.vec").write_text(text_of(ROWS), encoding="utf-8")
     vectors = word_vectors(tmp_path / "x.vec")
     found = json.loads(json.dumps(packed(vectors)))
     assert found == {"name": str(tmp_path / "x.vec"), "size": 3, "n_dimensions": 3, "digest": vectors.digest}

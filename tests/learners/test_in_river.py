@@ -276,7 +276,7 @@ STREAMS = {
 }
 
 
-def wrap_river(module):
+def of_river(module):
     """All of its metrics, with a number or a metric where they need one."""
     given = {"beta": 0.5, "metric": metrics.F1()}
     for name, make in inspect.getmembers(module, inspect.isclass):
@@ -295,8 +295,8 @@ def test_every_metric_of_river_takes_what_is_answered(kind):
     if has_sets:  # one of which never holds
         rows = [(x, {each: each == y for each in labels} | {"never": False}) for x, y in rows]
     ours, others = (metrics.multioutput, metrics) if has_sets else (metrics, metrics.multioutput)
-    assert not any(metric.works_with(make()) for metric in wrap_river(others))
-    ours = [metric for metric in wrap_river(ours) if metric.works_with(make())]
+    assert not any(metric.works_with(make()) for metric in of_river(others))
+    ours = [metric for metric in of_river(ours) if metric.works_with(make())]
     if not isinstance(labels[0], int):  # which these two turn labels into
         ours = [metric for metric in ours if not isinstance(metric, (metrics.RollingROCAUC, metrics.RollingPRAUC))]
     for metric in ours:

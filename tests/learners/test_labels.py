@@ -150,7 +150,7 @@ def test_what_is_no_label(bad):
         after("a"),
         after(1, 0),
         after(True),
-        Labels(probabilities_by_label=True),
+        Labels(by_label=True),
     ):
         before = pickle.dumps(start)
         for ys in ([bad], [1, bad], [bad, 1]):
@@ -260,32 +260,32 @@ def test_what_is_predicted_with_labels_missing(pos_label, met, label, probabilit
 # --- any number of classes --------------------------------------------------------------------------------------------
 
 
-def character_classes(ys, start=None):
+def classes_of(ys, start=None):
     """Labels that know these, too."""
-    return (Labels(probabilities_by_label=True) if start is None else start).add_labels(ys)
+    return (Labels(by_label=True) if start is None else start).add_labels(ys)
 
 
 @given(st.lists(st.one_of(st.integers(-3, 3), st.booleans(), st.sampled_from(["", "a", "1", "\ud800"])), max_size=12))
 def test_classes_are_numbered_as_they_come(ys):
     distinct = list(dict.fromkeys(ys))  # what compares equal is the same label, as the first one that came
-    at_once = character_classes(ys)
+    at_once = classes_of(ys)
     assert at_once.known == tuple(distinct) and list(map(type, at_once.known)) == list(map(type, distinct))
     assert [at_once.targets[y] for y in ys] == [distinct.index(y) for y in ys]
     assert list(at_once.targets) == distinct and list(map(at_once.label_from_target, range(len(distinct)))) == distinct
-    one_by_one = Labels(probabilities_by_label=True)
+    one_by_one = Labels(by_label=True)
     for y in ys:
         before = one_by_one
-        one_by_one = character_classes([y], before)
+        one_by_one = classes_of([y], before)
         assert (one_by_one is before) == (y in before.known)
     assert one_by_one == at_once and "another" not in at_once.targets
 
 
 def test_classes_in_arrays_and_as_numpys_scalars():
-    expected = character_classes([3, 1, 2])
+    expected = classes_of([3, 1, 2])
     for y in (np.array([3, 1, 2, 1]), np.array([3.0, 1.0, 2.0]), (np.int8(3), 1.0, np.float32(2)), iter([3, 1, 2])):
-        found = character_classes(label_list(y))
+        found = classes_of(label_list(y))
         assert found == expected and {type(label) for label in found.known} == {int}
-        assert character_classes([np.float64(2), np.uint8(1)], expected) is expected
+        assert classes_of([np.float64(2), np.uint8(1)], expected) is expected
         assert [expected.targets[label] for label in (np.float64(2), np.uint8(1))] == [2, 1]
     for ys in (["a", 3], np.array([2, 1, 7]), [np.float64(2)]):
         known, targets = targets_many(expected, ys)

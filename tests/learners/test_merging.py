@@ -156,9 +156,9 @@ def test_counts_add_up_and_weights_move_by_their_shares_of_what_is_known():
     nothing = np.zeros(5)
     added = {name: np.array([each.get(name, before.get(name, nothing)) for each in after]) for name in known_of(model)}
     added = {name: rows - before.get(name, nothing) for name, rows in added.items()}
-    squares, *probabilities_with_labels = np.sum([rows.sum(axis=0) for rows in added.values()], axis=0)[2:]
+    squares, *of_labels = np.sum([rows.sum(axis=0) for rows in added.values()], axis=0)[2:]
     n_learned = sum(40 + 7 * k for k in range(3))
-    g = 500.0 * squares / n_learned * np.sqrt(squares / sum(probabilities_with_labels))
+    g = 500.0 * squares / n_learned * np.sqrt(squares / sum(of_labels))
     for name, (weight, ratio, squares, p, n) in known_of(model).items():
         assert (p, n) == (positive[name], negative[name])
         first = before.get(name, nothing)

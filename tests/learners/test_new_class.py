@@ -98,7 +98,7 @@ def test_a_slip_that_is_forgotten_has_taken_next_to_nothing(kind):
 @pytest.mark.parametrize("reduction", ["ovr", "multilabel"])
 def test_a_class_that_comes_late_begins_rare_and_ends_so_with_its_third_example(engine_in_test, reduction):
     """With log(5K/n), where n examples were learned; but for what the offset learns by itself meanwhile."""
-    learner, vocabulary = make_learner(engine_in_test, reduction), engine_in_test.Vocabulary()
+    learner, vocabulary = learner_of(engine_in_test, reduction), engine_in_test.Vocabulary()
     for i in range(200):
         learner.learn(vocabulary, {i % 2: 1.0}, float(i % 2), 1.0)
     calibrated = learner.calibrated
@@ -116,7 +116,7 @@ def test_a_class_that_comes_late_begins_rare_and_ends_so_with_its_third_example(
 @pytest.mark.parametrize("reduction", ["ovr", "multilabel", "ordinal"])
 def test_a_new_class_moves_no_slope(engine_in_test, reduction):
     """No probability could have told it; nor, of two classes, the confidence."""
-    learner, vocabulary = make_learner(engine_in_test, reduction), engine_in_test.Vocabulary()
+    learner, vocabulary = learner_of(engine_in_test, reduction), engine_in_test.Vocabulary()
     for i in range(100):
         learner.learn(vocabulary, {i % 2: 1.0}, float(i % 2), 1.0)
     before = learner.calibrated
@@ -129,7 +129,7 @@ def test_a_new_class_moves_no_slope(engine_in_test, reduction):
 @pytest.mark.parametrize("order, problem, sign", [([0, 1, 2], 1, 1.0), ([2, 0, 1], 0, -1.0)])
 def test_a_class_beyond_ordered_ones_begins_rare_too(engine_in_test, order, problem, sign):
     """Its threshold stands where its neighbour stands, moved by the log-odds, and 1.5 times as far in margins."""
-    learner, vocabulary = make_learner(engine_in_test, "ordinal", order), engine_in_test.Vocabulary()
+    learner, vocabulary = learner_of(engine_in_test, "ordinal", order), engine_in_test.Vocabulary()
     for i in range(200):
         learner.learn(vocabulary, {i % 2: 1.0}, float(i % 2), 1.0)
     (neighbour,), (slope, *_) = learner.get_state()["offsets"], learner.calibrated
@@ -139,7 +139,7 @@ def test_a_class_beyond_ordered_ones_begins_rare_too(engine_in_test, order, prob
     assert moved * sign == pytest.approx(expected, abs=0.8)  # one step of its own is up to 0.71
 
 
-def make_learner(engine, reduction, order=(0, 1, 2)):
+def learner_of(engine, reduction, order=(0, 1, 2)):
     learner = engine.AdaptiveLearner(0.5, False, math.inf, 0.5, 0.0, 0.1, reduction=reduction)
     learner.order, learner.sets = np.array(order), (np.arange(4), np.arange(3))
     return learner

@@ -39,7 +39,7 @@ VARIANTS = {
 }
 
 
-def get_options(intercept, variant=None, class_weight=None, **options):
+def options_of(intercept, variant=None, class_weight=None, **options):
     scaling = {"fit_intercept": intercept is not None, "intercept_scaling": intercept or 1.0}
     return {**options, **scaling, "class_weight": class_weight, **(variant or {})}
 
@@ -87,7 +87,7 @@ def test_any_two_options_together_are_the_published_algorithm(dense_pegasos, cho
             x = {name: float(generator.normal(2.0 if label == "pos" else -2.0)) for name in NAMES}
             x = {name: value for name, value in x.items() if generator.random() < 0.6}
             examples.append((x, label, float(generator.choice([1.0, 1.0, 0.0, 4.0])), generator.random() < 0.15))
-        against_dense(dense_pegasos, l2, get_options(**chosen), examples)
+        against_dense(dense_pegasos, l2, options_of(**chosen), examples)
 
 
 numbers = st.one_of(st.integers(-3, 3), st.floats(-100, 100, allow_subnormal=False), st.booleans())
@@ -109,7 +109,7 @@ examples_of_any_kind = st.tuples(
     examples=st.lists(examples_of_any_kind, max_size=20),
 )
 def test_any_stream_is_learned_as_published(dense_pegasos, l2, chosen, examples):
-    against_dense(dense_pegasos, l2, get_options(**chosen), examples)
+    against_dense(dense_pegasos, l2, options_of(**chosen), examples)
 
 
 @pytest.mark.parametrize(

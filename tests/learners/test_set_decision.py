@@ -97,19 +97,17 @@ def rule(p, thresholds):
     return max(own or [label for label in p if label not in thresholds], key=p.get, default=None)
 
 
-@pytest.mark.parametrize("probabilities_by_label", [False, True])
-def test_thresholds_of_several_classes(probabilities_by_label, tmp_path):
+@pytest.mark.parametrize("by_label", [False, True])
+def test_thresholds_of_several_classes(by_label, tmp_path):
     X, y = columns(three_classes())
-    model = learned(
-        AdaptiveClassifier(threshold={"card": 0.4} if probabilities_by_label else 0.5), zip(X, y, strict=True)
-    )
+    model = learned(AdaptiveClassifier(threshold={"card": 0.4} if by_label else 0.5), zip(X, y, strict=True))
     weights = model.weights
     for change, thresholds in [
         ({"threshold": 0.9, "pos_label": "fee"}, {"fee": 0.9}),
         ({"threshold": 0.2}, {"fee": 0.2}),
         ({"threshold": {"cash": 0.35, "fee": 0.7}}, {"cash": 0.35, "fee": 0.7}),
     ]:
-        if probabilities_by_label:
+        if by_label:
             thresholds = {"card": 0.4, **thresholds}
             change.setdefault("pos_label", "fee")
         model.set_decision(**change)
@@ -274,8 +272,8 @@ def test_what_cannot_be_decided_changes_nothing(model, change, message):
 
 def test_no_label_at_all_changes_nothing():
     for model in (AdaptiveClassifier(pos_label="spam"), MultiLabelClassifier()):
-        parse_labels = (lambda label: [label]) if isinstance(model, MultiLabelClassifier) else str
-        model.learn_many([x for x, _ in STREAM], [parse_labels(label) for _, label in STREAM])
+        labels_of = (lambda label: [label]) if isinstance(model, MultiLabelClassifier) else str
+        model.learn_many([x for x, _ in STREAM], [labels_of(label) for _, label in STREAM])
         before = copy.deepcopy(model)
         model.set_decision({}, {})
         model.set_decision(max_false_positive_rate={})
@@ -310,10 +308,10 @@ def test_a_clone_decides_of_labels_to_come_as_the_model_does(wrapped):
     model.set_decision(0.3, pos_label="x")
     for made in (model.clone(), model.clone().clone(), model.clone(include_attributes=True)):
         core = made.parts["classifier"]
-        assert core.classifier.threshold == {"x": 0.3} and core.other_decision.parameters == (0.9, None)
+        assert core.classifier.threshold == {"x": 0.3} and core.of_others.parameters == (0.9, None)
     other = {"classifier": {"threshold": 0.7}}
     made = model.clone({"classifier": other} if isinstance(model, TextClassifier) else other)
-    assert made.parts["classifier"].other_decision.parameters == (0.7, None)
+    assert made.parts["classifier"].of_others.parameters == (0.7, None)
 
 
 def test_a_limit_for_a_label_that_never_comes_is_told_when_others_are_two():
@@ -383,12 +381,12 @@ def test_a_positive_class_that_was_forgotten_has_a_limit_that_knows_nothing():
 
 @pytest.mark.parametrize("several", [False, True])
 def test_a_class_that_was_forgotten_has_a_limit_that_knows_nothing_when_it_comes_again(several, tmp_path):
-    model, parse_labels = AdaptiveClassifier(max_false_positive_rate={"spam": 0.1}), str
+    model, labels_of = AdaptiveClassifier(max_false_positive_rate={"spam": 0.1}), str
     if several:
-        model, parse_labels = MultiLabelClassifier(model), lambda label: [label]
-    model.learn_many([{"a": 1.0}, {"b": 1.0}, {"c": 1.0}] * 30, [*map(parse_labels, ["ham", "spam", "work"] * 30)])
+        model, labels_of = MultiLabelClassifier(model), lambda label: [label]
+    model.learn_many([{"a": 1.0}, {"b": 1.0}, {"c": 1.0}] * 30, [*map(labels_of, ["ham", "spam", "work"] * 30)])
     model.forget_class("spam")
-    model.learn_one({"b": 1.0}, parse_labels("spam"))
+    model.learn_one({"b": 1.0}, labels_of("spam"))
     limit = (model.decisions if several else model.decisions.of_label)["spam"].limit
     assert limit.negatives.n == 0.0 and not limit.knows_enough
     model.forget_class("spam")

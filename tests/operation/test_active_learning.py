@@ -234,7 +234,7 @@ def test_bad_input_is_refused():
     for refuse in (
         active_learning.take_back,
         active_learning.skip,
-        active_learning.make_message,
+        active_learning.get_message,
         lambda number: active_learning.give(number, "x"),
     ):
         with pytest.raises(LookupError, match="message 7"):

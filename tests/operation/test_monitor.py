@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from families import crossed
 from kinds import ordered, several_labels
-from outcomes import make_predictions
+from outcomes import predictions_of
 from river import drift
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier
@@ -71,7 +71,7 @@ def view(monitor):
     return json.loads(text)
 
 
-def frame_rows(seen):
+def rows_of(seen):
     return list(zip(*seen["curve"].values(), strict=True))
 
 
@@ -110,7 +110,7 @@ def test_before_anything_is_learned():
     scores = ("accuracy", "macro_f1", "roc_auc", "log_loss", "calibration_error")
     assert [seen[name] for name in scores] == [None] * 5
     assert seen["window"]["accuracy"] is seen["window"]["roc_auc"] is None
-    assert seen["newest"] == seen["drifts"] == seen["classes"] == seen["confused"] == frame_rows(seen) == []
+    assert seen["newest"] == seen["drifts"] == seen["classes"] == seen["confused"] == rows_of(seen) == []
     assert seen["reliability"] == [[0, None, None]] * 10
     assert (seen["model"]["n_classes"], seen["model"]["positive"], seen["model"]["n_features"]) == (0, None, 0)
 
@@ -154,7 +154,7 @@ def test_rows_of_the_curve_are_the_scores_at_their_time():
     ns = seen["curve"]["n"]
     assert ns[-1] == len(STREAM)
     assert len(set(np.diff(ns[:-1]))) == 1  # evenly spaced
-    for n, accuracy, macro_f1, roc_auc, window_accuracy, window_roc_auc, *of_sets in frame_rows(seen)[:: len(ns) // 5]:
+    for n, accuracy, macro_f1, roc_auc, window_accuracy, window_roc_auc, *of_sets in rows_of(seen)[:: len(ns) // 5]:
         assert of_sets == [None, None]
         score = prequential(STREAM[:n], TextClassifier()).score
         assert (accuracy, macro_f1) == (score.accuracy, score.macro_f1)
@@ -195,7 +195,7 @@ def test_all_is_bounded_on_a_long_stream(monkeypatch, find_all_names):
         monitor.predicted(["text"] * 100, PredictedBlock(said, classes, []))
         if block % 40 == 39:
             seen = view(monitor)
-            assert len(frame_rows(seen)) <= 200
+            assert len(rows_of(seen)) <= 200
             assert len(seen["drifts"]) <= 200
             assert len(seen["newest"]) == 20
             assert max(len(message["text"]) for message in seen["newest"]) <= 300
@@ -204,7 +204,7 @@ def test_all_is_bounded_on_a_long_stream(monkeypatch, find_all_names):
             assert len(monitor._rate) <= 10
     assert seen["n"] == seen["n_predictions"] == 40_000
     assert seen["curve"]["n"][-1] == 40_000
-    assert len(frame_rows(seen)) >= 100
+    assert len(rows_of(seen)) >= 100
     assert seen["drifts"] == list(range(20_100, 40_001, 100))
     assert max(sizes[5:]) < 1.2 * sizes[4]
 
@@ -239,7 +239,7 @@ def test_the_newest_come_first_with_what_was_predicted(stream):
     monitor = follow(Monitor(model), stream[:50])
     other.learn_many(*map(list, zip(*stream[:49], strict=True)))
     text, label = stream[49]
-    predicted, probability, _ = make_predictions(other, [text])[0]
+    predicted, probability, _ = predictions_of(other, [text])[0]
     probabilities = other.predict_proba_one(text)
     second = max(probabilities.keys() - {predicted}, key=probabilities.get)
     newest = monitor.view()["newest"][0]

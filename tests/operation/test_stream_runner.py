@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kinds import several_classes, several_labels
-from outcomes import make_predictions
+from outcomes import predictions_of
 from running import bits, wait
 from scripts import WORDS, Run, Script, learned, message
 
@@ -35,7 +35,7 @@ def test_each_message_is_answered_then_learned(which, size):
     ]
     run, alone = Run(Script(examples, [size]), make()).run(), make()
     for example, answer in zip(examples, run.answers, strict=True):
-        (expected,) = make_predictions(alone, [example.x])
+        (expected,) = predictions_of(alone, [example.x])
         assert answer[:3] == (example.id, expected.label, expected.probability)
         if example.y is not None:
             alone.learn_one(example.x, example.y)

@@ -17,27 +17,27 @@ def message(text, label="ham", predicted="spam", **rest):
     return {"time": None, "number": 1, "text": text, "label": label, "predicted": predicted, **rest}
 
 
-def frame_rows(messages):
+def rows_of(messages):
     return [*csv.DictReader(io.StringIO(as_csv(messages), newline=""))]
 
 
 @pytest.mark.parametrize("text", STRANGE)
 def test_a_text_is_read_back_as_it_was(text):
-    (row,) = frame_rows([message(text, label=text)])
+    (row,) = rows_of([message(text, label=text)])
     expected = f"'{text}" if text[:1] in "\r\n" and text else text
     assert (row["text"], row["label"], row["predicted"]) == (expected, expected, "spam")
 
 
 @pytest.mark.parametrize("sign", FORMULAS)
 def test_no_cell_begins_as_a_formula(sign):
-    (row,) = frame_rows([message(f"{sign}HYPERLINK(1)", label=sign, predicted=[sign])])
+    (row,) = rows_of([message(f"{sign}HYPERLINK(1)", label=sign, predicted=[sign])])
     for cell in row.values():
         assert not cell.startswith(FORMULAS)
     assert row["text"][1:] == f"{sign}HYPERLINK(1)" and row["label"][1:] == sign
 
 
 def test_numbers_stay_numbers():
-    (row,) = frame_rows([message("a", label=-1, predicted=True, probability=0.25, second_probability=None)])
+    (row,) = rows_of([message("a", label=-1, predicted=True, probability=0.25, second_probability=None)])
     written = [row[name] for name in ("label", "predicted", "probability", "second_probability")]
     assert written == ["-1", "true", "0.25", ""]
 

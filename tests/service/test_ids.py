@@ -2,7 +2,7 @@
 
 import pytest
 from kinds import several_labels
-from outcomes import make_predictions
+from outcomes import predictions_of
 from running import bits
 from serving import GOOD, MESSAGES, learn, learned, ok, predict, refused, resumed, send, serving
 
@@ -22,7 +22,7 @@ def test_a_message_is_learned_once():
     with serving(service) as client:
         for sent, new in ((known[:60], range(60)), (known, range(60, 90)), (known, [])):
             for i, (message, answer) in enumerate(zip(sent, learn(client, sent), strict=True)):
-                (expected,) = make_predictions(alone, [message["text"]])
+                (expected,) = predictions_of(alone, [message["text"]])
                 assert answer == {**expected._asdict(), "id": f"a:{i}", "learned": i in new}
                 if i in new:
                     alone.learn_one(message["text"], message["label"])

@@ -51,12 +51,12 @@ def of_each_kind(case):
 
 
 @pytest.fixture
-def class_rows():
+def of_classes():
     yield from taught("three classes")
 
 
 @pytest.fixture
-def probabilities_with_labels():
+def of_labels():
     yield from taught("several labels")
 
 
@@ -179,8 +179,8 @@ def test_metrics_have_all_figures_and_count_each_class(of_each_kind):
         assert samples[(name,)] == value == place[name.removeprefix("window_")]
 
 
-def test_counters_never_go_back(class_rows):
-    _, client = class_rows
+def test_counters_never_go_back(of_classes):
+    _, client = of_classes
     late, before = [{"text": "another", "label": f"late {i}"} for i in range(30)], samples_of(client)
     for more in (late * 50, late[20:] * 50):  # each of them is now commoner than the first ones
         learn(client, more)
@@ -267,8 +267,8 @@ def test_labels_that_are_refused(of_each_kind):
     assert service.model.n_learned == n
 
 
-def test_labels_are_lists_where_they_hold_together(probabilities_with_labels):
-    service, client = probabilities_with_labels
+def test_labels_are_lists_where_they_hold_together(of_labels):
+    service, client = of_labels
     answer = learn(client, {"text": "wheat exports rose", "label": ["wheat", "grain", "wheat", "7"]})
     assert answer["learned"] and sorted(answer["label"]) == ["grain", "wheat"]
     assert 7 in service.model.classes  # as the readers of streams have it

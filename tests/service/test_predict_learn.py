@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from outcomes import make_predictions
+from outcomes import predictions_of
 from running import bits
 from serving import (
     MESSAGES,
@@ -28,7 +28,7 @@ from stream_pegasos.streams import synthetic
 
 
 def said(model, texts):
-    return [prediction._asdict() for prediction in make_predictions(model, texts)]
+    return [prediction._asdict() for prediction in predictions_of(model, texts)]
 
 
 @pytest.mark.parametrize("make", [TextClassifier, lambda: TextClassifier(classifier=PegasosClassifier())])

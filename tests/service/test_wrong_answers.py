@@ -89,9 +89,9 @@ def test_suspicious_ones_come_first(client):
     assert by_number == {each["number"]: each for each in suspicious["messages"]} and len(known) > 5
 
 
-@pytest.mark.parametrize("add_ids", [True, False])
-def test_a_wrong_answer_is_corrected_once_and_kept_through_a_kill(tmp_path, add_ids):
-    messages = [{**each, "id": f"m{i}"} if add_ids else each for i, each in enumerate(MESSAGES[:100])]
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_a_wrong_answer_is_corrected_once_and_kept_through_a_kill(tmp_path, with_ids):
+    messages = [{**each, "id": f"m{i}"} if with_ids else each for i, each in enumerate(MESSAGES[:100])]
     reference = LiveLearner(TextClassifier())
     with serving(killed(tmp_path / "model")) as client, serving(reference) as other:
         for each in (client, other):
@@ -101,10 +101,10 @@ def test_a_wrong_answer_is_corrected_once_and_kept_through_a_kill(tmp_path, add_
         answer = ok(send(client, "/correct", right))
         (sent,) = [each for each in messages if each["text"] == wrong["text"]]
         expected = (
-            {**sent, "label": wrong["predicted"]} if add_ids else {**sent, "label": wrong["predicted"], "weight": 2}
+            {**sent, "label": wrong["predicted"]} if with_ids else {**sent, "label": wrong["predicted"], "weight": 2}
         )
         assert answer | {"id": sent.get("id")} == learn(other, expected) | {"id": sent.get("id")}
-        assert (answer.get("correction") == "taught anew") == add_ids
+        assert (answer.get("correction") == "taught anew") == with_ids
         assert wrong["number"] not in [each["number"] for each in ok(client.get("/wrong"))["messages"]]
         refused(send(client, "/correct", right), 404, "is kept among the wrong answers")
     with serving(killed(tmp_path / "model")) as client:

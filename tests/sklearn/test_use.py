@@ -40,7 +40,7 @@ NEW = [text for text, _ in synthetic(50, seed=4)]
 THREE = ["long" if len(text) > 60 else label for text, label in zip(TEXTS, LABELS, strict=True)]
 
 
-def wrap_river(X, y, model=None, w=1.0):
+def of_river(X, y, model=None, w=1.0):
     """The model that learned all in turn by River's protocol."""
     model = TextClassifier() if model is None else model
     model.learn_many(X, y, w)
@@ -66,7 +66,7 @@ def assert_predicts_alike(estimator, model, X):
 
 @pytest.mark.parametrize("labels", [LABELS, [*LABELS[1:], "ham"], THREE], ids=["two", "the other first", "three"])
 def test_it_predicts_what_river_s_estimator_does(labels):
-    expected = wrap_river(TEXTS, labels)
+    expected = of_river(TEXTS, labels)
     assert_predicts_alike(OnlineTextClassifier(shuffle=False).fit(TEXTS, labels), expected, NEW)
     in_parts = OnlineTextClassifier()
     for begin in range(0, 600, 150):
@@ -87,7 +87,7 @@ CLASSIFIERS = [
 def test_matrices_and_labels_of_any_kind_are_learned_as_river_s_estimator_does(classifier, kind):
     labels = [{str: label, bool: label == "ham", int: -1 if label == "ham" else 7}[kind] for label in LABELS]
     X = TextVectorizer(n_features=50).transform(TEXTS)
-    expected = wrap_river(X, labels, classifier.clone())
+    expected = of_river(X, labels, classifier.clone())
     expected.flush()
     for rows in (X, X.toarray()):
         estimator = OnlineClassifier(classifier, shuffle=False).fit(rows, np.array(labels))
@@ -126,14 +126,14 @@ def test_weights_are_those_of_river_s_estimator_and_zero_leaves_an_example_out()
     weights = np.arange(600) % 3
     there = np.flatnonzero(weights)
     chosen, labels = [TEXTS[i] for i in there], [LABELS[i] for i in there]
-    expected = wrap_river(chosen, labels, w=weights[there].astype(float))
+    expected = of_river(chosen, labels, w=weights[there].astype(float))
     estimator = OnlineTextClassifier(shuffle=False).fit(TEXTS, LABELS, sample_weight=weights)
     assert_predicts_alike(estimator, expected, NEW)
     estimator.partial_fit(["idle", "pills", "lunch"], ["spam", "ham", "spam"], sample_weight=[0.0, 2.0, 0.0])
     expected.learn_one("pills", "ham", 2.0)
     assert_predicts_alike(estimator, expected, [*NEW, "idle", "lunch"])
     for class_weight in ({"spam": 3.0}, "balanced", "sqrt"):
-        expected = wrap_river(TEXTS, LABELS, TextClassifier(classifier=AdaptiveClassifier(class_weight=class_weight)))
+        expected = of_river(TEXTS, LABELS, TextClassifier(classifier=AdaptiveClassifier(class_weight=class_weight)))
         estimator = OnlineTextClassifier(class_weight=class_weight, shuffle=False).fit(TEXTS, LABELS)
         assert_predicts_alike(estimator, expected, NEW)
 
@@ -179,7 +179,7 @@ def test_classes_that_are_yet_to_come():
     assert margins[0, 0] == -margins[0, 1] and margins[0, 2] == -np.inf
     assert estimator.predict_proba(["pills"])[0, 2] == 0.0
     estimator.partial_fit(["noon"], ["work"])
-    assert_predicts_alike(estimator, wrap_river([*texts, "lunch", "noon"], ["spam", "spam", "ham", "work"]), NEW)
+    assert_predicts_alike(estimator, of_river([*texts, "lunch", "noon"], ["spam", "spam", "ham", "work"]), NEW)
     growing = OnlineTextClassifier().partial_fit(texts, ["spam", "spam"])
     assert growing.predict_proba(texts).tolist() == [[1.0], [1.0]] and growing.predict(texts).tolist() == ["spam"] * 2
     assert growing.partial_fit(["lunch"], ["ham"]).classes_.tolist() == ["ham", "spam"]
@@ -304,7 +304,7 @@ def test_cross_validation_and_search(n_jobs):
     folds = [(np.arange(600) % 3 != k, np.arange(600) % 3 == k) for k in range(3)]
     folds = [tuple(map(np.flatnonzero, fold)) for fold in folds]
     X, y = np.array(TEXTS, object), np.array(LABELS)
-    expected = [np.mean(wrap_river(X[a], y[a]).predict_many(X[b]) == y[b]) for a, b in folds]
+    expected = [np.mean(of_river(X[a], y[a]).predict_many(X[b]) == y[b]) for a, b in folds]
     estimator = OnlineTextClassifier(shuffle=False)
     np.testing.assert_array_equal(cross_val_score(estimator, TEXTS, LABELS, cv=folds, n_jobs=n_jobs), expected)
     grid = {
@@ -325,7 +325,7 @@ def test_a_search_over_the_analyzer_takes_the_options_that_each_needs():
     of_characters = OnlineTextClassifier().set_params(features__analyzer="char_wb", features__ngram_range=(3, 3))
     expected = TextClassifier(TextFeatures(ngram_range=(3, 3), analyzer="char_wb"))
     assert_predicts_alike(
-        of_characters.set_params(shuffle=False).fit(TEXTS, LABELS), wrap_river(TEXTS, LABELS, expected), NEW
+        of_characters.set_params(shuffle=False).fit(TEXTS, LABELS), of_river(TEXTS, LABELS, expected), NEW
     )
     with pytest.raises(ValueError, match="prefix_length"):
         OnlineTextClassifier().set_params(features__analyzer="char", features__prefix_length=4)

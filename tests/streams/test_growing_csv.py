@@ -22,7 +22,7 @@ def written(rows, header=("label", "text")):
     return out.getvalue().encode()
 
 
-def frame_rows(batches):
+def rows_of(batches):
     return [(example.y, example.x) for batch in batches for example in batch.examples]
 
 
@@ -43,7 +43,7 @@ def test_records_are_taken_when_they_are_complete_and_once(values, cuts, resumes
         for end in [*sorted(cut for cut in cuts if cut < len(data)), len(data)]:
             path.write_bytes(data[:end])
             batches, bad, _ = rest(path, position if resumes else None, whole_lines=True)
-            found = [*found, *frame_rows(batches)] if resumes else frame_rows(batches)
+            found = [*found, *rows_of(batches)] if resumes else rows_of(batches)
             position = batches[-1].position if batches else position
             assert found == rows[: len(found)] and bad == []
     assert found == rows
@@ -59,7 +59,7 @@ def test_it_is_followed(mail, follow):
         for i in range(20, len(data)):
             out.write(data[i : i + 1])
     following.wait_for(*(text for _, text in rows))
-    assert frame_rows(following.batches) == rows and following.bad == []
+    assert rows_of(following.batches) == rows and following.bad == []
     with mail.open("ab", buffering=0) as out:
         out.write(b'"c","' + b"x" * 100 + b"\n")
         following.wait(lambda: following.source._offset == len(data))
@@ -76,9 +76,9 @@ def test_a_rotated_file_has_a_header_of_its_own_or_none(mail, header):
     row = ("two", "", "b") if header is not None and len(header) == 3 else ("b", "two")
     mail.write_bytes(written([row], header))
     batches, bad, _ = rest(mail, batch.position)
-    assert frame_rows(batches) == [("b", "two")] and bad == []
+    assert rows_of(batches) == [("b", "two")] and bad == []
     mail.write_bytes(mail.read_bytes() + written([row], None))
-    assert frame_rows(rest(mail, batches[-1].position)[0]) == [("b", "two")]
+    assert rows_of(rest(mail, batches[-1].position)[0]) == [("b", "two")]
 
 
 def test_a_quote_that_is_never_closed_waits_and_costs_its_line_at_the_end(mail, follow, monkeypatch):
@@ -97,9 +97,9 @@ def test_columns_without_a_header_and_tsv(mail, tmp_path):
     mail.write_bytes(b"1;a\n2;b\n")
     options = {"delimiter": ";", "columns": ["label", "text"]}
     [batch], *_ = rest(mail, **options)
-    assert frame_rows([batch]) == [(1, "a"), (2, "b")] and rest(mail, batch.position, **options)[0] == []
+    assert rows_of([batch]) == [(1, "a"), (2, "b")] and rest(mail, batch.position, **options)[0] == []
     (tmp_path / "a.tsv").write_bytes(b"label\ttext\n1\ta\n")
-    assert frame_rows(rest(tmp_path / "a.tsv")[0]) == [(1, "a")]
+    assert rows_of(rest(tmp_path / "a.tsv")[0]) == [(1, "a")]
 
 
 def test_what_cannot_be_followed(mail):

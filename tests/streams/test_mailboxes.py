@@ -28,12 +28,12 @@ def mail(name, body=b"x\n"):
     return b"Subject: %b\n\n%b" % (name.encode(), body)
 
 
-def field_names_in(examples):
+def names_of(examples):
     return [x.partition("Subject: ")[2].partition("\n")[0].strip() for x in examples]
 
 
 def names(data, **options):
-    return field_names_in(x for x, _ in pairs(data, "mail", unlabelled=True, **options))
+    return names_of(x for x, _ in pairs(data, "mail", unlabelled=True, **options))
 
 
 def from_each_side(data, folder):
@@ -48,7 +48,7 @@ def from_each_side(data, folder):
         assert [each.x for each in read_mail({"a": folder / path})] == expected
     with byte_by_byte(data) as pipe:
         assert [each.x for each in read(pipe, format="mail", unlabelled=True)] == expected
-    return field_names_in(expected)
+    return names_of(expected)
 
 
 # where an mbox begins, and its separators
@@ -225,7 +225,7 @@ def test_a_mail_of_a_pipe_is_there_when_its_end_is():
     with open(out, "rb") as pipe, open(into, "wb", buffering=0) as writer:
         writer.write(sized("a", INNER) + FROM)
         stream = read(pipe, format="mail", unlabelled=True)
-        assert field_names_in([next(stream).x]) == ["a"]
+        assert names_of([next(stream).x]) == ["a"]
 
 
 # the first message of UW-IMAP
@@ -250,7 +250,7 @@ def test_internal_data_are_no_mail(tmp_path, other, end):
     files = {"1": internal, "2": mail("a"), "box": box + FROM + mail("b"), "3.gz": gzip.compress(internal)}
     folder = written(tmp_path, {**files, "in/cur/1": internal, "in/new/2": mail("c")})
     found = [(each.line, each.x) for each in read_mail({"ham": folder})]
-    assert sorted(field_names_in(x for _, x in found)) == ["a", "b", "c"] and [line for line, _ in found] == [1, 2, 3]
+    assert sorted(names_of(x for _, x in found)) == ["a", "b", "c"] and [line for line, _ in found] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ NO_MAILS = {
 
 def bad_and_good(folder):
     bad = []
-    good = field_names_in(each.x for each in read_mail({"ham": folder}, on_bad_line=lambda *at: bad.append(at[1])))
+    good = names_of(each.x for each in read_mail({"ham": folder}, on_bad_line=lambda *at: bad.append(at[1])))
     return [reason.removeprefix(f"{folder}{os.sep}") for reason in bad], good
 
 
@@ -355,7 +355,7 @@ def test_no_mail_is_none_wherever_it_is(tmp_path, name):
     bad = []
     paths = {"spam": tmp_path / name, "ham": [tmp_path / "box", tmp_path / "ham"]}
     good = list(read_mail(paths, on_bad_line=lambda *at: bad.append(at[1])))
-    assert field_names_in(each.x for each in good) == ["a", "b"] and {each.y for each in good} == {"ham"}
+    assert names_of(each.x for each in good) == ["a", "b"] and {each.y for each in good} == {"ham"}
     assert bad == [f"{tmp_path / name}: {reason}", f"{tmp_path / 'box' / 'cur' / '1:2,S'}: {reason}"]
     assert bad_lines(NO_MAILS[name], "mail", unlabelled=True) == [(1, f"this {reason}")]
 

@@ -42,7 +42,7 @@ cdef class AdaptiveLearner(PairLearner):
             sp_resize(self._columns.numbers, self._columns.room * SP_PIECE * sizeof(float), 0)
 
     def __sizeof__(self):
-        return object.__sizeof__(self) + message_size(&self._table) + self._columns.room * SP_PIECE * sizeof(float)
+        return object.__sizeof__(self) + table_size(&self._table) + self._columns.room * SP_PIECE * sizeof(float)
 
     @property
     def declaration(self):
@@ -144,8 +144,8 @@ cdef class AdaptiveLearner(PairLearner):
         taught = self._taught_in_parts
         singles = dict.fromkeys(adaptive_state.OF_COLUMN, records.SINGLE)
         state = {
-            **self._state_of_features(records.SEVERAL), **unzip_examples(self._table.n, {"n_taught": records.COUNT}, taught),
-            **unzip_examples(n, {"taught_columns": records.COUNT, **singles}, taught),
+            **self._state_of_features(records.SEVERAL), **lazy_columns(self._table.n, {"n_taught": records.COUNT}, taught),
+            **lazy_columns(n, {"taught_columns": records.COUNT, **singles}, taught),
             **copied(view_of(self._problems, self._n_problems, records.PROBLEM), adaptive_state.OF_PROBLEM),
             "class_counts": view_of(self._class_counts, self._n_classes, records.DOUBLE).copy(),
             "n_examples": self._n_examples, "evidence": self._evidence, "n_iterations": self.n_iterations,

@@ -74,13 +74,13 @@ cdef class PairLearner(ReductionLearner):
     @cython.final
     cdef dict _state_of_features(self, dtype):
         names = {name: records.SINGLE for name in records.OF_FEATURES if name in dtype.names}
-        return unzip_examples(self._table.n, {"keys": records.COUNT, **names}, partial(self._features_in_parts, dtype))
+        return lazy_columns(self._table.n, {"keys": records.COUNT, **names}, partial(self._features_in_parts, dtype))
 
     def _features_in_parts(self, dtype, Py_ssize_t n):
         cdef Py_ssize_t begin
         for begin in range(0, max(self._table.n, 1), n):
             some = records_of(&self._table, dtype)[begin : begin + n]
-            yield {"keys": keys_of(some["hash"]), **records.number_fields(some, self._age, SP_AGE_BITS)}
+            yield {"keys": keys_of(some["hash"]), **records.read_numbers(some, self._age, SP_AGE_BITS)}
 
     @cython.final
     cdef int _set_features(self, dtype, names, state) except -1:

@@ -149,7 +149,7 @@ cdef class Encoder:
 
     # For several threads.
 
-    def set_threads(self, Py_ssize_t n):
+    def get_threaded(self, Py_ssize_t n):
         return self
 
     cdef bint _has_helpers(self):

@@ -420,7 +420,7 @@ cdef class Scanner(Encoder):
 
     # Several threads: this scanner leads, each of the others serves a helper.
 
-    def set_threads(self, Py_ssize_t n):
+    def get_threaded(self, Py_ssize_t n):
         if n == self._n_threads:
             return self
         if self._threaded is None or self._threaded._n_threads != n:

@@ -213,7 +213,7 @@ cdef inline void clear(Table* table) noexcept nogil:
     table.n = 0
 
 
-cdef inline size_t message_size(const Table* table) noexcept nogil:
+cdef inline size_t table_size(const Table* table) noexcept nogil:
     return table.room * table.record_size + table.slots_room * sizeof(uint32_t)
 
 
@@ -230,7 +230,7 @@ cdef records_of(const Table* table, dtype):
     return view_of(table.records, table.n + 1, dtype)[1:]
 
 
-cdef dict unzip_examples(Py_ssize_t n, dtypes, parts):
+cdef dict lazy_columns(Py_ssize_t n, dtypes, parts):
     return {name: LazyColumn((n,), np.dtype(dtype), parts) for name, dtype in dtypes.items()}
 
 

@@ -58,7 +58,7 @@ cdef class WeightDict:
         return self._table.n
 
     def __sizeof__(self):
-        return object.__sizeof__(self) + message_size(&self._table)
+        return object.__sizeof__(self) + table_size(&self._table)
 
     def __contains__(self, int64_t key):
         wait_for(self._guard, self._guard)
@@ -129,7 +129,7 @@ cdef class WeightDict:
         numbers = {name: LazyColumn(shape, np.dtype(records.DOUBLE), parts) for name in self._records().dtype.names[1:]}
         names = records.OF_WEIGHTS if self.average else records.OF_WEIGHTS[:2]
         state = {
-            **unzip_examples(self._table.n, {"keys": records.COUNT}, parts), **numbers, **copied(self._known_columns(), names)
+            **lazy_columns(self._table.n, {"keys": records.COUNT}, parts), **numbers, **copied(self._known_columns(), names)
         }
         return state if lazy else whole(state)
 

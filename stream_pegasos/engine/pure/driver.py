@@ -338,9 +338,9 @@ class Learner:
             try:
                 for i, row in enumerate(rows):
                     scored, n_learned = self._scored(encoder, row), self.n_learned
-                    class_rows = self._class_margins(scored)
+                    class_margins = self._class_margins(scored)
                     calibrated.append(self.calibrated)
-                    margins.append([*class_rows, *[-math.inf] * (n_classes - len(class_rows))])
+                    margins.append([*class_margins, *[-math.inf] * (n_classes - len(class_margins))])
                     if y is None:
                         if self.counts_unknown:
                             encoder.forget_newest()

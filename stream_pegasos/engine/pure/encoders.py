@@ -46,7 +46,7 @@ class Encoder:
         """Whether there are many more names than features that a learner holds, so that names should be forgotten."""
         return False
 
-    def set_threads(self, n: int) -> Encoder:
+    def get_threaded(self, n: int) -> Encoder:
         """An encoder that does the same with this many threads, or with one if more are of no use, as in Python."""
         return self
 
