@@ -30,7 +30,7 @@ from stream_pegasos.learners.decisions import (
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
-from stream_pegasos.learners.f1_decisions import DecideFor, F1Decision, changed_f1, check_decide_for
+from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange, F1Decision, changed_f1, check_decide_for
 from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, largest, unknown_label
@@ -321,14 +321,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     def _has_limits(self) -> bool:
         return any(decision.limit is not None for decision in self.decisions.of_label.values())
 
-    def decide(
-        self,
-        threshold: PerLabel,
-        rate: PerLabel,
-        pos_label: Label | None,
-        decide_for: DecideFor | None = None,
-        coverage: float | None = None,
-    ) -> None:
+    def decide(self, change: DecisionChange) -> None:
+        threshold, rate, pos_label, decide_for, coverage = change
         decisions, labels, positive = self.decisions.of_label, self.labels, self.pos_label
         if (decide_for, coverage) == (None, None) or (threshold, rate, pos_label) != (None, None, None):
             decisions, labels, positive = self._changed_decisions(threshold, rate, pos_label)

@@ -17,10 +17,9 @@ from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.features.frames import csr_arrays, list_of_examples, merge_duplicates
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, weights_given
-from stream_pegasos.learners.decisions import PerLabel
 from stream_pegasos.learners.earlier import as_now
 from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
-from stream_pegasos.learners.f1_decisions import DecideFor
+from stream_pegasos.learners.f1_decisions import DecisionChange
 from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, label_list
@@ -198,14 +197,7 @@ class Classifier(Learning):
 
     # What an estimator may change.
 
-    def decide(
-        self,
-        threshold: PerLabel,
-        rate: PerLabel,
-        pos_label: Label | None,
-        decide_for: DecideFor | None = None,
-        coverage: float | None = None,
-    ) -> None:
+    def decide(self, change: DecisionChange) -> None:
         """Take over another decision, where the model has any."""
         raise TypeError(
             f"{type(self).__name__} has no threshold, no limit of false positives and no coverage; AdaptiveClassifier "

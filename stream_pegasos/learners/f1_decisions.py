@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,28 @@ from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine.merging import merged_newest
 from stream_pegasos.engine.pure.driver import LARGEST_LESSON
+from stream_pegasos.learners.decisions import PerLabel
 from stream_pegasos.learners.false_positives import Tail, whole_units
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, largest
 from stream_pegasos.learners.predictions import WeightedTargets
 from stream_pegasos.learners.probabilities import Floats
 
-__all__ = ["DecideFor", "F1Decision", "changed_f1", "check_decide_for"]
+__all__ = ["DecideFor", "DecisionChange", "F1Decision", "changed_f1", "check_decide_for"]
 
 DecideFor = Literal["accuracy", "micro_f1", "macro_f1"]
+
+
+class DecisionChange(NamedTuple):
+    """What `set_decision` changes; `None` leaves a part as it is."""
+
+    threshold: PerLabel
+    rate: PerLabel  # of false positives
+    pos_label: Label | None
+    decide_for: DecideFor | None
+    coverage: float | None
+
+
 ACCURACY, MICRO_F1, MACRO_F1 = "accuracy", "micro_f1", "macro_f1"
 # As if so many predictions had been made before the first example, all right: the first thresholds are near 1/2.
 RIGHT_AT_FIRST = {MICRO_F1: 25.0, MACRO_F1: 2.0}

@@ -21,7 +21,7 @@ from stream_pegasos.features.frames import frame_like, is_frame, is_series, seri
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.class_weights import weights_given
 from stream_pegasos.learners.decisions import none_if_empty
-from stream_pegasos.learners.f1_decisions import DecideFor
+from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange
 from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, check_replaceable, read_model, write_model
 from stream_pegasos.learners.label_meaning import Label, Prediction
 from stream_pegasos.learners.labels import check_label
@@ -332,7 +332,7 @@ class Model(OneByOne, base.Estimator):
             pos_label = check_label(pos_label)
         with self.lock:
             decisions = none_if_empty(threshold), none_if_empty(max_false_positive_rate)
-            self._core.decide(*decisions, pos_label, decide_for, coverage)
+            self._core.decide(DecisionChange(*decisions, pos_label, decide_for, coverage))
 
     def forget_class(self, label: Label) -> None:
         """Remove a class, such as one that a typo brought, with its weights. It is not predicted any more; if it comes

@@ -22,7 +22,6 @@ from stream_pegasos.learners.class_weights import each_weight, weights_given
 from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked
 from stream_pegasos.learners.decisions import (
     Decision,
-    PerLabel,
     changed_by_label,
     copied,
     decisions_by_label,
@@ -31,7 +30,7 @@ from stream_pegasos.learners.decisions import (
 )
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
-from stream_pegasos.learners.f1_decisions import DecideFor, changed_f1, check_decide_for
+from stream_pegasos.learners.f1_decisions import DecisionChange, changed_f1, check_decide_for
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
@@ -179,14 +178,8 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         # Watched, as y is no single label.
         self._set_up(self.classifier.make_learner("multilabel"), LabelSets(), watched=True, by_margin=False)
 
-    def decide(
-        self,
-        threshold: PerLabel,
-        rate: PerLabel,
-        pos_label: Label | None,
-        decide_for: DecideFor | None = None,
-        coverage: float | None = None,
-    ) -> None:
+    def decide(self, change: DecisionChange) -> None:
+        threshold, rate, pos_label, decide_for, coverage = change
         for label in self.classes:
             self._decision(label)
         now, of_others = self.decisions, self.of_others

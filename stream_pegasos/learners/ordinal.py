@@ -16,10 +16,9 @@ from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked, include_best, outward
-from stream_pegasos.learners.decisions import PerLabel
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Contributions, explain
-from stream_pegasos.learners.f1_decisions import DecideFor
+from stream_pegasos.learners.f1_decisions import DecisionChange
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, Margins, check_label, label_list
 from stream_pegasos.learners.pegasos import PegasosClassifier
@@ -247,20 +246,13 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         probabilities[:, order] = outward(probabilities[:, order])
         return np.where(is_known, probabilities, NEVER)
 
-    def decide(
-        self,
-        threshold: PerLabel,
-        rate: PerLabel,
-        pos_label: Label | None,
-        decide_for: DecideFor | None = None,
-        coverage: float | None = None,
-    ) -> None:
-        if (threshold, rate, pos_label, decide_for) != (None, None, None, None):
+    def decide(self, change: DecisionChange) -> None:
+        if change[:-1] != (None, None, None, None):
             raise TypeError(
                 "OrdinalClassifier has no threshold and no limit of false positives, only a coverage; "
                 "AdaptiveClassifier and MultiLabelClassifier have all"
             )
-        coverage = coverage_asked(coverage, self.classifier.coverage)
+        coverage = coverage_asked(change.coverage, self.classifier.coverage)
         self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), "coverage": coverage})
         self.conformal = changed_coverage(self.conformal, coverage)
         self._set_ways((self.classifier.drift_detector, coverage) != (None, None), by_margin=False)
