@@ -227,11 +227,10 @@ class Input:
             return None
         for single in label if isinstance(label, tuple) else (label,):
             if self.stream.listed is not None:
-                if not self._meant.takes(single):
+                if fault := self._meant.not_taken(single, printable):
                     if single in self._refused or len(self._refused) < MOST_UNUSED:
                         self._refused[single] += 1
-                    listed = ", ".join(map(printable, self.stream.listed))
-                    return f"label must be one of {listed}, got {printable(single)}"
+                    return fault
             elif (alike := self._look_alike(single)) is not None:
                 return f"label {printable(single)} is new, and looks like {printable(alike)}"
         return None

@@ -54,7 +54,7 @@ def train(arguments: TrainOptions) -> None:
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
     check_outputs(save=arguments.save, load=arguments.begin, keeps_progress=True)
-    from stream_pegasos.evaluation.blocks import chunks, encoded_ahead, n_teaching, predict_learn
+    from stream_pegasos.evaluation.blocks import chunks, encoded_ahead, predict_learn
     from stream_pegasos.evaluation.label_errors import LabelErrors, shown_by
 
     if arguments.file is None and not arguments.mails.given:
@@ -77,8 +77,9 @@ def train(arguments: TrainOptions) -> None:
             for chunk in encoded_ahead([learner], chunks(interrupt.until_signal(source))):
                 telling.meet(chunk)
                 for block in predict_learn(learner, chunk, source.refuse, options.n_threads()):
-                    n += n_teaching(block.examples)
-                    errors.update(block.counted())
+                    counted = block.counted()
+                    n += len(counted)
+                    errors.update(counted)
                 show(n, "")
         seconds = perf_counter() - start
         source.report_rest()

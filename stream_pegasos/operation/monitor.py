@@ -101,8 +101,8 @@ class Monitor:
         shown = [
             {**message, "label_probability": _known(p)} for message, p in zip(messages, probabilities, strict=True)
         ]
-        example_pairs = dict(enumerate(zip(examples, ids, strict=False)))
-        self.wrong.add(shown, *zip(*(example_pairs[row] for row in rows), strict=True))
+        learned = [*zip(examples, ids, strict=False)]
+        self.wrong.add(shown, [learned[row] for row in rows])
 
     def predicted(self, X: list[Message], block: PredictedBlock) -> None:
         """Count messages that were only predicted."""

@@ -40,9 +40,11 @@ class WrongAnswers:
     def __init__(self) -> None:
         self._newest: deque[WrongAnswer] = deque(maxlen=MOST_WRONG)
 
-    def add(self, messages: Iterable[Mapping[str, Any]], examples: Iterable[Labelled], ids: Iterable[Any]) -> None:
-        """Add messages with their labels and answers, as the monitor shows them, and as they were learned."""
-        for message, example, id in zip(messages, examples, ids, strict=False):
+    def add(self, messages: Iterable[Mapping[str, Any]], learned: Iterable[tuple[Labelled, Any]]) -> None:
+        """Add messages with their labels and answers, as the monitor shows them, and as they were learned, with their
+        ids.
+        """
+        for message, (example, id) in zip(messages, learned, strict=True):
             is_kept = message_size(example[0]) <= LARGEST_CORRECTED
             shown = {**message, "can_be_corrected": is_kept}
             self._newest.append(WrongAnswer(shown, example if is_kept else None, id))

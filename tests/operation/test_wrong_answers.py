@@ -46,7 +46,7 @@ def test_the_newest_stay_and_are_found_by_text_and_label():
     wrong = WrongAnswers()
     n = MOST_WRONG + 5
     messages = [message(f"Text {i}", label=[f"Label {i % 2}", 7], predicted=[]) for i in range(n)]
-    wrong.add(messages, [("x", 7)] * n, [None] * n)
+    wrong.add(messages, [(("x", 7), None)] * n)
     assert [each["text"] for each in wrong.search()] == [f"Text {i}" for i in range(MOST_WRONG + 4, 4, -1)]
     expected = [f"Text {i}" for i in (*range(779, 769, -1), 77)]
     assert [each["text"] for each in wrong.search("tEXT 77")] == expected
