@@ -37,7 +37,7 @@ import stream_pegasos
 from stream_pegasos import AdaptiveClassifier, MailFeatures, TextClassifier
 from stream_pegasos.engine import pure as pure_engine
 from stream_pegasos.learners.loading import load_with_progress
-from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.streams import Example, StreamError, read
 
 SECONDS = 30  # that one input, or one block of texts, may take

@@ -22,7 +22,7 @@ from stream_pegasos.mail.imap_connection import (
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import HAM_FOLDER, INBOX, JUDGE, JUNK, LEARN_HAM, LEARN_SPAM, NOTHING, Event, Known
 from stream_pegasos.mail.verdict import HAM, SPAM, Verdict, Verdicts, make_message
-from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 
 __all__ = ["MailboxFilter", "MailboxPlan"]
 

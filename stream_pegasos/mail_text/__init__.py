@@ -5,7 +5,7 @@
 | header fields and the tree of parts, however broken | `mime` |
 | what stands within signatures, and within Outlook's winmail.dat and its RTF | `smime`, `tnef`, `rtf` |
 | charsets, transfer encodings, encoded words | `decoding` |
-| which of several forms is read, and what of it is seen | `mail_parts` |
+| which of several forms is read, and what of it is seen | `parts` |
 | pages: elements, sheets, styles, and which texts these hide | `html`, `sheets`, `css`, `styles`, `colors` |
 | how much work a mail may cost | `work` |
 | mails that are attached to a mail | `attached` |

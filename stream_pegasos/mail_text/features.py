@@ -19,7 +19,7 @@ from stream_pegasos.features.base import Features, make_scanner
 from stream_pegasos.features.fields import SPACE, FieldFeatures
 from stream_pegasos.features.message import ABSENT, Message, check_field, get_field, is_nothing
 from stream_pegasos.features.text import TextFeatures
-from stream_pegasos.mail_text.mail_parts import MailParts, leave_out_fields, mail_parts
+from stream_pegasos.mail_text.parts import MailParts, leave_out_fields, mail_parts
 
 __all__ = ["OF_SOURCE", "Mail", "MailFeatures", "read_parts"]
 
@@ -99,7 +99,7 @@ class MailFeatures(Features):
     Taking a mail apart costs ten times as much as learning it. Several processes can do that beforehand:
 
     >>> from concurrent.futures import ProcessPoolExecutor
-    >>> from stream_pegasos.mail_text.mail_parts import mail_parts
+    >>> from stream_pegasos.mail_text.parts import mail_parts
 
     >>> with ProcessPoolExecutor() as pool:  # doctest: +SKIP
     ...     model.learn_many(pool.map(mail_parts, mails, chunksize=100), labels)

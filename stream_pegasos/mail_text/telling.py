@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stream_pegasos.mail_text.headers import COMMON, FIELD, OF_RESULTS, OF_SENDER, is_of_others
-from stream_pegasos.mail_text.mail_parts import MailParts, leave_out_fields
 from stream_pegasos.mail_text.mime import MAX_HEADERS
+from stream_pegasos.mail_text.parts import MailParts, leave_out_fields
 
 __all__ = ["TellingFields", "deciding_fields"]
 

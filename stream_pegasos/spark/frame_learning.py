@@ -29,7 +29,7 @@ from stream_pegasos.spark.columns import (
     check_order,
     column,
 )
-from stream_pegasos.spark.parts import LABEL, TEXT, WEIGHT, LearnedCounts, ModelPart
+from stream_pegasos.spark.model_parts import LABEL, TEXT, WEIGHT, LearnedCounts, ModelPart
 from stream_pegasos.spark.rounds import ROW_BITS, RoundFile, Rounds, dealt, learned_round
 from stream_pegasos.spark.shared_files import find_context
 

@@ -18,7 +18,7 @@ from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.spark.columns import arranged, hashed_columns
-from stream_pegasos.spark.parts import PART, PIECES, ModelPart, learned_part, merged_pair, read_parts
+from stream_pegasos.spark.model_parts import PART, PIECES, ModelPart, learned_part, merged_pair, read_parts
 from stream_pegasos.spark.shared_files import find_context
 
 __all__ = ["RoundFile", "Rounds", "dealt", "learned_round"]

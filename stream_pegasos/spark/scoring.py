@@ -16,7 +16,7 @@ from stream_pegasos.evaluation.blocks import REFUSALS
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import arrow_of_answers, check_frame, check_messages, check_new, column, label_type
-from stream_pegasos.spark.parts import NO_TEXT, TEXT_NOT_UTF8, column_values, unread_messages
+from stream_pegasos.spark.model_parts import NO_TEXT, TEXT_NOT_UTF8, column_values, unread_messages
 from stream_pegasos.spark.shared_files import ModelFile, find_context
 
 __all__ = ["score"]

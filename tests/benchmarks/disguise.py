@@ -18,7 +18,7 @@ from report import Table, arguments_of
 
 from stream_pegasos import MailFeatures, TextClassifier
 from stream_pegasos.features.base import Features
-from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 
 N_WORDS = 20
 OF_DIGITS = {"a": "4@", "e": "3", "i": "1!", "l": "1", "o": "0", "s": "5$", "t": "7"}

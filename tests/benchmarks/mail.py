@@ -29,7 +29,7 @@ from timing import in_turn
 
 from stream_pegasos import MailFeatures, TextClassifier, TextFeatures
 from stream_pegasos.features.base import Features, FeatureUnion
-from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 
 TEXTS = "raw", "subject", "text", "headers", "route", "source"
 DEFAULT = "subject", "text", "headers", "tokens"

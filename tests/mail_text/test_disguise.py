@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_pegasos.mail_text.disguise import compatible, respelled
-from stream_pegasos.mail_text.mail_parts import FIRST, LAST, mail_parts
+from stream_pegasos.mail_text.parts import FIRST, LAST, mail_parts
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=4, max_size=12)
 

@@ -9,7 +9,7 @@ import pytest
 from stream_pegasos import AdaptiveClassifier, Category, MailFeatures, TextClassifier, TextFeatures, load
 from stream_pegasos.features.base import FeatureUnion
 from stream_pegasos.features.message import Fields
-from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 
 SPAM = (
     b"Received: from evil.example (evil.example [1.2.3.4]) by mx.our.example; Mon, 2 Sep 2002 13:12:45 +0100\n"

@@ -7,8 +7,8 @@ import pytest
 
 from stream_pegasos import MailFeatures, TextClassifier
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.mail_text.mail_parts import mail_parts
 from stream_pegasos.mail_text.markup import strip_markup, strip_tag
+from stream_pegasos.mail_text.parts import mail_parts
 
 ORIGINAL = b"""\
 Return-Path: <a@b.example>

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stream_pegasos.mail_text.mail_parts import FIRST, LAST, MAX_TOKENS, mail_parts
+from stream_pegasos.mail_text.parts import FIRST, LAST, MAX_TOKENS, mail_parts
 
 PLAIN = b"From: Ann <ann@mail.bank.example>\nTo: bob@home.example\nSubject: Hello\n"
 
@@ -202,7 +202,7 @@ def test_no_bytes_raise(message):
 
 def test_lxml_is_not_imported_before_html_comes():
     code = (
-        "import sys, stream_pegasos; from stream_pegasos.mail_text.mail_parts import mail_parts;"
+        "import sys, stream_pegasos; from stream_pegasos.mail_text.parts import mail_parts;"
         "mail_parts(b'Subject: x\\n\\nhi'); assert 'lxml' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,7 +7,7 @@ import pytest
 
 from stream_pegasos.mail_text.features import mail_bytes, read_parts
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.streams.encoding import TextEncoding
 
 HEAD = b"From: Ann <ann@x.example>\nSubject: note\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 
 SEEN = {
     # What is within sets its own size, height of lines, visibility and colour.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.mail_text.smime import signed_content
 
 INNER = b"Content-Type: text/plain; charset=utf-8\r\n\r\nThe agenda for noon, signed\r\n"

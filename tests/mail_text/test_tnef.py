@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from stream_pegasos.mail_text.attached import attached_mails
-from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.mail_text.rtf import decompress_rtf
 from stream_pegasos.mail_text.work import MAX_STEPS
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stream_pegasos.mail_text.mail_parts import mail_parts
+from stream_pegasos.mail_text.parts import mail_parts
 from stream_pegasos.mail_text.work import MAX_STEPS, Work
 
 SIZE = 100_000  # bytes of a mail
