@@ -90,7 +90,7 @@ class Mailbox:
         self.undelivered |= {(self.opened, uid): "damaged" for uid, mail in found.items() if mail in self.broken}
         yield {uid: mail for uid, mail in found.items() if mail not in self.broken}
 
-    def with_keyword(self, *names):
+    def search_keywords(self, *names):
         return self.call(lambda: {uid for name in names for uid in self.keywords.get(name, ()) if uid in self.here})
 
     def flag(self, uid):
