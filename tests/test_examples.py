@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from river import datasets, linear_model
 
 from stream_pegasos.streams import synthetic
 
@@ -35,6 +36,20 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
         "label\ttext\n" + "".join(f"{label}\t{text}\n" for text, label in synthetic(600)), encoding="utf-8"
     )
     run(tmp_path, example, *[stream] * ("[STREAM" in example.read_text("utf-8")))
+
+
+def test_a_learner_of_ones_own_learns_as_rivers_does(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    from passive_aggressive import PassiveAggressiveClassifier
+
+    own, peer = PassiveAggressiveClassifier(C=0.1), linear_model.PAClassifier(C=0.1, mode=1, learn_intercept=False)
+    for x, y in datasets.Phishing():
+        own.learn_one(x, y)
+        peer.learn_one(x, y)
+    assert own.weights == pytest.approx(peer.weights, rel=1e-12)
+    own.save(tmp_path / "model")
+    loaded = PassiveAggressiveClassifier.load(tmp_path / "model")
+    assert loaded.weights == own.weights and loaded.predict_proba_one(x) == own.predict_proba_one(x)
 
 
 def test_sending_a_stream_goes_on_where_the_service_is(tmp_path: Path) -> None:

@@ -142,7 +142,9 @@ def test_texts_are_written_and_read_in_a_named_encoding():
 def test_the_map_names_what_exists():
     """Files and names between backticks in source_code.md."""
     text = (TESTS.parent / "examples" / "guides" / "source_code.md").read_text("utf-8")
-    files = [path for folder in (PACKAGE, TESTS) for path in folder.rglob("*") if path.is_file()]
+    files = [
+        path for folder in (PACKAGE, TESTS, TESTS.parent / "examples") for path in folder.rglob("*") if path.is_file()
+    ]
     paths = {path.as_posix() for path in files} | {path.parent.as_posix() for path in files}
     words = set()
     for path in files:

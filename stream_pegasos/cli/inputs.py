@@ -324,7 +324,7 @@ class Input:
             note(str(self.nothing("read")))
 
     def _has_group(self) -> bool:
-        from stream_pegasos.streams.addresses import parse_address
+        from stream_pegasos.streams.schemes import parse_address
 
         address = str(self.stream.address or "")
         return "://" in address and "group" in parse_address(address).options

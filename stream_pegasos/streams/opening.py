@@ -8,10 +8,12 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-from stream_pegasos.streams.addresses import PORTS, Address, parse_address
+from stream_pegasos.common.checks import must_be
+from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.example import LabelFormat, StreamError
 from stream_pegasos.streams.read_options import ReadOptions
 from stream_pegasos.streams.readers import OnEvent, format_of
+from stream_pegasos.streams.schemes import SCHEMES, examples, parse_address
 from stream_pegasos.streams.sources import OnBad, Sink, Source, SourceSettings
 
 LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
@@ -106,32 +108,27 @@ def open_source(
     options = replace(options, **{**own, **given, "unlabelled": True})
     address = os.fspath(address)
     server = parse_address(address) if "://" in address else None
+    scheme = SCHEMES[server.scheme] if server is not None else None
     if options.format is None:
         options = replace(options, format=format_of(address))
-    elif server is not None and server.scheme != "kafka":
-        raise StreamError(f"format {options.format!r} does not fit a Redis stream, whose entries have fields")
+    elif scheme is not None and options.format not in scheme.formats:
+        expected = f"one of {', '.join(scheme.formats)}" if scheme.formats else "left out, as its entries have fields"
+        raise StreamError(must_be(f"the format of {scheme.server}", expected, options.format))
     settings = SourceSettings(position, options, follow, whole_lines, on_bad, on_event, share)
-    if share and (server is None or server.scheme != "kafka"):
-        raise StreamError(f"only a topic of Kafka can be shared, as kafka://host/topic?group=NAME, not {address}")
+    if share:
+        if server is None or scheme is None or scheme.member is None:
+            shared = {name: scheme for name, scheme in SCHEMES.items() if scheme.member is not None}
+            raise StreamError(f"a shared stream must be one as {examples(shared)}?group=NAME")
+        return scheme.member(server, settings)
+    if server is not None and scheme is not None:
+        return scheme.source(server, settings)
     if address == "-":
         from stream_pegasos.streams.stdin import StandardInput
 
         return StandardInput(settings)
-    if server is None:
-        from stream_pegasos.streams.file import FollowedFile
+    from stream_pegasos.streams.file import FollowedFile
 
-        return FollowedFile(address, settings)
-    if server.scheme == "kafka":
-        from stream_pegasos.streams.kafka import KafkaSource
-
-        if not share:
-            return KafkaSource(server, settings)
-        from stream_pegasos.streams.kafka_group import KafkaMember
-
-        return KafkaMember(server, settings)
-    from stream_pegasos.streams.redis import RedisSource
-
-    return RedisSource(server, settings)
+    return FollowedFile(address, settings)
 
 
 def open_sink(address: str) -> Sink:
@@ -152,13 +149,11 @@ def open_sink(address: str) -> Sink:
 
     """
     server = parse_address(address)
-    if server.scheme == "kafka":
-        from stream_pegasos.streams.kafka import KafkaSink
-
-        return KafkaSink(server)
-    from stream_pegasos.streams.redis import RedisSink
-
-    return RedisSink(server)
+    scheme = SCHEMES[server.scheme]
+    if scheme.sink is None:
+        sinks = {name: scheme for name, scheme in SCHEMES.items() if scheme.sink is not None}
+        raise StreamError(f"answers must go to a file, or to one as {examples(sinks)}")
+    return scheme.sink(server)
 
 
 def is_same_stream(address: str, other: str) -> bool:
@@ -166,21 +161,13 @@ def is_same_stream(address: str, other: str) -> bool:
     is the same, and clusters of Kafka are asked for their id.
     """
     first, second = parse_address(address), parse_address(other)
-    kinds = {PORTS[address_of_stream.scheme] for address_of_stream in (first, second)}
-    places = [
-        (address_of_stream.path, address_of_stream.integer("db", 0) if "db" in address_of_stream.options else 0)
-        for address_of_stream in (first, second)
-    ]
-    if len(kinds) > 1 or places[0] != places[1]:
+    scheme, other_scheme = SCHEMES[first.scheme], SCHEMES[second.scheme]
+    if scheme.server != other_scheme.server or scheme.place(first) != scheme.place(second):
         return False
     if not _named(first).isdisjoint(_named(second)) or not _found(first).isdisjoint(_found(second)):
         return True
-    if first.scheme != "kafka":
-        return False
-    from stream_pegasos.streams.kafka import find_cluster
-
-    cluster = find_cluster(first)
-    return cluster is not None and cluster == find_cluster(second)
+    cluster = scheme.find_cluster(first) if scheme.find_cluster is not None else None
+    return cluster is not None and scheme.find_cluster is not None and cluster == scheme.find_cluster(second)
 
 
 def _named(address: Address) -> set[tuple[str, str]]:

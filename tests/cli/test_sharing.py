@@ -22,7 +22,7 @@ def test_what_does_not_go_with_sharing(here, fails):
     ):
         assert reason in fails(f"{RUN} {options}", code=2)
     write_jsonl("mail.jsonl", stream[:1])
-    assert "only a topic of Kafka can be shared" in fails("run mail.jsonl --output none --share .")
+    assert "a shared stream must be one as kafka:" in fails("run mail.jsonl --output none --share .")
 
 
 def test_a_folder_whose_model_cannot_be_shared(here, fails):

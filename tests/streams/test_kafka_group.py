@@ -19,7 +19,7 @@ def test_what_cannot_be_shared():
     with pytest.raises(StreamError, match="strategy must be range or roundrobin"):
         open_source("kafka://localhost/mail?group=g&partition.assignment.strategy=cooperative-sticky", share=True)
     for address in ("mail.jsonl", "-", "redis://localhost/mail?group=readers"):
-        with pytest.raises(StreamError, match="only a topic of Kafka can be shared"):
+        with pytest.raises(StreamError, match="a shared stream must be one as kafka:"):
             open_source(address, share=True)
 
 

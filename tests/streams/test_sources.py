@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from stream_pegasos.streams import Batch, Example, StreamError, open_sink, open_source
-from stream_pegasos.streams.addresses import parse_address
+from stream_pegasos.streams.schemes import parse_address
 from stream_pegasos.streams.sources import batched
 
 
@@ -49,9 +49,9 @@ def test_addresses():
 
 ADDRESSES = {
     "amqp://me:secret@host/mail": "unknown address amqp://",
-    "kafka://host": "needs a host and a name",
-    "redis://me:secret@host": "needs a host and a name",
-    "redis:///mail": "needs a host and a name",
+    "kafka://host": "must have a host and a name",
+    "redis://me:secret@host": "must have a host and a name",
+    "redis:///mail": "must have a host and a name",
     "kafka://[x/y": "the address cannot be read",
     "kafka://host/mail?colour=red": "unknown option 'colour'",
     "kafka://host/mail?no.such=1": "settings of Kafka: No such configuration",

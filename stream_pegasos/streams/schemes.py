@@ -1,0 +1,114 @@
+"""The servers that have streams, by the scheme of an address. A new one is a row of `SCHEMES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from stream_pegasos.streams.addresses import Address
+from stream_pegasos.streams.example import StreamError
+from stream_pegasos.streams.read_options import TABLE
+from stream_pegasos.streams.sources import Sink, Source, SourceSettings
+
+
+class Scheme(NamedTuple):
+    """What an address of a scheme opens. Its client is imported only then."""
+
+    server: str  # the same for two schemes of one kind of server
+    example: str  # of an address
+    formats: tuple[str, ...]  # of its records, one of which is jsonl; none if these have fields
+    source: Callable[[Address, SourceSettings], Source]
+    sink: Callable[[Address], Sink] | None = None
+    member: Callable[[Address, SourceSettings], Source] | None = None  # a source that several runs share
+    port: str = ""  # where the address names none; empty if the address needs no server
+    place: Callable[[Address], object] = lambda address: address.path  # what names a stream at its server
+    find_cluster: Callable[[Address], str | None] | None = None  # an id that all servers of a cluster tell
+
+
+def _kafka_source(address: Address, settings: SourceSettings) -> Source:
+    from stream_pegasos.streams.kafka import KafkaSource
+
+    return KafkaSource(address, settings)
+
+
+def _kafka_member(address: Address, settings: SourceSettings) -> Source:
+    from stream_pegasos.streams.kafka_group import KafkaMember
+
+    return KafkaMember(address, settings)
+
+
+def _kafka_sink(address: Address) -> Sink:
+    from stream_pegasos.streams.kafka import KafkaSink
+
+    return KafkaSink(address)
+
+
+def _kafka_cluster(address: Address) -> str | None:
+    from stream_pegasos.streams.kafka import find_cluster
+
+    return find_cluster(address)
+
+
+def _redis_source(address: Address, settings: SourceSettings) -> Source:
+    from stream_pegasos.streams.redis import RedisSource
+
+    return RedisSource(address, settings)
+
+
+def _redis_sink(address: Address) -> Sink:
+    from stream_pegasos.streams.redis import RedisSink
+
+    return RedisSink(address)
+
+
+def _redis_place(address: Address) -> object:
+    return address.path, address.integer("db", 0)
+
+
+LINES = tuple(name for name, format in TABLE.items() if format.has_lines)
+_REDIS = Scheme("Redis", "redis://host/stream", (), _redis_source, _redis_sink, port="6379", place=_redis_place)
+SCHEMES = {
+    "kafka": Scheme(
+        "Kafka",
+        "kafka://host/topic",
+        LINES,
+        _kafka_source,
+        _kafka_sink,
+        _kafka_member,
+        port="9092",
+        find_cluster=_kafka_cluster,
+    ),
+    "redis": _REDIS,
+    "rediss": _REDIS,
+}
+
+
+def examples(schemes: dict[str, Scheme]) -> str:
+    """An address of each kind of server, for an error."""
+    return " or ".join(dict.fromkeys(scheme.example for scheme in schemes.values()))
+
+
+def parse_address(address: str) -> Address:
+    # Error messages leave out what may be a password.
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise StreamError(f"the address cannot be read ({error})") from None
+    if not parts.scheme:
+        raise StreamError(f"an address must begin with its server, as {examples(SCHEMES)}")
+    if parts.scheme.startswith("redis+"):
+        raise StreamError(
+            f"unknown address {parts.scheme}://: give that of the server which has it: redis://host/stream"
+        )
+    scheme = SCHEMES.get(parts.scheme)
+    if scheme is None:
+        raise StreamError(f"unknown address {parts.scheme}://: give {examples(SCHEMES)}")
+    path = unquote(parts.path.strip("/") if scheme.port else parts.netloc + parts.path)
+    if (scheme.port and not parts.netloc.rpartition("@")[2]) or not path or parts.fragment:
+        raise StreamError(f"{parts.scheme}:// must have a host and a name, as {scheme.example}")
+    try:
+        options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    except ValueError as error:
+        raise StreamError(f"the options after ? cannot be read ({error})") from None
+    return Address(parts.scheme, parts.netloc, path, dict(options), scheme.port)
