@@ -22,7 +22,8 @@ PRONOUN = re.compile(
 PREPOSITION = re.compile(r"_*(of|with|without|by)_.*|.*_of")
 OLD_ERROR = re.compile(
     r"\bis no \w|\bare no \w|\bis none of|nothing is|\banew\b|goes on|stands there|which went|there is no |"
-    "is not one of"
+    r"is not one of|\b(is|are|has) (an? )?\{[^{}]*\}[;:,] |, not (an? )?\{|, no classifier|\b(it|they) may (be|have) |"
+    "as they were written"
 )
 
 

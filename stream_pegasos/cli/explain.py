@@ -201,11 +201,11 @@ def _mail(learner: "Model", file: str, path: Path) -> Any:
     from stream_pegasos.streams import read
 
     if not takes_text(learner) or learner.features.mail_field is None:
-        raise Failure(f"{path} is not a model of mails")
+        raise Failure(f"{path} must be a model of mails for --mail")
     label_header = learner.field_names.get("label_field", "label")
     mails = [*islice(read(file, format="mail", label_field=label_header, unlabelled=True), 2)]
     if len(mails) != 1:
-        raise Failure(f"{file} has {'several mails' if mails else 'no mail'}, and one is explained")
+        raise Failure(f"{file} must have one mail, got {'several' if mails else 'none'}")
     return mails[0].x if learner.features.takes_text else Fields({learner.features.mail_field: mails[0].x})
 
 

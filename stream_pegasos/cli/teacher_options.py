@@ -65,7 +65,7 @@ class TeacherOptions:
         if not takes_text(model):
             raise Failure(f"--teacher reads texts, but {begin} learns from features")
         if takes_several(model):
-            raise Failure(f"--teacher gives a message one label, but in {begin} it may have several")
+            raise Failure(f"--teacher: {begin} must have one label a message, got a model of several")
         descriptions = self.descriptions.read(model, listed)
         labels = {**dict.fromkeys(listed or model.classes), **descriptions}
         if len(labels) < 2:

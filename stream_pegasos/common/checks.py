@@ -9,10 +9,31 @@ from typing import Any
 
 import numpy as np
 
+from stream_pegasos.common.display import quoted, shortened
+
 # With l2 and the weights of examples inside these limits every sum stays finite.
 SMALLEST_L2, LARGEST_L2, LARGEST_WEIGHT = 1e-30, 1e30, 1e30
 SMALLEST_WEIGHT = 1e-30  # what a smaller one above 0 counts as
 LARGEST_COUNT = 1 << 62  # far enough below 2^63 that no counter overflows
+
+
+LONGEST_SHOWN = 200  # characters of a value in an error
+
+
+def must_be(name: str, expected: str, value: object, way_out: str = "") -> str:
+    """The text of an error about a value; for one of a wrong type `value` is its class.
+
+    >>> must_be("l2", "above 0", -1.0)
+    'l2 must be above 0, got -1.0'
+    >>> must_be("y", "a sequence of labels", str, "pass a list")
+    'y must be a sequence of labels, got a str; pass a list'
+    """
+    shown = indefinite(value.__name__) if isinstance(value, type) else shortened(quoted(value), LONGEST_SHOWN)
+    return f"{name} must be {expected}, got {shown}" + (f"; {way_out}" if way_out else "")
+
+
+def indefinite(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 @contextmanager
@@ -45,15 +66,15 @@ def as_value_error(error: Exception, text: str) -> ValueError:
 
 def check_number(name: str, value: Any, low: float, high: float) -> None:
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__") or np.ndim(value):
-        raise TypeError(f"{name} must be a number, got {value!r}")
+        raise TypeError(must_be(name, "a number", value))
     if not low <= value <= high or math.isnan(value):
-        raise ValueError(f"{name} is {value!r}; it must be from {low:g} to {high:g}")
+        raise ValueError(must_be(name, f"from {low:g} to {high:g}", value))
 
 
 def check_share(name: str, value: Any) -> None:
     check_number(name, value, 0.0, 1.0)
     if value in (0.0, 1.0):
-        raise ValueError(f"{name} is {value!r}; it must be between 0 and 1, both excluded")
+        raise ValueError(must_be(name, "between 0 and 1, both excluded", value))
 
 
 def check_max_features(value: Any) -> None:
@@ -63,25 +84,25 @@ def check_max_features(value: Any) -> None:
 
 def check_integer(name: str, value: Any, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int, got {value!r}")
+        raise TypeError(must_be(name, "an int", value))
     if not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; it must be from {low} to {high}")
+        raise ValueError(must_be(name, f"from {low} to {high}", value))
 
 
 def check_bool(name: str, value: Any) -> None:
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}; it must be True or False")
+        raise TypeError(must_be(name, "True or False", value))
 
 
 def check_member(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     if not isinstance(value, (str, type(None))) or value not in allowed:
-        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}")
+        raise ValueError(must_be(name, f"one of {', '.join(map(repr, allowed))}", value))
 
 
 def check_sequence(name: str, value: Any, of: str) -> None:
     """Raise a TypeError for a single one, and for a set, in whose order X, y and w would not belong together."""
     if isinstance(value, (str, bytes, Mapping, set, frozenset)):
-        raise TypeError(f"{name} must be a sequence of {of}, not a single {type(value).__name__}; pass a list")
+        raise TypeError(must_be(name, f"a sequence of {of}", type(value), "pass a list"))
 
 
 def check_lengths(name: str, n: int, n_examples: int) -> None:

@@ -10,6 +10,8 @@ import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from stream_pegasos.common.checks import must_be
+
 __all__ = ["HostAddress", "is_address", "is_loopback", "key_for"]
 
 PORTS = {"http": 80, "https": 443}
@@ -45,10 +47,11 @@ class HostAddress(NamedTuple):
         """
         parts = urlsplit(text)
         if "@" in parts.netloc:
-            raise ValueError(f"{name} is {text!r}, which names a user; put the key into the variable {keys}_KEY")
+            way_out = f"put the key into the variable {keys}_KEY"
+            raise ValueError(must_be(name, "an address without a user", text, way_out))
         server = _server(parts.netloc)
         if server is None or not text.isprintable() or " " in text:
-            raise ValueError(f"{name} is {text!r}, which has no host; it must be as http://127.0.0.1:8000/path")
+            raise ValueError(must_be(name, "an address with a host, as http://127.0.0.1:8000/path", text))
         host, port = server
         return cls(
             parts._replace(fragment="").geturl(), parts.fragment, parts.scheme, host, port or PORTS[parts.scheme]
@@ -76,7 +79,7 @@ def key_for(address: HostAddress, keys: str) -> str | None:
         raise ValueError(f"{keys}_KEY is set, but not the host that it is for; set {keys}_HOST, as {address.host!r}")
     server = _server(owner.strip())
     if server is None:
-        raise ValueError(f"{keys}_HOST is {owner!r}; it must be a host, or a host and a port, as 'example.org:8000'")
+        raise ValueError(must_be(f"{keys}_HOST", "a host, or a host and a port, as 'example.org:8000'", owner))
     host, port = server
     if host != address.host or port not in (None, address.port):
         return None

@@ -17,6 +17,8 @@ import orjson
 from numpy.typing import NDArray
 from river import base
 
+from stream_pegasos.common.checks import must_be
+
 has_surrogate = re.compile(r"[\ud800-\udfff]").search
 # The arrays that hold the names of features: their JSON texts, joined, and the offsets between these.
 NAMES, NAME_OFFSETS = "names", "name_offsets"
@@ -149,7 +151,7 @@ def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:
     for parameter in SIZES_OF_DETECTORS & parameters.keys():
         size = parameters[parameter]
         if not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE:
-            raise ValueError(f"{parameter} of {name} is {size!r}; it must be from 1 to {LARGEST_SIZE}")
+            raise ValueError(must_be(f"{parameter} of {name}", f"from 1 to {LARGEST_SIZE}", size))
     detector = drift_detector_class(name)(**parameters)
     tried = detector.clone()
     for wrong in (False, True) * 20:
@@ -180,5 +182,5 @@ def unpack_names(arrays: dict[str, NDArray[Any]]) -> list[Any]:
     content, ends = texts.tobytes(), offsets.tolist()
     has_types = texts.dtype == np.uint8 and offsets.dtype == np.int64 and offsets.ndim == 1
     if not has_types or ends[:1] != [0] or ends[-1] != len(content) or (np.diff(offsets) < 0).any():
-        raise ValueError("the feature names are not as they were written")
+        raise ValueError("the feature names must be as they were saved")
     return [unpack(orjson.loads(content[begin:end])) for begin, end in itertools.pairwise(ends)]

@@ -51,12 +51,12 @@ class Field:
         if self.size is not None:
             shape = (self.size,)
         if value.dtype not in dtypes or value.shape != shape or len(shape) != len(self.shape):
-            raise ValueError(f"{self.name} are not as they were written")
+            raise ValueError(f"{self.name} must be as they were saved")
         numbers = np.abs(value) if self.signed else value
         if self.of_type is float:
             low, high = np.float64(low), np.float64(high)  # in which single precision is compared, too
         if not ((numbers >= low) & (numbers <= high)).all():
-            raise ValueError(f"{self.name} are not from {low:g} to {high:g}")
+            raise ValueError(f"{self.name} must be from {low:g} to {high:g}")
 
 
 def in_double(state: State) -> State:

@@ -27,6 +27,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.engine import pure
 
 __all__ = [
@@ -51,7 +52,7 @@ L = TypeVar("L", bound=pure.Learner)
 
 NAME = os.environ.get("STREAM_PEGASOS_ENGINE", "")
 if NAME not in ("", "compiled", "pure"):
-    raise ImportError(f"STREAM_PEGASOS_ENGINE is {NAME!r}; it may be 'compiled' or 'pure'")
+    raise ImportError(must_be("STREAM_PEGASOS_ENGINE", "'compiled' or 'pure'", NAME))
 
 
 # How to get a C compiler, and Python's headers where these are apart.

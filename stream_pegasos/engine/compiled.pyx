@@ -17,11 +17,12 @@ from time import monotonic, sleep
 
 import numpy as np
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.lazy_columns import Column as LazyColumn, whole
 from stream_pegasos.common.locks import heed_forks
 from stream_pegasos.engine import records
 from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive_state, characters, driver, encoders, half_life, mistakes, moments as numeric, pegasos, scanner, weights
-from stream_pegasos.engine.pure.encoders import check_value, plain_name
+from stream_pegasos.engine.pure.encoders import SIZE_EXPECTED, check_value, plain_name
 
 cdef extern from "Python.h":
     ctypedef struct PyObject

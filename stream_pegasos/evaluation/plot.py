@@ -203,7 +203,7 @@ def write(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure into a .png, .svg or .pdf file, by default a PNG; another ending is a ValueError."""
     extension = os.path.splitext(path)[1].lower()
     if extension and extension not in FILE_TYPES:
-        raise ValueError(f"{os.fspath(path)} ends in none of {', '.join(FILE_TYPES)}")
+        raise ValueError(f"{os.fspath(path)} must end in {', '.join(FILE_TYPES)}")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a label in a script that the font has not is drawn as boxes
         figure.savefig(path, format=extension[1:] or "png")

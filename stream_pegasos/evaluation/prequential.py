@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.blocks import (
     ExampleError,
@@ -179,11 +180,11 @@ def iter_prequential(
     """
     is_late = moment is not None or not isinstance(delay, int) or delay != 0
     if isinstance(delay, int) and delay < 0:
-        raise ValueError(f"delay is {delay}: a label cannot arrive before its example")
+        raise ValueError(must_be("delay", "0 or more, as a label cannot arrive before its example", delay))
     if batch < 1:
-        raise ValueError(f"batch is {batch}: it must be at least 1")
+        raise ValueError(must_be("batch", "at least 1", batch))
     if is_late and not learn:
-        raise ValueError(f"delay is {delay}: without learning it must be 0")
+        raise ValueError(must_be("delay", "0 without learning", delay))
     check_stream(stream)
     models = model if isinstance(model, Mapping) else {"": model}
     if not models:

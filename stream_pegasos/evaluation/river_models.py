@@ -12,7 +12,7 @@ from river import base
 from river.active.base import ActiveLearningClassifier
 from river.compose.pipeline import Pipeline
 
-from stream_pegasos.common.checks import LARGEST_WEIGHT, check_number, user_code
+from stream_pegasos.common.checks import LARGEST_WEIGHT, check_number, must_be, user_code
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.tallies import Floats
 from stream_pegasos.learners.label_meaning import Label
@@ -45,7 +45,7 @@ class RiverModel:
 
     def __init__(self, model: Any) -> None:
         if not isinstance(model, base.Classifier):  # as a pipeline is whose last step is one
-            raise TypeError(f"{model!r} is a {type(model).__name__}, no classifier of this package or of River's")
+            raise TypeError(must_be("a model", "a classifier of this package or of River's", type(model)))
         self._model: Any = model
         self.lock, self._labels = Lock(), Labels()
         last = last_step(model)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.evaluation.label_scores import LabelScore
 from stream_pegasos.evaluation.metric_names import CLASSES, LABELS, ORDERED
 from stream_pegasos.evaluation.ranking import Pair, PositiveScore
@@ -265,6 +266,6 @@ def score_of_state(state: Mapping[str, Any], model: AnyModel, window: int = 1_00
     """
     score = new_score(model, window, exact=False)
     if state["kind"] != score.kind:
-        raise ValueError(f"a score of {state['kind']} beside a model of {score.kind}")
+        raise ValueError(must_be("the score", f"one of {score.kind}, as the model is", state["kind"]))
     score.set_state(state)
     return score

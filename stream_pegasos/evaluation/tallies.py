@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.evaluation.metric_names import ROWS, list_metrics
 from stream_pegasos.learners.label_meaning import Label
@@ -117,7 +118,7 @@ class Score(ABC):
 
     def __init__(self, window: int = 1_000) -> None:
         if window < 1:
-            raise ValueError(f"window is {window}: it must hold at least 1 example")
+            raise ValueError(must_be("window", "at least 1 example", window))
         self.window = window
         self.n = self.n_unanswered = 0
         self.tally = Tally()

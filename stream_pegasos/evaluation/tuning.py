@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.evaluation.blocks import OnRefused, predict_learn
 from stream_pegasos.evaluation.metric_names import smaller_is_better
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled
@@ -99,7 +100,7 @@ def check_metric(model: AnyModel, name: str | None = None) -> str:
         metric_name for metric_name in new_score(model).row()._fields[1:-1] if not metric_name.startswith("window_")
     ]
     if name is not None and name not in names:
-        raise ValueError(f"metric must be one of {', '.join(names)}, got {name!r}")
+        raise ValueError(must_be("metric", f"one of {', '.join(names)}", name))
     return name or str(names[0])
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.host_addresses import is_address
 from stream_pegasos.common.locks import Lock
@@ -82,7 +83,7 @@ class TextEncoder:
         vectors = self._encoded(list(SENTENCES))
         self.n_dimensions = vectors.shape[1]
         if not 1 <= self.n_dimensions <= MOST:
-            raise EncoderError(f"{self._what} gives {self.n_dimensions} numbers a text; it may give 1 to {MOST}")
+            raise EncoderError(must_be(f"{self._what}: a vector", f"1 to {MOST} numbers", self.n_dimensions))
         bits = np.unpackbits(np.frombuffer(hashlib.shake_256(b"signs").digest(MOST // 8), np.uint8))
         rounded = np.rint(vectors @ (bits[: self.n_dimensions] * 2.0 - 1.0) * 8.0).astype(np.int64)
         self.digest = hashlib.sha256(f"{self.n_dimensions} {rounded.tolist()}".encode()).hexdigest()[:32]

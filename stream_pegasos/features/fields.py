@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stream_pegasos.common.display import format_value
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.engine import Scanner
 from stream_pegasos.features.base import Features
 from stream_pegasos.features.message import check_depth, check_field, is_nothing
@@ -112,7 +112,7 @@ class Category(FieldFeatures):
         try:
             return json.dumps(value, ensure_ascii=False, sort_keys=True)
         except (TypeError, ValueError):
-            raise TypeError(f"field {self.on!r} is of type {type(value).__name__}, which no category has") from None
+            raise TypeError(must_be(f"field {self.on!r}", "a value that JSON can write", type(value))) from None
 
     def token_name(self, token: str) -> str:
         return f"{self.on}={token.replace(SPACE, ' ')}"
@@ -177,7 +177,7 @@ class Number(FieldFeatures):
             return float(value)
         is_text = isinstance(value, str)
         if isinstance(value, (bytes, bytearray)) or not (is_text or hasattr(value, "__float__")):
-            raise TypeError(f"field {self.on!r} must be a number, got {type(value).__name__}")
+            raise TypeError(must_be(f"field {self.on!r}", "a number", type(value)))
         try:
             number = math.nan if is_text and "_" in value else float(value)  # 1_000 is a number in Python alone
         except OverflowError:
@@ -185,7 +185,7 @@ class Number(FieldFeatures):
         except (ValueError, TypeError):  # the latter of NumPy's times
             number = math.nan
         if math.isnan(number):
-            raise ValueError(f"field {self.on!r} must be a number, got {format_value(value)[:50]!r}")
+            raise ValueError(must_be(f"field {self.on!r}", "a number", value))
         return number
 
 
@@ -236,11 +236,11 @@ class Time(FieldFeatures):
         if isinstance(value, dt.date):
             return value
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-            raise TypeError(f"field {self.on!r} must be a time, got {type(value).__name__}")
+            raise TypeError(must_be(f"field {self.on!r}", "a time", type(value)))
         try:
             return _written_time(value.strip() if isinstance(value, str) else as_written(float(value)))
         except (ValueError, OverflowError, OSError, TypeError, IndexError):
-            raise ValueError(f"field {self.on!r} must be a time, got {format_value(value)[:50]!r}") from None
+            raise ValueError(must_be(f"field {self.on!r}", "a time", value)) from None
 
 
 WEEKDAYS = "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import check_sequence
+from stream_pegasos.common.checks import check_sequence, must_be
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
 
 NOT_TAKEN = {"polars.LazyFrame": "collect()", "pyarrow.Table": "to_pandas()", "pyarrow.RecordBatch": "to_pandas()"}
@@ -20,7 +20,7 @@ def is_frame(X: Any) -> bool:
     """Whether it is a data frame; a TypeError says what to make of one that is not taken."""
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
     if kind in NOT_TAKEN:
-        raise TypeError(f"X is a {kind}; pass X.{NOT_TAKEN[kind]}")
+        raise TypeError(f"X must be a data frame of pandas or polars, got a {kind}; pass X.{NOT_TAKEN[kind]}")
     return hasattr(X, "columns") and hasattr(X, "shape") and not hasattr(X, "tocsr")
 
 
@@ -36,7 +36,7 @@ def listed(values: Any) -> Any:
 def check_column(name: str, value: Any, of: str) -> None:
     """Raise a TypeError for what is no sequence: a data frame, too, which goes through the names of its columns."""
     if is_frame(value):
-        raise TypeError(f"{name} is a data frame; pass the column that holds the {of}")
+        raise TypeError(f"{name} must be a column, got a data frame; pass the column that holds the {of}")
     check_sequence(name, value, of)
 
 
@@ -47,7 +47,7 @@ def list_of_examples(X: Any) -> list[Any]:
     check_sequence("X", X, "examples")
     X = listed(X)
     if isinstance(X, np.ndarray) and X.dtype != object:
-        raise TypeError("X is a dense array; pass scipy.sparse.csr_array(X), a sparse matrix")
+        raise TypeError("X must be a sparse matrix, got a dense array; pass scipy.sparse.csr_array(X)")
     return X if isinstance(X, list) else list(X)
 
 
@@ -112,9 +112,9 @@ def as_frame(X: Any) -> Any:
 def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]:
     """indptr, indices and data of a CSR matrix, checked, so that the engine may rely on them."""
     if matrix.dtype.kind not in "biuf":
-        raise TypeError(f"X is a matrix of {matrix.dtype}; its values must be real numbers")
+        raise TypeError(must_be("X", "a matrix of real numbers", matrix.dtype))
     if matrix.shape[-1] > DIRECT_LIMIT:
-        raise ValueError(f"X has {matrix.shape[-1]} columns; it may have up to {DIRECT_LIMIT}")
+        raise ValueError(must_be("X", f"a matrix of at most {DIRECT_LIMIT:,} columns", matrix.shape[-1]))
     indptr = matrix.indptr.astype(np.int64, copy=False)
     indices, data = np.ascontiguousarray(matrix.indices), np.ascontiguousarray(matrix.data, np.float64)
     if indptr[0] != 0 or (np.diff(indptr) < 0).any() or not indptr[-1] <= len(indices) == len(data):

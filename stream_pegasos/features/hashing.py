@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stream_pegasos.common.checks import check_bool, check_integer, check_member, user_code
+from stream_pegasos.common.checks import check_bool, check_integer, check_member, must_be, user_code
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure.characters import normalized
 from stream_pegasos.engine.pure.scanner import BOTH, checked_text, masked_digits, ngrams_and_numbers
@@ -163,7 +163,7 @@ class HashedBagOfWords(Features):
         for name in ("lowercase", "binary", "alternate_sign"):
             check_bool(name, getattr(self, name))
         if not isinstance(self.mask_digits, bool | np.bool_) and self.mask_digits != BOTH:
-            raise TypeError(f"mask_digits is {self.mask_digits!r}; it must be True, False or {BOTH!r}")
+            raise TypeError(must_be("mask_digits", f"True, False or {BOTH!r}", self.mask_digits))
         if self.prefix_length is not None:
             check_integer("prefix_length", self.prefix_length, 0, 1000)
         if self.boundaries is not None:
@@ -179,28 +179,28 @@ class HashedBagOfWords(Features):
         try:
             min_n, max_n = self.ngram_range
         except (TypeError, ValueError):
-            raise ValueError(f"ngram_range is {self.ngram_range!r}; it must be two ints") from None
+            raise ValueError(must_be("ngram_range", "two ints", self.ngram_range)) from None
         check_integer("ngram_range[0]", min_n, 1, 1000)
         check_integer("ngram_range[1]", max_n, min_n, 1000)
         for name in ("preprocessor", "tokenizer"):
             function = getattr(self, name)
             if function is not None and not callable(function):
-                raise TypeError(f"{name} must be a function, got {function!r}")
+                raise TypeError(must_be(name, "a function", function))
         check_field(self.on)
         if not isinstance(self.namespace, str | None):
-            raise TypeError(f"namespace must be a str, got {self.namespace!r}")
+            raise TypeError(must_be("namespace", "a str", self.namespace))
 
     @staticmethod
     def native_pattern(token_pattern: Any) -> str | None:
         """The pattern as the engine's scanner knows it, `None` where it does not."""
         if not isinstance(token_pattern, str):
-            raise TypeError(f"token_pattern must be a str, got {token_pattern!r}")
+            raise TypeError(must_be("token_pattern", "a str", token_pattern))
         try:
             pattern = re.compile(token_pattern)
         except re.error as error:
             raise ValueError(f"token_pattern must be a regular expression, got {token_pattern!r}: {error}") from None
         if pattern.groups > 1:
-            raise ValueError(f"token_pattern {token_pattern!r} has {pattern.groups} groups; it may have one")
+            raise ValueError(must_be("token_pattern", "a pattern with at most one group", token_pattern))
         return NATIVE_PATTERNS.get(token_pattern.removeprefix("(?u)"))
 
     def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
@@ -279,7 +279,7 @@ class HashedBagOfWords(Features):
             return x
         if self.on is not None:
             if not isinstance(x, (Mapping, str)):
-                raise TypeError(f"with on={self.on!r} an example must be a dict or a text, not {type(x).__name__}")
+                raise TypeError(must_be(f"an example for on={self.on!r}", "a dict or a text", type(x)))
             if isinstance(x, Mapping):
                 value = get_field(x, self.on)
                 if value is ABSENT:
@@ -291,7 +291,7 @@ class HashedBagOfWords(Features):
         if is_nothing(value):
             value = ""
         if not isinstance(value, str):
-            raise TypeError(f"field {self.on!r}: a text must be a str, not {type(value).__name__}")
+            raise TypeError(must_be(f"field {self.on!r}", "a str", type(value)))
         return self._prepared(str.__str__(value))
 
     def _prepared(self, text: str) -> Any:
@@ -335,11 +335,11 @@ def check_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
     if isinstance(stop_words, Iterator):  # of which the next one who looks would find nothing
         raise TypeError("stop_words can be read but once; give a set or a list of words")
     if isinstance(stop_words, str):
-        raise ValueError(f"stop_words is {stop_words!r}; it must be 'english', a collection or None")
+        raise ValueError(must_be("stop_words", "'english', a collection or None", stop_words))
     if not isinstance(stop_words, Iterable):
-        raise TypeError(f"stop_words is {stop_words!r}; it must be 'english', a collection or None")
+        raise TypeError(must_be("stop_words", "'english', a collection or None", stop_words))
     words = frozenset(stop_words)
     for word in words:
         if not isinstance(word, str):
-            raise TypeError(f"a stop word must be a str, got {word!r}")
+            raise TypeError(must_be("a stop word", "a str", word))
     return words

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from hashlib import blake2b
 from typing import Any
 
+from stream_pegasos.common.checks import must_be
+
 __all__ = [
     "ABSENT",
     "Fields",
@@ -117,7 +119,7 @@ def check_field(on: Any) -> None:
     try:
         hash(on)
     except TypeError:
-        raise TypeError(f"on is {on!r}, which cannot be the name of a field") from None
+        raise TypeError(must_be("on", "the name of a field, as a str", on)) from None
 
 
 def is_nothing(value: Any) -> bool:
@@ -153,7 +155,7 @@ def select_fields(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
     """The message, if it has fields, of which one at least is read."""
     if not isinstance(x, (dict, Mapping)):
         field_names = ", ".join(map(str, names))
-        raise TypeError(f"a message must be a dict with the fields {field_names}, not {type(x).__name__}")
+        raise TypeError(must_be("a message", f"a dict with the fields {field_names}", type(x)))
     for name in names:
         if name in x or get_field(x, name) is not ABSENT:
             return x

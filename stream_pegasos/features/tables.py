@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.scanner import word_64
@@ -43,7 +44,7 @@ class Table:
 
     def __init__(self, size: int, n_dimensions: int, digest: str) -> None:
         if not 1 <= n_dimensions <= MOST:
-            raise ValueError(f"the vectors have {n_dimensions} numbers; they may have 1 to {MOST}")
+            raise ValueError(must_be("the length of vectors", f"from 1 to {MOST}", n_dimensions))
         self.size, self.n_dimensions, self.digest = size, n_dimensions, digest
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
@@ -80,7 +81,7 @@ class Kept(_Words):
             or [hashes.shape, codes.shape, shifts.shape] != [(n,), (n, n_dimensions), (n,)]
             or (shifts > SHIFT).any()
         ):
-            raise ValueError("the vectors of words are not as they were written")
+            raise ValueError("the vectors of words must be as they were saved")
         super().__init__(hashes.view(np.uint64).tolist(), codes.view(np.int8), shifts, digest)
         self.size, self.n_dimensions, self.arrays = size, n_dimensions, (hashes, codes.view(np.uint8), shifts)
 
@@ -186,7 +187,7 @@ def table_from_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
     words, rows = list(mapping), list[NDArray[np.float64]]()
     for word in words:
         if not isinstance(word, str):
-            raise TypeError(f"a word of vectors must be a str, got {word!r}")
+            raise TypeError(must_be("a word of vectors", "a str", word))
         try:
             row = np.asarray(mapping[word], np.float64)
         except (OverflowError, TypeError, ValueError) as error:
@@ -277,8 +278,8 @@ def _read_text(name: str, file: Path) -> Table:
             except ValueError:
                 row = []
             if len(row) != n or not n:
-                expected = f"no word with {n or 'its'} numbers"
-                raise ValueError(f"line {count} of {name!r} is {expected}; if the file is binary, {AS_TEXT}")
+                expected = f"a word with {n or 'its'} numbers"
+                raise ValueError(f"line {count} of {name!r} must be {expected}; if the file is binary, {AS_TEXT}")
             if word not in words:  # they stand in the order of how frequent they are
                 words[word] = None
                 numbers.extend(row)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from stream_pegasos.common.checks import check_integer, check_number
+from stream_pegasos.common.checks import check_integer, check_number, must_be
 from stream_pegasos.common.packing import features_to_json
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.features.base import Features, SentenceVector, make_scanner
@@ -167,7 +167,7 @@ class TextFeatures(HashedBagOfWords):
         if not isinstance(self.vectors, (str, os.PathLike)):
             self.vectors = source  # copies of which cost nothing
         if self.encoder is None and self.analyzer != "word":
-            raise ValueError(f"word vectors are for analyzer='word', not {self.analyzer!r}")
+            raise ValueError(must_be("analyzer", "'word' for word vectors", self.analyzer))
         check_integer("n_features", self.n_features, 1, 2**31 - 1 - source.n_dimensions)
 
     @property

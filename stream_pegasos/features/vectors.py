@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.encoders import OBJECT, USE, TextEncoder, is_encoder, text_encoder
 from stream_pegasos.features.tables import WORDLLAMA, Codes, Kept, Shifts, Table, read_once, table_from_mapping
@@ -103,7 +104,7 @@ def word_vectors(source: Any) -> WordVectors:
             f"vectors must be a name, a path, a mapping of words to arrays or an encoder, got {type(source).__name__}"
         )
     if "\0" in name:
-        raise ValueError(f"vectors must name a file, got {name!r}")
+        raise ValueError(must_be("vectors", "the name of a file", name))
     return WordVectors(name, read_once(name))
 
 

@@ -15,6 +15,7 @@ from stream_pegasos.common.checks import (
     check_integer,
     check_lengths,
     check_number,
+    must_be,
 )
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
@@ -175,9 +176,8 @@ def check_class_weight(class_weight: Any) -> None:
     if class_weight is None or (isinstance(class_weight, str) and class_weight in POWERS):
         return
     if not isinstance(class_weight, Mapping):
-        raise TypeError(
-            f"class_weight is {class_weight!r}; it must be a dict from label to weight, 'balanced', 'sqrt', or None"
-        )
+        expected = "a dict from label to weight, 'balanced', 'sqrt', or None"
+        raise TypeError(must_be("class_weight", expected, class_weight))
     for label, weight in class_weight.items():
         check_label(label)
         check_number(f"class_weight[{quoted(label)}]", weight, 0.0, LARGEST_WEIGHT)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.lazy_columns import Column
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
@@ -158,7 +159,7 @@ class Classifier(Learning):
 
     def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
         if label is not None and label not in self.classes:
-            raise ValueError(f"label must be one of the classes {self.classes}, got {label!r}")
+            raise ValueError(must_be("label", f"one of the classes {self.classes}", label))
         labels = self.labels
         number = min(labels.positive, 1) if label is None else int(labels.targets[label])
         if labels.pair and len(self.learner.intercept) == 2:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import check_share
+from stream_pegasos.common.checks import check_share, must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.learners.false_positives import FIRST, FalsePositiveLimit, Tail
 from stream_pegasos.learners.label_meaning import Label
@@ -75,8 +75,8 @@ class Decision:
             decision.limit = FalsePositiveLimit(decision.limit.rate, negatives_met)
             if not decision.limit.knows_enough:
                 raise ValueError(
-                    f"max_false_positive_rate is {rate:g}, and the model knows {negatives_met.n:,.0f} negative "
-                    f"examples; it takes {math.ceil(FIRST / rate):,} to choose a cut"
+                    f"max_false_positive_rate={rate:g} needs {math.ceil(FIRST / rate):,} negative examples to choose a "
+                    f"cut, got {negatives_met.n:,.0f}"
                 )
         return decision
 
@@ -179,13 +179,11 @@ def decisions_by_label(
         return {}
     if not isinstance(threshold, Mapping):
         if threshold != 0.5:
-            raise ValueError(
-                f"threshold is {threshold!r}; with a max_false_positive_rate by label it must be by label, too"
-            )
+            raise ValueError(must_be("threshold", "by label, as max_false_positive_rate is", threshold))
         threshold = {}
     if not isinstance(rate, Mapping):
         if rate is not None:
-            raise ValueError(f"max_false_positive_rate is {rate!r}; with a threshold by label it must be by label, too")
+            raise ValueError(must_be("max_false_positive_rate", "by label, as threshold is", rate))
         rate = {}
     labels = dict.fromkeys(map(check_label, [*threshold, *rate]))
     return {label: Decision(threshold.get(label, 0.5), rate.get(label)) for label in labels}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.learners.label_meaning import read_truth
 
 __all__ = ["Descriptions", "Lessons", "make_lessons", "name_as_text"]
@@ -54,7 +55,7 @@ class Lessons(NamedTuple):
 def make_lessons(descriptions: Descriptions, has_several: bool, make_message: Callable[[str], Any]) -> Lessons:
     """What is to be learned of descriptions, round by round; names that say nothing are left out."""
     if not isinstance(descriptions, Mapping):
-        raise TypeError(f"descriptions must be a mapping of labels to texts, not {type(descriptions).__name__}")
+        raise TypeError(must_be("descriptions", "a mapping of labels to texts", type(descriptions)))
     names = {label: name_as_text(label) for label, description in descriptions.items() if description is None}
     counts = Counter(name.lower() for name in names.values())
     left_out = [
@@ -69,11 +70,11 @@ def make_lessons(descriptions: Descriptions, has_several: bool, make_message: Ca
         if isinstance(description, str) or description is None:
             description = [names[label] if description is None else description]
         if not isinstance(description, Iterable) or isinstance(description, Mapping):
-            raise TypeError(f"the description of {label!r} must be a text, got {description!r}")
+            raise TypeError(must_be(f"the description of {label!r}", "a text", description))
         texts = [*description]
         for text in texts or [""]:
             if not isinstance(text, str):
-                raise TypeError(f"a description of {label!r} must be a text, got {text!r}")
+                raise TypeError(must_be(f"a description of {label!r}", "a text", text))
             if not text.strip():
                 raise ValueError(f"a description of {label!r} is blank; None stands for the name of the label")
         lessons += [(text, label) for text in texts]

@@ -6,6 +6,7 @@ from typing import Any
 
 from river import base
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.packing import is_drift_detector
 
 __all__ = ["DriftWatch"]
@@ -16,7 +17,7 @@ class DriftWatch:
 
     def __init__(self, detector: base.DriftDetector | base.BinaryDriftDetector | None) -> None:
         if detector is not None and not is_drift_detector(detector):
-            raise TypeError(f"drift_detector is {detector!r}; it must be one of river.drift, or None")
+            raise TypeError(must_be("drift_detector", "one of river.drift, or None", detector))
         self.detector: Any = None if detector is None else detector.clone()
         self.n_drifts = 0
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import check_member, check_number
+from stream_pegasos.common.checks import check_member, check_number, must_be
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine.merging import merged_newest
@@ -179,6 +179,5 @@ def check_decide_for(decide_for: Any, threshold: Any, max_false_positive_rate: A
         ("max_false_positive_rate", max_false_positive_rate, None),
     ):
         if decide_for != ACCURACY and value != default:
-            raise ValueError(
-                f"{name} is {value!r}; with decide_for={decide_for!r} it must be left out, as thresholds follow from F1"
-            )
+            expected = f"left out with decide_for={decide_for!r}, as thresholds follow from F1"
+            raise ValueError(must_be(name, expected, value))

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from stream_pegasos.common.checks import must_be
+
 Label = bool | int | str
 # What is predicted: nothing before the first label; of a model of several labels, whether each holds.
 Prediction = Label | dict[Label, bool] | None
@@ -143,7 +145,7 @@ class LabelsMeant:
         """What is wrong with a new label of too many characters, if anything."""
         if not isinstance(label, str) or len(label) <= most or self.knows(label):
             return None
-        return f"a label of {len(label):,} characters; it may have {most:,}"
+        return f"a label must have at most {most:,} characters, got {len(label):,}"
 
     @property
     def listed(self) -> tuple[Label, ...] | None:
@@ -176,12 +178,12 @@ class LabelsMeant:
             return label_of(value)
         if isinstance(value, float):
             if not value.is_integer() or abs(value) > MOST_EXACT:
-                raise ValueError(f"label {value} is not an integer below 2**53")
+                raise ValueError(must_be("label", "an integer below 2**53", value))
             value = int(value)
         if value is None:
             return None
         if not isinstance(value, (bool, int, str)):
-            raise ValueError(f"a label cannot be of type {type(value).__name__}")
+            raise ValueError(must_be("a label", "a bool, an int or a str", type(value)))
         if not self._equal:
             return value
         is_text = isinstance(value, str)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import LARGEST_COUNT, check_number
+from stream_pegasos.common.checks import LARGEST_COUNT, check_number, must_be
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, target_array
@@ -218,10 +218,10 @@ class Labels:
         labels, named = [unpack(label) for label in state["known"]], unpack(state["positive"])
         new_labels = replace(self, needs_positive=False, names_opposite=False).add_labels(labels)
         if list(new_labels.known) != labels:
-            raise ValueError("the labels are not as they were written")
+            raise ValueError("the labels must be as they were saved")
         if named is not None:
             if self.pos_label is not None and written_like(self.pos_label, named) != named:
-                raise ValueError(f"the positive label is {named!r}, not {self.pos_label!r}")
+                raise ValueError(must_be("the positive label", repr(self.pos_label), named))
             new_labels = replace(new_labels, pos_label=named)
         n_alone = state.get("n_alone", 0.0)
         if n_alone is None:
@@ -366,7 +366,7 @@ def label_list(y: Any) -> list[Any]:
     values = y.tolist() if hasattr(y, "tolist") and not is_time(y) else listed(y)
     check_column("y", values, "labels")
     if not isinstance(values, Iterable):
-        raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}")
+        raise TypeError(must_be("y", "a sequence of labels", type(y)))
     return list(values)
 
 
@@ -391,10 +391,10 @@ def check_label(y: Any) -> Label:
     label = y.item() if isinstance(y, np.generic) and not is_time(y) else y
     if isinstance(label, float):
         if not math.isfinite(label) or label != int(label):
-            raise ValueError(f"a label must be a bool, an int or a str, got {y!r}")
+            raise ValueError(must_be("a label", "a bool, an int or a str", y))
         return int(label)
     if isinstance(label, bool):
         return label
     if isinstance(label, (int, str)):  # an Enum may be one of these, too
         return int(label) if isinstance(label, int) else str.__str__(label)
-    raise TypeError(f"label {y!r} is a {type(y).__name__}; labels must be bool, int or str")
+    raise TypeError(must_be("a label", "a bool, an int or a str", y))

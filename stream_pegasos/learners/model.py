@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.checks import check_integer, indefinite, must_be
 from stream_pegasos.common.file_lock import locked
 from stream_pegasos.common.locks import Lock as PureLock
 from stream_pegasos.common.packing import described, get_parameters
@@ -506,5 +506,5 @@ class Model(OneByOne, base.Estimator):
         """
         model: Self = read_model(path, vectors)[0]
         if not issubclass(type(model), cls):  # isinstance sees the classifier in a text model, too
-            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
+            raise ValueError(must_be(f"the model of {path}", indefinite(cls.__name__), type(model)))
         return model

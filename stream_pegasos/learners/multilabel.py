@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_lengths, check_sequence
+from stream_pegasos.common.checks import check_lengths, check_sequence, must_be
 from stream_pegasos.common.packing import get_parameters, pack, pack_parameters, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
@@ -162,12 +162,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not issubclass(type(self.classifier), AdaptiveClassifier):
-            raise TypeError(
-                f"classifier is a {type(classifier).__name__}, no AdaptiveClassifier, which several labels take"
-            )
+            raise TypeError(must_be("classifier", "an AdaptiveClassifier", type(classifier)))
         for name in ("class_weight", "pos_label"):
             if getattr(self.classifier, name) is not None:
-                raise ValueError(f"{name} is for one label an example; here an example may have several")
+                raise ValueError(f"{name} must be None, as an example may have several labels here")
         self._drift = DriftWatch(self.classifier.drift_detector)
         self.decisions: dict[Label, Decision] = decisions_by_label(
             self.classifier.threshold, self.classifier.max_false_positive_rate
@@ -396,12 +394,12 @@ def make_default_decision(classifier: AdaptiveClassifier) -> Decision:
 def read_label_sets(y: Any) -> Iterable[Any]:
     """The labels of each example, from a sequence or from River's data frame with a column a label."""
     if isinstance(y, np.ndarray) and y.ndim > 1:
-        raise TypeError("y is a matrix; y must be a sequence of labels, a set or list an example, or a data frame")
+        raise TypeError("y must be a sequence of labels, a set or list an example, or a data frame, got a matrix")
     if is_frame(y):
         return frame_rows(y, column_names(y))
     check_sequence("y", y, "labels")
     if not isinstance(y, Iterable):
-        raise TypeError(f"y must be a sequence of labels, not a single {type(y).__name__}; a set or list an example")
+        raise TypeError(must_be("y", "a sequence of labels, a set or list an example", type(y)))
     label_sets: Iterable[Any] = listed(y)
     return label_sets
 
@@ -412,9 +410,7 @@ def whether_each_holds(y: Any) -> dict[Label, bool]:
     if isinstance(y, np.ndarray):
         y = y.tolist()
     if not isinstance(y, (set, frozenset, list, tuple)):
-        raise TypeError(
-            f"y is {y!r}; a model of several labels takes a set or list of those that hold, or a dict of label to bool"
-        )
+        raise TypeError(must_be("y", "a set or list of the labels that hold, or a dict of label to bool", y))
     labels = [check_label(label) for label in y]
     if isinstance(y, (set, frozenset)):  # which have no order of their own
         labels.sort(key=lambda label: (type(label).__name__, label))
@@ -425,4 +421,4 @@ def is_held(label: Any, holds: Any) -> bool:
     """Whether a label holds, from a truth value or a number that is 0 or 1."""
     if isinstance(holds, (np.bool_, Number)) and bool(holds) == holds:
         return bool(holds)
-    raise TypeError(f"label {label!r} is {holds!r} of the example; it must be True or False, or 1 or 0")
+    raise TypeError(must_be(f"label {label!r} of an example", "True or False, or 1 or 0", holds))

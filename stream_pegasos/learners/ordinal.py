@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.packing import get_parameters, pack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
@@ -156,13 +157,11 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
                 "PegasosClassifier, are in examples/papers/duros_katzman.py"
             )
         if not issubclass(type(self.classifier), AdaptiveClassifier):
-            raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, no AdaptiveClassifier")
+            raise TypeError(must_be("classifier", "an AdaptiveClassifier", type(classifier)))
         defaults = get_parameters(AdaptiveClassifier())
         for name in ("pos_label", "threshold", "max_false_positive_rate", "decide_for"):
             if getattr(self.classifier, name) != defaults[name]:
-                raise ValueError(
-                    f"{name} is {getattr(self.classifier, name)!r}, which an OrdinalClassifier does not use"
-                )
+                raise ValueError(f"{name} must be left out, as an OrdinalClassifier does not use it")
         self._drift, coverage = DriftWatch(self.classifier.drift_detector), self.classifier.coverage
         self.conformal = changed_coverage(None, coverage)
         watched = (self.classifier.drift_detector, coverage) != (None, None)
@@ -205,9 +204,8 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
         if label is not None:
-            raise ValueError(
-                f"label is {label!r}; ordered classes are not explained one by one, only the place among them"
-            )
+            expected = "None, as of ordered classes only the place among them is explained"
+            raise ValueError(must_be("label", expected, label))
         return explain(self.learner, encoder, self.scaled(x), [(0, 1.0)], add_intercept=False)
 
     def make_predictions(self, raw: RawScores, n_learned: Any = None) -> Predictions:
@@ -265,5 +263,5 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 def check_integer_label(y: Any) -> int:
     label = check_label(y)
     if isinstance(label, str):
-        raise TypeError(f"label {y!r} is a str; ordered labels must be integers, such as 0 to 4 for one to five stars")
+        raise TypeError(must_be("an ordered label", "an integer, such as 0 to 4 for one to five stars", y))
     return label

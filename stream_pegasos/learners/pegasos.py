@@ -18,6 +18,7 @@ from stream_pegasos.common.checks import (
     check_max_features,
     check_member,
     check_number,
+    must_be,
 )
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
@@ -180,9 +181,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
             check_integer("average", first, 0, LARGEST_COUNT)
         check_member("multi_class", self.multi_class, ("crammer_singer", "ovr", None))
         if self.multi_class is not None and self.pos_label is not None:
-            raise ValueError(
-                f"pos_label is {self.pos_label!r}, which is for two classes; with multi_class it must be None"
-            )
+            raise ValueError(must_be("pos_label", "None with multi_class, as it is for two classes", self.pos_label))
         check_max_features(self.max_features)
         learner = in_use(PegasosLearner)(
             float(self.l2),

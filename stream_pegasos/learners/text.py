@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from river import base
 
-from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.checks import check_integer, must_be
 from stream_pegasos.engine import Encoder
 from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.message import FieldsMet
@@ -107,10 +107,10 @@ class TextClassifier(ModelOfAnyKind):
         self.features: Features = TextFeatures() if features is None else features
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, Features):
-            raise TypeError(f"features is a {type(features).__name__}, not a kind of features of this package")
+            raise TypeError(must_be("features", "features of this package", type(features)))
         kind = type(self.classifier)  # isinstance would see through pipelines, as River has it
         if not issubclass(kind, Classifier):
-            raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
+            raise TypeError(must_be("classifier", "a classifier of this package", type(classifier)))
         if self.vector_source is not None and "vectors" not in self.capabilities:
             raise ValueError(
                 f"{type(self.classifier).__name__} has no use for vectors: they need an AdaptiveClassifier, or an "
@@ -325,7 +325,7 @@ class TextClassifier(ModelOfAnyKind):
             the time.
         """
         if "explain" not in self.capabilities:
-            raise TypeError(f"explain_one needs a linear classifier, not {type(self.classifier).__name__}")
+            raise TypeError(must_be("classifier", "a linear one for explain_one", type(self.classifier)))
         if limit is not None:
             check_integer("limit", limit, 1, 1 << 53)
         encoder, prepared = self.encode_one(x)

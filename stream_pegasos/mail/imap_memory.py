@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.checks import check_integer, must_be
 from stream_pegasos.operation.learned_ids import IdMemory
 from stream_pegasos.operation.recent import Recent
 
@@ -104,7 +104,7 @@ class Memory:
             case "trained", folder, state:
                 self.training[folder] = state
             case _:
-                raise ValueError(f"an event of a mailbox must have a kind and its parts, got {event!r}")
+                raise ValueError(must_be("an event of a mailbox", "a kind with its parts", event))
 
     def get_state(self) -> str:
         """The state, as JSON."""

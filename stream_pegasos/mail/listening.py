@@ -48,7 +48,7 @@ def _at_path(path: str) -> socket.socket:
         pass
     else:
         if not is_socket:
-            raise FileExistsError(errno.EEXIST, "it must be a socket, got another file", path)
+            raise FileExistsError(errno.EEXIST, "the address must be a socket, got another file", path)
         with socket.socket(socket.AF_UNIX) as other:
             other.settimeout(1.0)
             try:

@@ -154,7 +154,7 @@ def inflated(body: bytes | bytearray, largest: int) -> bytes:
 
 
 def too_large(largest: int) -> RefusalError:
-    return RefusalError(EX_DATAERR, f"the mail is too large; it may have {largest:,} bytes")
+    return RefusalError(EX_DATAERR, f"the mail must have at most {largest:,} bytes, got more")
 
 
 def bad_header(reason: str) -> RefusalError:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from stream_pegasos.common.checks import check_share
+from stream_pegasos.common.checks import check_share, must_be
 from stream_pegasos.evaluation.blocks import predict_block
 from stream_pegasos.evaluation.predicted import MOST_PROBABLE
 from stream_pegasos.features.message import Fields, Message
@@ -73,7 +73,8 @@ class Verdicts:
         check_share("spam_threshold", self.spam_threshold)
         check_share("ham_threshold", self.ham_threshold)
         if self.ham_threshold > self.spam_threshold:
-            raise ValueError(f"ham_threshold is {self.ham_threshold}; spam_threshold, {self.spam_threshold}, is below")
+            expected = f"at most spam_threshold, {self.spam_threshold}"
+            raise ValueError(must_be("ham_threshold", expected, self.ham_threshold))
 
     def check(self, model: Model) -> TextClassifier:
         """The model, which must judge mails; a MailModelError if it reads none, or has other labels."""

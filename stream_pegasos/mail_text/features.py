@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from stream_pegasos.common.cached import cached_property
-from stream_pegasos.common.checks import check_bool
+from stream_pegasos.common.checks import check_bool, must_be
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.packing import features_to_json
 from stream_pegasos.common.windows_1252 import encode_windows_1252
@@ -220,7 +220,7 @@ class Marks(FieldFeatures, is_kind=False):
 def ignoring(names: Any) -> Callable[[str], Any]:
     """What says whether the name of a header field is like one of these."""
     if isinstance(names, str) or not all(isinstance(name, str) and name.strip() for name in names):
-        raise TypeError(f"ignored_headers must be a list of names, as ['X-Company-*'], got {names!r}")
+        raise TypeError(must_be("ignored_headers", "a list of names, as ['X-Company-*']", names))
     patterns = [fnmatch.translate(name.strip().rstrip(":").lower()) for name in names]
     return re.compile("|".join(patterns) or r"(?!)").match
 
@@ -256,4 +256,4 @@ def mail_content(mail: Any) -> tuple[bytes, bool]:
             return mail.as_bytes(policy=policy), False
         except (LookupError, ValueError, TypeError, AttributeError):  # of one that was put together by hand
             return str(mail).encode("utf-8", "replace"), True
-    raise TypeError(f"a mail must be the text or bytes of one, or an email.message.Message, not {type(mail).__name__}")
+    raise TypeError(must_be("a mail", "the text or bytes of one, or an email.message.Message", type(mail)))

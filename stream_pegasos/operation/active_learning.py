@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
 
-from stream_pegasos.common.checks import check_integer, check_number
+from stream_pegasos.common.checks import check_integer, check_number, must_be
 from stream_pegasos.features.message import Message, is_blank, message_identity, message_size
 from stream_pegasos.learners.predictions import Predictions, uncertainty
 from stream_pegasos.operation.answers import now
@@ -249,7 +249,7 @@ class ActiveLearning:
             If there is no such order.
         """
         if first not in FIRST:
-            raise ValueError(f"first must be one of {', '.join(FIRST)}, got {first!r}")
+            raise ValueError(must_be("first", f"one of {', '.join(FIRST)}", first))
         self._settle()
         sign = 1 if first == "oldest" or (first == "uncertain" and self.of_file) else -1
 

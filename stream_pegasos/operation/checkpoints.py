@@ -9,6 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import IO, Any
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.companions import Companions
 from stream_pegasos.common.file_lock import FileLock
 from stream_pegasos.common.locks import Lock
@@ -44,9 +45,9 @@ class Checkpoints:
         reads_only: bool = False,
     ) -> None:
         if every < 1:
-            raise ValueError(f"every is {every}: it must be at least 1")
+            raise ValueError(must_be("every", "at least 1", every))
         if not 0.0 < seconds <= threading.TIMEOUT_MAX:
-            raise ValueError(f"seconds is {seconds}: it must be above 0")
+            raise ValueError(must_be("seconds", "above 0", seconds))
         companions = Companions(path)
         self.path, self.previous = companions.path, companions.previous
         self.every = every

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import orjson
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.companions import Companions
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.common.packing import pack, unpack
@@ -357,7 +358,7 @@ def _checked(position: Any) -> tuple[str, int, int]:
         (n_records,) = number or [0]
         return str(name), int(file), int(n_records)
     except (TypeError, ValueError):
-        raise ValueError(f"a position in a journal must have its parts, got {position!r}") from None
+        raise ValueError(must_be("a position in a journal", "one with its parts", position)) from None
 
 
 def _records(path: Path) -> Iterator[dict[str, Any] | None]:
@@ -405,7 +406,7 @@ def _as_json(entry: Entry) -> Entry:
     check_exact(x)
     check_exact(weight)
     if id is not None and type(id) not in (int, str, list):  # a list is a note
-        raise TypeError(f"an id is a str or an int, not {id!r}")
+        raise TypeError(must_be("an id", "a str or an int", id))
     return x, pack(label) if isinstance(label, dict) else label, weight, id
 
 
@@ -423,7 +424,7 @@ def check_exact(value: Any) -> None:
 def _check_value(value: Any) -> None:
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
-            raise TypeError(f"the names of fields must be texts, not {[*value]!r}"[:200])
+            raise TypeError(must_be("the names of fields", "texts", [*value]))
         value = [*value.values()]
     if isinstance(value, list):
         for child in value:
@@ -432,4 +433,4 @@ def _check_value(value: Any) -> None:
         if not math.isfinite(value):
             raise ValueError(f"a number must be one that JSON has, got {value}")
     elif not (value is None or isinstance(value, (str, int))):
-        raise TypeError(f"{value!r:.100} is a {type(value).__name__}, which JSON does not have")
+        raise TypeError(must_be("a value", "of a type that JSON has", type(value)))

@@ -58,7 +58,7 @@ class LabelChecks:
         known_labels = set(self._monitor.model.classes)
         n = len(known_labels.union(each_label(labels)))
         if n > max(len(known_labels), self._most):
-            raise ValueError(f"with these there would be {n:,} labels; there may be {self._most:,}")
+            raise ValueError(f"labels must be at most {self._most:,}, got {n:,} with these")
         return n
 
     def check_size(self, n: int, n_labels: int | None = None) -> None:
@@ -66,9 +66,7 @@ class LabelChecks:
         n_labels = len(self._monitor.model.classes) if n_labels is None else n_labels
         most = max(1, MOST_ANSWERED // max(1, n_labels))
         if self._monitor.kind == LABELS and n > most:
-            raise ValueError(
-                f"{n:,} messages, each with up to {n_labels:,} labels; a request may have {most:,} of these"
-            )
+            raise ValueError(f"messages with up to {n_labels:,} labels must be at most {most:,} a request, got {n:,}")
 
 
 def each_label(labels: Iterable[Any]) -> list[Any]:

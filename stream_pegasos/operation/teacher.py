@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.display import one_line, printable, shortened
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.locks import Lock
@@ -108,7 +109,7 @@ class Teacher:
         described = labels if isinstance(labels, Mapping) else dict.fromkeys(labels)
         self._labels = {printable(label): label for label in map(check_label, described)}
         if len(self._labels) < 2 or len(self._labels) != len(described) or "" in self._labels:
-            raise ValueError(f"labels must be two or more that are written differently, got {[*described]!r:.200}")
+            raise ValueError(must_be("labels", "two or more that are written differently", [*described]))
         lines = [f"- {_as_json(name)}{_meaning(described[label])}" for name, label in self._labels.items()]
         self._system = "\n".join([RULES, *([instructions.strip()] if instructions else []), "Labels:", *lines])
         self._server = JsonServer(url, "url", KEYS, MOST_BYTES)
@@ -214,7 +215,7 @@ def _as_json(value: Any) -> str:
 def _meaning(description: Any) -> str:
     texts = [description] if isinstance(description, str) else [*(description or ())]
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"a description must be a text, or several, got {description!r:.200}")
+        raise TypeError(must_be("a description", "a text or a list of texts", description))
     return f": {'; '.join(texts)}" if texts else ""
 
 

@@ -94,4 +94,4 @@ async def _pass_over(receive: Receive, seconds: float) -> None:
 
 
 def _too_large(most: int) -> HTTPException:
-    return HTTPException(413, f"the body is too large; it may have {most:,} bytes")
+    return HTTPException(413, f"the body must have at most {most:,} bytes, got more")

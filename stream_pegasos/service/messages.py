@@ -357,13 +357,13 @@ def _contents(messages: Sequence[Any], ids: list[Id | None], learner: LiveLearne
 
 def _check_number(n: int, noun: str, limits: Allowed) -> None:
     if n > limits.items:
-        raise HTTPException(413, f"{n:,} {noun}; a request may have {limits.items:,}")
+        raise HTTPException(413, f"{noun} must be at most {limits.items:,} a request, got {n:,}")
 
 
 def _check_text(x: Any, place: str, limits: Allowed) -> None:
     size = message_size(x)
     if size > limits.text:
-        raise HTTPException(413, f"{place}: a text of {size:,} characters; it may have {limits.text:,}")
+        raise HTTPException(413, f"{place}: a text must have at most {limits.text:,} characters, got {size:,}")
 
 
 def read_descriptions_sent(
@@ -400,12 +400,12 @@ def labels_as_read(label: Any, kind: str, i: int, is_list: bool, label_reader: L
     place = f"{i}.label" if is_list else "label"
     if kind != LABELS:
         if isinstance(label, list):
-            raise HTTPException(422, f"{place}: it must be one label, not a list; this model tells classes apart")
+            raise HTTPException(422, f"{place}: it must be one label, got a list; this model tells classes apart")
         return _learnable(label, place, label_reader, limits)
     if not isinstance(label, list):
         raise HTTPException(422, f"{place}: it must be a list of the labels that hold, maybe an empty one")
     if len(label) > limits.labels:
-        raise HTTPException(413, f"{place}: {len(label):,} labels; a message may have {limits.labels:,}")
+        raise HTTPException(413, f"{place}: labels must be at most {limits.labels:,}, got {len(label):,}")
     return tuple(_learnable(single, place, label_reader, limits) for single in label)
 
 

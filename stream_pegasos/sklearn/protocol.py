@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from stream_pegasos.common.checks import check_bool, check_integer, check_lengths
+from stream_pegasos.common.checks import check_bool, check_integer, check_lengths, must_be
 from stream_pegasos.common.packing import get_parameters
 from stream_pegasos.features.frames import is_frame, listed
 from stream_pegasos.features.message import is_nothing
@@ -227,7 +227,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         if before is None:
             return labels
         if classes is not None and not np.array_equal(before, classes):
-            raise ValueError(f"classes are {classes.tolist()}, but were {before.tolist()} in the first call")
+            raise ValueError(must_be("classes", f"{before.tolist()} as in the first call", classes.tolist()))
         new = set(labels.tolist()) - set(before.tolist())
         if new and self._are_fixed:
             raise ValueError(f"a label must be one of the classes {before.tolist()}, got {new.pop()!r}")
@@ -326,7 +326,7 @@ def new_classifier(estimator: ClassifierFace) -> Classifier:
     """A new classifier, as an estimator's parameters describe it."""
     classifier = estimator.part("classifier")
     if not isinstance(classifier, Classifier) or isinstance(classifier, TextClassifier):
-        raise TypeError(f"{classifier!r} is a {type(classifier).__name__}, not a classifier of this package")
+        raise TypeError(must_be("classifier", "a classifier of this package", type(classifier)))
     if "several labels" in classifier.capabilities:
         raise TypeError("several labels an example cannot be learned here; use MultiLabelClassifier by itself")
     options = {} if estimator.class_weight is None else {"class_weight": estimator.class_weight}

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.features.message import ABSENT, get_field, select_fields, without
 from stream_pegasos.learners.label_meaning import label_of, read_truth
 from stream_pegasos.learners.probabilities import Floats
@@ -71,7 +72,9 @@ def check_frame(frame: Any) -> None:
     """Raise a TypeError if it is no frame of Spark."""
     if not isinstance(frame, DataFrame):
         kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
-        raise TypeError(f"frame is a {kind}; spark.createDataFrame(frame) makes one of Spark of a frame of pandas")
+        raise TypeError(
+            f"frame must be one of Spark, got a {kind}; spark.createDataFrame(frame) makes one"
+        )
 
 
 def check_apart(**columns: str | None) -> None:
@@ -97,7 +100,7 @@ def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
     there = [name if cased else name.casefold() for name in frame.columns]
     for name in names:
         if name is not None and not isinstance(name, str):
-            raise TypeError(f"a column must be named by a str, got {name!r}")
+            raise TypeError(must_be("the name of a column", "a str", name))
         if name is not None and (name if cased else name.casefold()) in there:
             raise ValueError(f"the frame already has a column {name!r}, the name of a new one; rename it")
     for name, plain in zip(frame.columns, there, strict=True):
@@ -207,7 +210,7 @@ def check_messages(frame: DataFrame, name: str, model: TextClassifier) -> None:
     wrong is a ValueError or a TypeError, as is a model that is no text model.
     """
     if not isinstance(model, TextClassifier):
-        raise TypeError(f"the model is of class {type(model).__name__}; columns of messages go to a TextClassifier")
+        raise TypeError(must_be("model", "a TextClassifier, which reads columns of messages", type(model)))
     if model.features.takes_text:
         is_mail = model.features.mail_field is not None
         check_column(frame, "mails" if is_mail else "texts", name, MAILS if is_mail else TEXTS)

@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import column, label_type
@@ -46,7 +47,7 @@ class Undefined(Identifiable):
 
 def text_classifier(value: Any) -> TextClassifier:
     if not isinstance(value, TextClassifier):
-        raise TypeError(f"model must be a TextClassifier, got a {type(value).__name__}")
+        raise TypeError(must_be("model", "a TextClassifier", type(value)))
     return value
 
 

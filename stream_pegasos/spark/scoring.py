@@ -86,11 +86,11 @@ def score(
     """
     check_frame(frame)
     if prediction is None:
-        raise TypeError("prediction is None; it names the new column of labels, which is always there")
+        raise TypeError("prediction must be the name of the new column of labels, got None")
     check_new(frame, [prediction, probabilities, error, ANSWER])
     names = [name for name in (prediction, probabilities, error) if name is not None]
     if len({*names}) < len(names):
-        raise ValueError(f"new columns need names of their own, not {', '.join(map(repr, names))}")
+        raise ValueError(f"new columns must have different names, got {', '.join(map(repr, names))}")
     path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
     loaded: Any = model if path is None else load(path, vectors)
     check_messages(frame, text, loaded)

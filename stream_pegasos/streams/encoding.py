@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, product
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.windows_1252 import decode_windows_1252
 from stream_pegasos.streams.chunks import Chunks, may_begin
 from stream_pegasos.streams.example import StreamError
@@ -43,7 +44,7 @@ class TextEncoding:
         self, name: str = "utf-8", errors: str = "windows-1252", on_windows_1252: Callable[[], None] | None = None
     ) -> None:
         if errors not in ERRORS:
-            raise StreamError(f"unknown errors of encoding {errors!r}: choose one of {', '.join(ERRORS)}")
+            raise StreamError(must_be("errors of encoding", f"one of {', '.join(ERRORS)}", errors))
         try:
             "".encode(name)
             codec = codecs.lookup(name).name

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
+from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number, must_be
 from stream_pegasos.features.message import make_message, message_size
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Example, Truth
@@ -138,5 +138,5 @@ def _label(y: Any) -> Truth:
 
 def _one_label(y: Any) -> Label:
     if not isinstance(y, (bool, int, str)):
-        raise TypeError(f"a label must be a bool, an int or a str, got {y!r}")
+        raise TypeError(must_be("a label", "a bool, an int or a str", y))
     return y

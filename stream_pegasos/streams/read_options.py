@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.cached import cached_property
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.display import one_line
 from stream_pegasos.streams.encoding import TextEncoding
 from stream_pegasos.streams.example import LabelFormat, RecordError, StreamError, Truth
@@ -130,7 +131,7 @@ class ReadOptions:
     def _check(self, format: str) -> None:
         names = self.message_fields
         if format not in FORMATS:
-            raise StreamError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
+            raise StreamError(must_be("format", f"one of {', '.join(FORMATS)}", format))
         if self.label_field is None and not self.unlabelled:
             raise StreamError("no field has the label, which each message needs")
         if self.label_field in names:
@@ -140,7 +141,7 @@ class ReadOptions:
         if format not in ("csv", "tsv") and (self.delimiter, self.escape, self.columns) != (None,) * 3:
             raise StreamError(f"a delimiter, an escape and columns are for csv and tsv, not for {format}")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n\0'):
-            raise StreamError(f"the delimiter is {self.delimiter!r}, not one character that may stand between fields")
+            raise StreamError(must_be("the delimiter", "one character, no quote and no line end", self.delimiter))
         if self.escape is not None and (len(self.escape) != 1 or self.escape in '"\r\n\0 ' + (self.delimiter or ",")):
             raise StreamError(f"the escape must be one character, as \\, got {self.escape!r}")
         if self.columns is not None and not {*names} & {*self.columns}:

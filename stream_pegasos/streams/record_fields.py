@@ -41,13 +41,13 @@ def _message(record: dict[str, Any], options: ReadOptions) -> Message:
     if message is ABSENT:
         raise ValueError(_no_field(record, field))
     if not fields and type(message) is not str:
-        raise ValueError(f"field {field!r} is {_kind(message)}, not a string")
+        raise ValueError(f"field {field!r} must be a string, got {_kind(message)}")
     return message
 
 
 def _id(record: Any, field: str) -> Any:
     if type(record) is not dict:
-        raise ValueError(f"not a JSON object but {_kind(record)}")
+        raise ValueError(f"it must be a JSON object, got {_kind(record)}")
     return id_meant(record[field] if field in record else get_field(record, field) if "." in field else None)
 
 
@@ -124,7 +124,7 @@ def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
 def _one_label(label: Any, field: str) -> Any:
     if label is None or type(label) in (str, bool, int, float):
         return label
-    raise ValueError(f"field {field!r} is {_kind(label)}, not a label")
+    raise ValueError(f"field {field!r} must be a label, got {_kind(label)}")
 
 
 def _kind(value: object) -> str:

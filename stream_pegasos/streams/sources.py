@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.features.message import grouped, message_size
 from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, StreamError, unreadable
@@ -210,7 +211,7 @@ def check_position(position: Any, subject: str, is_valid: Callable[[Any], bool])
     except (AttributeError, LookupError, TypeError, ValueError):
         is_good = False
     if not is_good:
-        raise StreamError(f"a position in a {subject} must be as its source tells it, got {position!r}")
+        raise StreamError(must_be(f"a position in a {subject}", "as its source tells it", position))
 
 
 def place_at_server(position: Any, subject: str, name: str, is_valid: Callable[[Any], bool]) -> tuple[str | None, Any]:

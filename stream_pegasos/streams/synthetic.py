@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from random import Random
 
+from stream_pegasos.common.checks import must_be
+
 # A template is its literal pieces and, between them, the words or the number of digits to draw.
 _Template = tuple[str | tuple[str, ...] | int, ...]
 
@@ -182,7 +184,7 @@ def synthetic(n: int = 20_000, seed: int = 0) -> Iterator[tuple[str, str]]:
 
     """
     if n < 0:
-        raise ValueError(f"n is {n}: a stream cannot have fewer than 0 messages")
+        raise ValueError(must_be("n", "0 or more messages", n))
     return _messages(n, seed)
 
 

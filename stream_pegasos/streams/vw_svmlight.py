@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, LabelsMeant, label_of
@@ -44,7 +45,7 @@ def vw_parser(options: ReadOptions) -> Parser:
         y = options.label(parse_labels, tokens[0]) if tokens else no_label
         w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
         if w < 0:
-            raise ValueError(f"weight {tokens[1]} is negative")
+            raise ValueError(must_be("weight", "0 or more", tokens[1]))
         if len(tokens) > 2:  # another model's, which changes nothing here
             _number(tokens[2], "initial prediction")
         return make_message(namespaces), y, w, tag
@@ -76,7 +77,7 @@ def _features(text: str) -> dict[str, float]:
             name = f"{prefix}^{name}" if prefix else name
             x[name] = x[name] + number if name in x else number
     if not all(map(math.isfinite, x.values())):
-        raise ValueError("a feature's value is infinite")
+        raise ValueError("a feature's value must be finite")
     return x
 
 
@@ -147,7 +148,7 @@ def _careful_svmlight(tokens: list[bytes]) -> dict[int, float]:
     for token in (token.decode() for token in tokens):
         id, colon, value = token.partition(":")
         if not colon or not (id.isascii() and id.isdigit()):
-            raise ValueError(f"{token!r} is not id:value")
+            raise ValueError(must_be("a feature", "id:value", token))
         if int(id) in x:
             raise ValueError(f"feature {id} occurs twice")
         x[int(id)] = _number(value, f"value of feature {id}")
@@ -161,7 +162,7 @@ def _number(text: str, name: str) -> float:
         number = math.nan
     # Python alone takes 1_000 for a number.
     if not math.isfinite(number) or "_" in text:
-        raise ValueError(f"{name} is {text!r}, not a finite number")
+        raise ValueError(must_be(name, "a finite number", text))
     return number
 
 
@@ -194,7 +195,7 @@ def _number_label(text: str, label_reader: LabelsMeant) -> Label | None:
     except ValueError:
         return None if text in ("", "null") else text
     if not math.isfinite(number):
-        raise ValueError(f"label is {text!r}, not a finite number")
+        raise ValueError(must_be("label", "a finite number", text))
     if not (number.is_integer() or label_reader.knows(text) or text in (label_reader.listed or ())):
         raise ValueError(
             f"label must be a class, as an integer or a name, got {text!r}; no numbers are predicted: name classes, as "

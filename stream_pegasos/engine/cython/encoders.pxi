@@ -271,7 +271,7 @@ cdef class Vocabulary(Encoder):
     cdef int _load(self, x, bint learning) except -1:
         cdef Py_ssize_t before = len(self._keys)
         if not isinstance(x, dict):
-            raise TypeError(f"features must be a dict, not {type(x).__name__}")
+            raise TypeError(must_be("features", "a dict", type(x)))
         try:
             if self._encode(x, learning):
                 return 1
@@ -483,14 +483,11 @@ cdef class Rows(Encoder):
                 fine = sp_all_within(&self._data[0], n, VALUE_LIMIT)
         if n and most >= <uint64_t> (self._n_columns if self._wide else min(self._n_columns, 1 << 31)):
             wrong = indices.min() if indices.min() < 0 else indices.max()
-            raise ValueError(f"X has {self._n_columns} columns, and a value in column {wrong}")
+            raise ValueError(must_be("a column of X", f"from 0 to {self._n_columns - 1}", int(wrong)))
         if not fine:
             for i in range(n):
                 if not fabs(self._data[i]) <= VALUE_LIMIT:
-                    raise ValueError(
-                        f"column {indices[i]} holds the value {self._data[i]!r}; "
-                        f"values must be finite and at most {VALUE_LIMIT:g} in size"
-                    )
+                    raise ValueError(must_be(f"column {indices[i]}", SIZE_EXPECTED, self._data[i]))
         self._most = most
         return self._indptr.shape[0] - 1
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.state import State
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT, VALUE_LIMIT, Row
 
@@ -117,9 +118,12 @@ class Vocabulary(Encoder):
             self._keys.popitem()
 
 
+SIZE_EXPECTED = f"finite, and at most {VALUE_LIMIT:g} in size"
+
+
 def plain_items(x: Any) -> list[tuple[Any, float]]:
     if not isinstance(x, dict):
-        raise TypeError(f"features must be a dict, not {type(x).__name__}")
+        raise TypeError(must_be("features", "a dict", type(x)))
     return [(plain_name(name), check_value(name, value)) for name, value in x.items()]
 
 
@@ -131,11 +135,9 @@ def check_value(name: Any, value: Any) -> float:
     except OverflowError:
         number = math.inf
     except TypeError:
-        raise TypeError(f"feature {name!r} must be a number, got {value!r}; encode it as one first") from None
+        raise TypeError(must_be(f"feature {name!r}", "a number", value, "encode it as one first")) from None
     if not abs(number) <= VALUE_LIMIT:
-        raise ValueError(
-            f"feature {name!r} has the value {value!r}; values must be finite and at most {VALUE_LIMIT:g} in size"
-        )
+        raise ValueError(must_be(f"feature {name!r}", SIZE_EXPECTED, value))
     return number
 
 
@@ -147,11 +149,9 @@ def plain_name(name: Any, depth: int = 0) -> int | str | tuple[Any, ...]:
         return str.__str__(name)
     if isinstance(name, tuple):
         if depth == DEEPEST_NAME and name:
-            raise ValueError(f"a feature name is a tuple nested more than {DEEPEST_NAME} deep")
+            raise ValueError(f"a feature name must be nested at most {DEEPEST_NAME} deep, got a deeper tuple")
         return tuple(plain_name(part, depth + 1) for part in name)
-    raise TypeError(
-        f"feature name {name!r} is a {type(name).__name__}; names must be int, str, bool or tuples of those"
-    )
+    raise TypeError(must_be("a feature name", "an int, a str, a bool or a tuple of those", name))
 
 
 class Rows(Encoder):
@@ -164,13 +164,11 @@ class Rows(Encoder):
         indptr, indices, data = (array.tolist() for array in X)
         least, most = min(indices, default=0), max(indices, default=-1)
         if least < 0 or most >= self._n_columns:
-            raise ValueError(f"X has {self._n_columns} columns, and a value in column {least if least < 0 else most}")
+            wrong = least if least < 0 else most
+            raise ValueError(must_be("a column of X", f"from 0 to {self._n_columns - 1}", wrong))
         for position, value in enumerate(data):
             if not abs(value) <= VALUE_LIMIT:
-                raise ValueError(
-                    f"column {indices[position]} holds the value {value!r}; "
-                    f"values must be finite and at most {VALUE_LIMIT:g} in size"
-                )
+                raise ValueError(must_be(f"column {indices[position]}", SIZE_EXPECTED, value))
         return [Row(indices[begin:end], data[begin:end]) for begin, end in itertools.pairwise(indptr)]
 
 
@@ -178,13 +176,13 @@ def check_names(names: list[Any], state: State) -> None:
     """Raise a ValueError or a TypeError if a state does not fit these names, whose keys begin at `FIRST_NAME`."""
     own_keys = [name for name in names if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT]
     if own_keys or len(set(names)) < len(names) or list(map(plain_name, names)) != names:
-        raise ValueError("the feature names are not as they were written")
+        raise ValueError("the feature names must be as they were saved")
     for of in {"keys", "buffer_keys"} & state.keys():
         keys = state[of]
         direct = (keys > -DIRECT_LIMIT) & (keys < DIRECT_LIMIT)
         named = (keys >= FIRST_NAME) & (keys < FIRST_NAME + len(names))
         if not (direct | named | (keys == INTERCEPT)).all():
-            raise ValueError("the weights are not those of features")
+            raise ValueError("the weights must be those of features")
 
 
 def are_unique(keys: NDArray[np.int64]) -> bool:
