@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import io
 import itertools
 import json
 import os
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -89,7 +90,7 @@ class AnswerFormat:
         return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """The text of a cell: a text as it is, several labels and probabilities as JSON, nothing for `None`."""
     if value is None or isinstance(value, str):
         return value or ""
@@ -123,7 +124,7 @@ class Output:
         self._rest = b""  # what is not written yet of answers, which are sent again until all is written
         self._file: IO[bytes] | None = None
 
-    def open(self, append: bool = False, written: Any = None) -> None:
+    def open(self, append: bool = False, written: object = None) -> None:
         """Open the file. With `append` its content stays, or the part that was `written`; otherwise it is emptied."""
         if self.path is None or self._file is not None:
             return
@@ -132,7 +133,7 @@ class Output:
                 self._head = ""
             self._file = self.path.open("ab" if append else "wb", buffering=0)
 
-    def _truncate(self, written: Any) -> int:
+    def _truncate(self, written: object) -> int:
         """Remove what was written later, and an unfinished last line; return the size that is left."""
         assert self.path is not None
         with self.path.open("r+b") as file:
@@ -172,12 +173,14 @@ class Output:
             else:
                 self._rest = lines.encode("utf-8", "backslashreplace")
             self._head = ""
-        raw: Any = self._file
+        raw: IO[bytes] | io.RawIOBase | None = self._file
         if self.path is None:
             if sys.stdout is None:  # it is closed
                 self._rest = b""
                 return
-            raw = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
+            buffer = sys.stdout.buffer
+            raw = buffer.raw if isinstance(buffer, io.BufferedWriter) else buffer
+        assert raw is not None  # it was opened
         while self._rest:
             n = raw.write(self._rest)
             if n is None:
@@ -239,7 +242,7 @@ class EvaluatedAnswers:
 
     def predicted(self, block: "PredictedBlock") -> None:
         """Take the answers to a block, and write what can be written."""
-        examples: Any = block.examples
+        examples = cast("Sequence[Example]", block.examples)
         answers = block.answers([example.id for example in examples], block.probabilities_by_label())
         self._answers |= zip(map(id, examples), answers, strict=True)
         self.write()

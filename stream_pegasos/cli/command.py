@@ -6,7 +6,7 @@ import math
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import Field, field, fields
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,13 @@ class _Earlier(click.Option):
 
 
 class _Option(click.Option):
-    def __init__(self, names: list[str], group: str, brief: str = "", earlier: Any = (), **parameters: Any) -> None:
+    def __init__(
+        self, names: list[str], group: str, brief: str = "", earlier: Sequence[str] = (), **parameters: Any
+    ) -> None:
         super().__init__(names, **parameters)
         self.group, self.brief = group, brief
         # Of a flag, or of what may be repeated, the spelling of before is one, too.
-        alike: Any = {"is_flag": True} if self.is_flag else {"multiple": self.multiple}
+        alike = {"is_flag": True} if self.is_flag else {"multiple": self.multiple}
         self.earlier = [_Earlier(flag, **alike) for flag in earlier]
 
     def handle_parse_result(self, ctx: click.Context, opts: Any, args: list[str]) -> Any:
@@ -46,7 +48,7 @@ class _Argument(click.Argument):
     group = "Arguments"
 
     def __init__(
-        self, names: list[str], metavar: str, about: str, required: bool, earlier: Any = (), **parameters: Any
+        self, names: list[str], metavar: str, about: str, required: bool, earlier: Sequence[str] = (), **parameters: Any
     ) -> None:
         super().__init__(names, required, metavar=metavar if required else f"[{metavar}]", **parameters)
         self.record = metavar, f"{about}{'  [required]' * required}"
@@ -68,12 +70,14 @@ class _Argument(click.Argument):
         return super().handle_parse_result(ctx, opts, args)
 
 
-def _is_given(parameter: click.Parameter, opts: Any) -> bool:
+def _is_given(parameter: click.Parameter, opts: Mapping[str, Any]) -> bool:
     value = opts.get(parameter.name)
     return value is True or isinstance(value, str) or (isinstance(value, list) and len(value) > 0)
 
 
-def _take_earlier(parameter: Any, ctx: click.Context, opts: Any, now: Callable[[str], str]) -> None:
+def _take_earlier(
+    parameter: "_Option | _Argument", ctx: click.Context, opts: MutableMapping[str, Any], now: Callable[[str], str]
+) -> None:
     """Take the value that a spelling of before gives, and say how it is spelled now."""
     for name in parameter.earlier:
         if _is_given(name, opts):
@@ -91,7 +95,7 @@ def _is_model(name: str) -> bool:
     return begins_as_model(name) if os.path.isfile(name) else name.endswith(".safetensors")
 
 
-def shared(flag: str, help: str, *, group: str, default: Any = None, **parameters: Any) -> Any:
+def shared(flag: str, help: str, *, group: str, default: object = None, **parameters: Any) -> Any:
     """An option as a field of a dataclass: its flag with, after a space, a placeholder of its value, and what
     --help-all says of it. `brief` is what --help says, `True` for the first clause of `help`; without it only
     --help-all lists the option. `shown` is the default as it is shown, if it is neither the value itself nor "none".
@@ -140,7 +144,9 @@ def _parameters(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[c
             continue
         parameters = {"type": TYPES.get(option.type), **option.metadata}
         if "flag" not in parameters:
-            parameter: Any = _Argument([option.name], required="default" not in parameters, **parameters)
+            parameter: _Argument | _Option = _Argument(
+                [option.name], required="default" not in parameters, **parameters
+            )
             yield from (parameter, *parameter.earlier)
             continue
         flag, _, metavar = parameters.pop("flag").partition(" ")
@@ -168,7 +174,7 @@ def _made(options: type[Any], values: dict[str, Any], without: tuple[str, ...] =
 
 def number(
     kind: type[int] | type[float], low: float = -math.inf, high: float = math.inf, word: str | None = None
-) -> Callable[[Any], Any]:
+) -> Callable[[str | float], Any]:
     """A converter to a number in a range, or to that word, whose error says what is wanted."""
     expected = "a whole number" if kind is int else "a number"
     if low > -math.inf:
@@ -177,7 +183,7 @@ def number(
     if word is not None:
         expected += f" or {word}"
 
-    def convert(value: Any) -> Any:
+    def convert(value: str | float) -> Any:
         if value == word:
             return value
         try:
@@ -218,8 +224,9 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             from stream_pegasos.cli.suggestions import option_advice
 
-            group: Any = ctx.find_root().command
-            siblings = [group.get_command(ctx, name) for name in group.list_commands(ctx)]
+            group = ctx.find_root().command
+            assert isinstance(group, click.Group)
+            siblings = [command for name in group.list_commands(ctx) if (command := group.get_command(ctx, name))]
             raise click.UsageError(f"{error.message} {option_advice(error.option_name, self, siblings)}", ctx) from None
 
     def invoke(self, ctx: click.Context) -> None:
@@ -248,9 +255,10 @@ class Command(click.Command):
         for parameter in self.get_params(ctx):
             name, text = parameter.get_help_record(ctx) or ("", "")
             if HELP_ALL in ctx.meta:
-                group, text = getattr(parameter, "group", "Options"), text.replace("-", NO_BREAK)
+                group = parameter.group if isinstance(parameter, _Option | _Argument) else "Options"
+                text = text.replace("-", NO_BREAK)
             else:
-                group, text = "Options", getattr(parameter, "brief", text)
+                group, text = "Options", parameter.brief if isinstance(parameter, _Option) else text
             if text:
                 groups.setdefault(group, []).append((name, text))
         for title, records in groups.items():

@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stream_pegasos.cli import options
 from stream_pegasos.cli.answer_formats import ANSWERS, EvaluatedAnswers, Output, chosen_format
@@ -27,9 +27,11 @@ from stream_pegasos.cli.stream import Stream, labelled_stream
 from stream_pegasos.cli.suspect_files import check_suspects, write_suspects
 
 if TYPE_CHECKING:
+    from stream_pegasos.evaluation.predicted import Labelled
     from stream_pegasos.evaluation.results import Comparison, Evaluation
     from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.learners.model import Model
+    from stream_pegasos.streams import Example
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def evaluate(arguments: EvaluateOptions) -> None:
     exit_with_code(source, interrupt)
 
 
-def _check_alike(learner: "Model", other: Any, path: str) -> None:
+def _check_alike(learner: "Model", other: "Model", path: str) -> None:
     """Raise a Failure if a compared model does not take the messages and labels that the new one takes."""
     if takes_several(other) != takes_several(learner):
         multiple, single = (path, "the new model") if takes_several(other) else ("the new model", path)
@@ -190,6 +192,7 @@ def report(
 ) -> None:
     """Evaluate a model, print the summary and write what is asked for; `parameters` are for `prequential`."""
     from stream_pegasos.evaluation.prequential import prequential
+    from stream_pegasos.evaluation.results import Comparison
 
     path = results.output
     first = next(iter(model.values())) if isinstance(model, dict) else model
@@ -202,12 +205,12 @@ def report(
             parameters["on_predicted"] = answers.predicted
             examples = answers.readable(examples)
 
-            def refuse(example: Any, reason: str) -> None:
-                answers.refused(example, reason)
+            def refuse(example: "Labelled", reason: str) -> None:
+                answers.refused(cast("Example", example), reason)
                 source.refuse(example, reason)
 
         with progress_bar(source) as progress:
-            evaluation: Any = prequential(
+            evaluation = prequential(
                 examples,
                 model,
                 name=source.name,
@@ -216,7 +219,7 @@ def report(
                 **parameters,
             )
         source.report_rest()
-        single: Any = next(iter(evaluation.values())) if isinstance(model, dict) else evaluation
+        single = next(iter(evaluation.values())) if isinstance(evaluation, Comparison) else evaluation
         if not single.score.n and interrupt.signal is None:
             raise source.nothing("learned" if parameters.get("learn", True) else "scored")
         # Each output is written even if another fails; callbacks run in reverse order.
@@ -229,14 +232,16 @@ def report(
         if output is not None:
             end.callback(answers.write)
         notes = [source.bad_lines()]
-        report = evaluation.report(notes) if isinstance(model, dict) else evaluation.report(results.report, notes)
+        report = (
+            evaluation.report(notes) if isinstance(evaluation, Comparison) else evaluation.report(results.report, notes)
+        )
         end.callback(print_lines, report)
 
 
 def _headline(row: Any) -> str:
     """The figure to look at first, and that of the newest messages."""
     name = row._fields[1]
-    return f"{name} {row[1]:.4f}, newest 1,000 {getattr(row, f'window_{name}'):.4f}"
+    return f"{name} {row[1]:.4f}, newest 1,000 {row._asdict()[f'window_{name}']:.4f}"
 
 
 def _save_curve(evaluation: "Evaluation | Comparison", first: "Evaluation", path: Path) -> None:

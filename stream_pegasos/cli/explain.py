@@ -3,7 +3,7 @@
 import io
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from itertools import islice
@@ -32,6 +32,8 @@ from stream_pegasos.engine.pure.tokens import BEGIN, END
 from stream_pegasos.learners.explanations import shown_ngram
 
 if TYPE_CHECKING:
+    from stream_pegasos.features.message import Message
+    from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.learners.text import TextClassifier
 
@@ -101,7 +103,7 @@ def explain(arguments: ExplainOptions) -> None:
     )
     _explain_message(learner, message, arguments.model, arguments.top, chosen)
     if arguments.mail is not None and not takes_several(learner):
-        _tell_of_headers(learner, message)
+        _tell_of_headers(text_model(learner, arguments.model), message)
 
 
 def _explain_weights(arguments: ExplainOptions) -> None:
@@ -111,12 +113,13 @@ def _explain_weights(arguments: ExplainOptions) -> None:
     if "weights" not in learner.capabilities:
         raise Failure(f"{arguments.model} has a kernel, so no weights explain it")
     chosen = None if arguments.label is None else chosen_label(learner, arguments.label, "--label")
-    hashed = takes_text(learner)
-    names = _names(learner.features, source) if hashed and source else None
+    names = _names(learner.features, source) if takes_text(learner) and source else None
     if source and names is not None and not source.n_good:
         source.report_rest()
         raise source.nothing("read")
-    kept_feature_names = kept_names(learner, arguments.model, arguments.vectors) if hashed and not source else None
+    kept_feature_names = None
+    if takes_text(learner) and not source:
+        kept_feature_names = kept_names(learner, arguments.model, arguments.vectors)
     lines: list[str] = []
     for about, weights, intercept in _columns(learner):
         against, speaks_for = about if isinstance(about, tuple) else (None, about)
@@ -139,7 +142,7 @@ def _explain_weights(arguments: ExplainOptions) -> None:
         elif intercept:
             lines.append(f"intercept {intercept:+.5f}")
     print_lines("\n".join(lines))
-    if hashed and not source and not kept_feature_names:
+    if takes_text(learner) and not source and not kept_feature_names:
         note(f"these are hashed features; for their names: stream-pegasos explain {arguments.model} STREAM")
     if source:
         source.report_rest()
@@ -209,7 +212,7 @@ def _mail(learner: "Model", file: str, path: Path) -> Any:
     return mails[0].x if learner.features.takes_text else Fields({learner.features.mail_field: mails[0].x})
 
 
-def _tell_of_headers(learner: "TextClassifier", message: Any) -> None:
+def _tell_of_headers(learner: "TextClassifier", message: "Message") -> None:
     """Warn of header fields that alone decide the label of a mail."""
     from stream_pegasos.features.message import Fields
     from stream_pegasos.mail_text.features import read_parts
@@ -217,12 +220,14 @@ def _tell_of_headers(learner: "TextClassifier", message: Any) -> None:
 
     field = None if learner.features.takes_text else learner.features.mail_field
 
-    def predict(mails: Any) -> list[tuple[Any, float]]:
+    def predict(mails: Iterable[Any]) -> list[tuple[Any, float]]:
         predictions = learner.predictions([mail if field is None else Fields({field: mail}) for mail in mails])
         rows = [dict(zip(predictions.classes, row, strict=True)) for row in predictions.probabilities.tolist()]
         return [(label, row.get(label, 0.0)) for label, row in zip(predictions.labels, rows, strict=True)]
 
-    names, (label, probability) = deciding_fields(read_parts(message if field is None else message[field]), predict)
+    names, (label, probability) = deciding_fields(
+        read_parts(message if isinstance(message, str) or field is None else message[field]), predict
+    )
     for name in names:
         note(
             f"the header {name} alone decides the label: without headers that not every mail has it would be "
@@ -230,7 +235,7 @@ def _tell_of_headers(learner: "TextClassifier", message: Any) -> None:
         )
 
 
-def _explain_message(learner: "Model", message: Any, path: Path, top: int, chosen: Any) -> None:
+def _explain_message(learner: "Model", message: "Message", path: Path, top: int, chosen: "Label | None") -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -262,7 +267,7 @@ def _side(sides: tuple[str, str], value: float) -> str:
     return sides[value < 0].ljust(max(map(len, sides)))
 
 
-def _head_and_sides(learner: "Model", message: Any, why: dict[str, Any]) -> tuple[str, tuple[str, str]]:
+def _head_and_sides(learner: "Model", message: "Message", why: dict[str, Any]) -> tuple[str, tuple[str, str]]:
     """The prediction for a text, and for what it speaks that something adds to the margin, or takes from it."""
     predictions = learner.predictions([message])
     chances = dict(zip(predictions.classes, predictions.probabilities[0].tolist(), strict=True))
@@ -309,7 +314,7 @@ def _named(weights: dict[Any, float], names: Names | None) -> list[tuple[float, 
     return [(sign * weights[index], name) for index, (name, sign) in names.items() if index in weights]
 
 
-def _shown(feature: Any) -> str:
+def _shown(feature: object) -> str:
     """A feature on one line, with the end of the text at which it stands; `…` stands where a character n-gram begins or
     ends inside a word.
     """

@@ -108,7 +108,7 @@ def labels_for(learner: "Model", listed: "tuple[Label, ...] | None") -> "tuple[L
         learner.check_labels([listed] if takes_several(learner) else listed)
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), param_hint="--labels") from None
-    return tuple(map(LabelsMeant(learner.classes), listed))  # type: ignore[arg-type]
+    return tuple(label for label in map(LabelsMeant(learner.classes), listed) if label is not None)
 
 
 def serve_page(

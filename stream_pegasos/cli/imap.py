@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,8 +24,10 @@ from stream_pegasos.cli.options import DecisionOptions, gap_field, n_threads, se
 from stream_pegasos.common.host_addresses import is_loopback
 
 if TYPE_CHECKING:
+    from stream_pegasos.learners.text import TextClassifier
     from stream_pegasos.mail.imap_connection import Account, ImapConnection
-    from stream_pegasos.mail.mailbox_filter import MailboxPlan
+    from stream_pegasos.mail.mailbox_filter import MailboxFilter, MailboxPlan
+    from stream_pegasos.mail.verdict import Verdicts
 
 SECONDS_FOR_PASSWORD = 120.0  # someone may have to unlock it
 MOST_REMEMBERED = 100_000  # mails, by their digests: years of a mailbox, in some 10 MB
@@ -106,7 +108,7 @@ class ServerOptions:
                 try:
                     text, source = self.password_file.read_text("utf-8"), str(self.password_file)
                 except (OSError, ValueError) as error:
-                    reason = getattr(error, "strerror", None) or "it must be a text in UTF-8"
+                    reason = (error.strerror if isinstance(error, OSError) else None) or "it must be a text in UTF-8"
                     raise LoginRefusedError(f"cannot read {self.password_file}: {reason}") from None
             elif self.password_command is not None:
                 text, source = _run_for_output(self.password_command), "--password-command"
@@ -274,7 +276,7 @@ class _Run:
     def __init__(
         self,
         folders: FolderOptions,
-        verdicts: Any,
+        verdicts: "Verdicts",
         path: Path,
         decision: DecisionOptions,
         vectors: str | None,
@@ -289,7 +291,7 @@ class _Run:
         except ValueError as error:
             raise Failure(str(error)) from None
         set_decision(self.ledger.model, path, decision)
-        self.filter: Any = None
+        self.filter: MailboxFilter | None = None
 
     def watch(self, account: "Account", only_once: bool, moved: bool, interrupt: Interrupt) -> None:
         from stream_pegasos.mail.imap_watch import watch
@@ -301,7 +303,11 @@ class _Run:
             )
 
         begin = partial(self.begin, owner=account.name)
-        watch(account, begin, lambda box: int(self.filter.look(box)), only_once=only_once, wait=interrupt.wait)
+        watch(account, begin, self.look, only_once=only_once, wait=interrupt.wait)
+
+    def look(self, box: "ImapConnection") -> int:
+        assert self.filter is not None
+        return self.filter.look(box)
 
     def begin(self, box: "ImapConnection", owner: str) -> None:
         from stream_pegasos.mail.imap_training import learn_folders
@@ -330,7 +336,7 @@ class _Run:
         )
 
 
-def _new_model() -> Any:
+def _new_model() -> "TextClassifier":
     from stream_pegasos import MailFeatures, TextClassifier
 
     return TextClassifier(MailFeatures())

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from difflib import get_close_matches
 from itertools import chain
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.models import message_fields, new_model, takes_lines, takes_several, takes_text
@@ -18,6 +18,7 @@ from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
+    from stream_pegasos.evaluation.predicted import Labelled
     from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.streams import Example, Source, Truth
@@ -152,7 +153,7 @@ class Input:
                 yield Example(text, label, 1.0, line)
         else:
             with ExitStack() as stack:
-                source: Any = address
+                source: str | BinaryIO = address
                 if address != "-" and not os.path.isdir(address):
                     source = self._file = stack.enter_context(open(address, "rb"))
                 yield from read(source, self._options, format=stream.format, on_bad_line=self._report_line)
@@ -181,7 +182,7 @@ class Input:
     # Live sources
 
     def open(
-        self, position: Any, follow: bool, whole_lines: bool, labels: str | None = None, share: bool = False
+        self, position: object, follow: bool, whole_lines: bool, labels: str | None = None, share: bool = False
     ) -> "Source":
         """Follow the stream from a position on; or the `labels` at an address, each with the id of its message. With
         `share` it is shared with other runs.
@@ -279,9 +280,9 @@ class Input:
             note(f"{self.n_bad:,} {self.record}s skipped, the newest of them {place}: {fault}")
             self._next_note *= 10
 
-    def refuse(self, example: Any, reason: str) -> None:
+    def refuse(self, example: "Labelled", reason: str) -> None:
         """Report an example that the model refuses to learn."""
-        self._report_line(example.line, reason)
+        self._report_line(cast("Example", example).line, reason)
 
     def report_rest(self) -> None:
         """Report at the end how many more bad records there were, and which fields no message had."""
@@ -357,7 +358,7 @@ class Input:
             self._unread.add(name)
             note(f"the model does not read the field {printable(name) or 'without a name'}")
 
-    def _look_for_mail(self, x: Any) -> None:
+    def _look_for_mail(self, x: object) -> None:
         """Say once if the first texts look like whole mails, and are not read as such."""
         from stream_pegasos.mail_text.mime import looks_like_mail
 
@@ -387,7 +388,7 @@ def _first(examples: "Iterator[Example]", limit: int | None) -> "Iterator[Exampl
             n_left -= example.fault is None
 
 
-def model_for_first_message(model: "Model", options: ModelOptions, source: Input, wait: Callable[..., Any]) -> Any:
+def model_for_first_message(model: "Model", options: ModelOptions, source: Input, wait: Callable[..., Any]) -> "Model":
     """The new model, or one of several labels if the first message has a list of them and no option says otherwise."""
     if not (source.several or options.ordered or options.classifier == "pegasos"):
         with suppress(KeyboardInterrupt):  # the next wait for a message heeds it

@@ -5,13 +5,16 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import click
 
 from stream_pegasos.cli.inputs import Input
 
+T = TypeVar("T")
+
 if TYPE_CHECKING:
+    from stream_pegasos.operation.stream_runner import StreamRunner
     from stream_pegasos.streams import Example
 
 SECONDS_FOR_ANSWERS = 2.0  # when a run is to end
@@ -38,7 +41,7 @@ class Interrupt:
         if self._waiting:
             raise KeyboardInterrupt
 
-    def wait(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def wait(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function that waits for input or output; a signal ends it."""
         self._waiting = True
         try:
@@ -56,7 +59,7 @@ class Interrupt:
 
 
 @contextmanager
-def stopping(live: Any) -> Iterator[list[int]]:
+def stopping(live: "StreamRunner") -> Iterator[list[int]]:
     """Stop a run on Ctrl-C and SIGTERM; the list that is yielded has the signals that came."""
     signals: list[int] = []
     is_over, is_overdue = threading.Event(), threading.Event()

@@ -5,7 +5,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stream_pegasos.cli import options
 from stream_pegasos.cli.answer_formats import to_json
@@ -15,8 +15,13 @@ from stream_pegasos.cli.description_options import DescriptionOptions
 from stream_pegasos.cli.hosting import HostingOptions, labels_for, serve_page
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
-from stream_pegasos.cli.models import model_to_continue, save_model
+from stream_pegasos.cli.models import model_to_continue, save_model, text_model
 from stream_pegasos.cli.stream import Stream
+
+if TYPE_CHECKING:
+    from stream_pegasos.features.message import Message
+    from stream_pegasos.operation.active_learning import Waiting
+    from stream_pegasos.streams import Truth
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ def label(arguments: LabelOptions) -> None:
         raise Failure(f"{stream.name} has format {stream.format}, which nobody can read; label takes texts")
     token = arguments.hosting.token()
     hosts = arguments.hosting.hosts(token)
-    learner = model_to_continue(stream, arguments.begin, arguments.vectors)
+    learner = text_model(model_to_continue(stream, arguments.begin, arguments.vectors), arguments.begin)
     arguments.descriptions.learn(learner, arguments.descriptions.read(learner, stream.listed))
     allowed = labels_for(learner, stream.listed)
     written = options.StreamOptions(
@@ -90,7 +95,7 @@ def label(arguments: LabelOptions) -> None:
                 continue
             origin = {"line": example.line} | ({} if example.id is None else {"id": example.id})
             labels.origins.setdefault(example.x, origin)
-            waiting.add([example.x])  # type: ignore[list-item]
+            waiting.add([cast("Message", example.x)])
         source.report_rest()
         if n := sum(not is_asked(x) for x in labels.origins):
             note(f"{n:,} message{'s' * (n != 1)} not asked for: blank, or longer than 20,000 characters")
@@ -137,15 +142,15 @@ class LabelFile:
             self._file.write(b"\n")
         return labelled
 
-    def given(self, message: Any, label: Any) -> None:
+    def given(self, message: "Waiting", label: "Truth") -> None:
         content = {"text": message.x} if isinstance(message.x, str) else message.x
         line = to_json({**self.origins.get(message.x, {}), **content, "label": label}) + "\n"
         self._put({**self._held, message.number: line.encode("utf-8", "backslashreplace")})
 
-    def taken_back(self, message: Any) -> None:
+    def taken_back(self, message: "Waiting") -> None:
         self._put({number: line for number, line in self._held.items() if number != message.number})
 
-    def learned(self, message: Any) -> None:
+    def learned(self, message: "Waiting") -> None:
         del self._held[message.number]
 
     def _put(self, lines: dict[int, bytes]) -> None:

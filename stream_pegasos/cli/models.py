@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import click
 
@@ -17,9 +17,12 @@ from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
+    from stream_pegasos.learners.classifier import Classifier
     from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.learners.text import TextClassifier
+    from stream_pegasos.operation.checkpoints import Checkpoints
+    from stream_pegasos.operation.shared_checkpoint import SharedCheckpoint
 
 
 def takes_text(model: "Model") -> "TypeGuard[TextClassifier]":
@@ -48,7 +51,7 @@ def message_fields(model: "Model") -> tuple[str, ...]:
     return () if not takes_text(model) or model.features.takes_text else tuple(model.features.fields)
 
 
-def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> tuple[Any, Any]:
+def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> "tuple[Model, Any]":
     """The model to be trained, and its progress if it is a checkpoint."""
     if load is None:
         return new_model(options, stream), None
@@ -67,7 +70,7 @@ def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> tuple
 
 def model_to_continue(
     stream: Stream | None, load: Path | None, vectors: str | None = None, is_mail: bool = False
-) -> Any:
+) -> "Model":
     """The loaded model, which is to learn on, or else a new one with the defaults."""
     if load is None:
         if vectors is not None:
@@ -81,8 +84,10 @@ def model_to_continue(
 
 
 def tell_what_begins_again(model: "Model") -> None:
-    classifier: Any = model.parts["classifier"]
-    if getattr(classifier.inner, "drift_detector", None) is not None:
+    from stream_pegasos.learners.adaptive import AdaptiveClassifier
+
+    inner = cast("Classifier", model.parts["classifier"]).inner
+    if isinstance(inner, AdaptiveClassifier) and inner.drift_detector is not None:
         note("its drift detector starts afresh, since its state is not saved")
 
 
@@ -90,7 +95,7 @@ def tell_of_labels(model: "Model", known_labels: tuple[Any, ...], labels_met: Co
     """Warn at the end of labels that look like a mistake: one that an option names never came, or many labels, or all
     that came, are new to a model that knew others.
     """
-    classifier: Any = model.parts["classifier"]
+    classifier = cast("Classifier", model.parts["classifier"])
     for fault in classifier.faults_of_options() if labels_met else ():
         note(fault)
     new = [label for label in model.classes if label in labels_met and label not in known_labels]
@@ -138,7 +143,7 @@ def chosen_label(model: "Model", text: str, named_by: str) -> Any:
 
 def new_model(
     options: ModelOptions, stream: Stream | None = None, *, is_mail: bool = False, has_several: bool = False
-) -> Any:
+) -> "Model":
     """A model with these options; without a stream, messages are mails or texts."""
     from stream_pegasos import MailFeatures, TextClassifier
     from stream_pegasos.features.base import FeatureUnion
@@ -192,7 +197,7 @@ def _keep_field_names(stream: Stream | None, model: "Model", name: str = "the mo
 
 def _new_classifier(
     classifier: str | None = None, ordered: bool = False, multi_label: bool = False, **parameters: Any
-) -> Any:
+) -> "Classifier":
     """The named classifier, or else the one that takes these parameters, made for the kind of labels."""
     from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, PegasosClassifier
 
@@ -231,7 +236,7 @@ def resuming(
     vectors: str | None,
     stream: Stream | None,
     is_mail: bool = False,
-) -> Iterator[tuple[Any, Any, Any]]:
+) -> "Iterator[tuple[Checkpoints | None, Model, Any]]":
     """Yield the checkpoints, the model of the newest one (else the loaded one, else a new one), and its progress."""
     from stream_pegasos.operation.checkpoints import Checkpoints
 
@@ -254,7 +259,7 @@ def sharing(
     vectors: str | None,
     stream: Stream,
     coverage: float | None = None,
-) -> tuple[Any, Any]:
+) -> "tuple[SharedCheckpoint, Model]":
     """The checkpoint of the runs that share a folder, and the model to go on from."""
     from stream_pegasos.features.vectors import VectorsError
     from stream_pegasos.operation.shared_checkpoint import SharedCheckpoint
@@ -262,7 +267,7 @@ def sharing(
     shared = SharedCheckpoint(folder, *interval, vectors)
     path = shared.checkpoints.path
 
-    def new() -> Any:
+    def new() -> "Model":
         model = model_to_continue(stream, load, vectors)
         ask_for_coverage(model, coverage)
         return model
@@ -284,11 +289,13 @@ def sharing(
     return shared, model
 
 
-def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, stream: Stream | None) -> tuple[Any, Any] | None:
+def _resumed(
+    checkpoints: "Checkpoints", checkpoint: Path, vectors: str | None, stream: Stream | None
+) -> "tuple[Model, Any] | None":
     from stream_pegasos.features.vectors import VectorsError
 
     try:
-        resumed: tuple[Any, Any] | None = checkpoints.resume(vectors)
+        resumed = checkpoints.resume(vectors)
     except VectorsError as error:
         raise Failure(str(error)) from None
     except ValueError as error:
@@ -302,11 +309,11 @@ def _resumed(checkpoints: Any, checkpoint: Path, vectors: str | None, stream: St
     return resumed
 
 
-def load_model(path: Path, stream: Stream | None, vectors: str | None = None) -> Any:
+def load_model(path: Path, stream: Stream | None, vectors: str | None = None) -> "Model":
     return load_with_progress(path, stream, vectors)[0]
 
 
-def load_with_progress(path: Path, stream: Stream | None, vectors: str | None = None) -> tuple[Any, Any]:
+def load_with_progress(path: Path, stream: Stream | None, vectors: str | None = None) -> "tuple[Model, Any]":
     """The model in a file, and the progress beside it if it is a checkpoint."""
     from stream_pegasos.features.vectors import VectorsError
     from stream_pegasos.learners import loading
@@ -328,7 +335,7 @@ def load_with_progress(path: Path, stream: Stream | None, vectors: str | None = 
     return model, progress
 
 
-def _tell_of_journal(path: Path, progress: Any) -> None:
+def _tell_of_journal(path: Path, progress: object) -> None:
     """Say whether the journal of a checkpoint has messages that the model in it has not learned."""
     position = progress.get("journal") if isinstance(progress, dict) else None
     if position is None:
@@ -341,7 +348,7 @@ def _tell_of_journal(path: Path, progress: Any) -> None:
             note(f"{path}: its journal has messages that came after it, which this model has not learned")
 
 
-def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, vectors: str | None = None) -> Any:
+def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, vectors: str | None = None) -> "Model":
     """A loaded model, with the decision of the options."""
     model = load_model(path, stream, vectors)
     set_decision(model, path, decision)
@@ -378,11 +385,12 @@ def keep_names(model: "Model") -> None:
 
 def _check_reads(model: "Model", path: Path, stream: Stream | None) -> None:
     """Raise a Failure if the model of this file cannot read the stream, or reads vectors that the command writes."""
-    from stream_pegasos.features.base import FeatureUnion
+    from stream_pegasos.features.base import Features, FeatureUnion
 
-    features: Any = model.parts.get("features")
-    for part in features.parts if isinstance(features, FeatureUnion) else [features]:
-        source = None if part is None else part.vector_source
+    features = model.parts.get("features")
+    parts = features.parts if isinstance(features, FeatureUnion) else [features]
+    for part in parts:
+        source = part.vector_source if isinstance(part, Features) else None
         if source is not None and not source.kept:  # else the file alone names it, and nothing reads it
             check_read(source.name)
     if stream is None:
@@ -400,7 +408,7 @@ def _check_reads(model: "Model", path: Path, stream: Stream | None) -> None:
         raise Failure(f"{path} is a model of {kind}, but {stream.name} has format {stream.format}")
 
 
-def save_model(model: "Model", path: Path, progress: Any = None) -> None:
+def save_model(model: "Model", path: Path, progress: object = None) -> None:
     """Save a model, with its progress if it is a checkpoint."""
     from stream_pegasos.learners.files import write_model
 

@@ -95,7 +95,7 @@ class MailOptions:
 
     @property
     def given(self) -> dict[str, tuple[str, ...]]:
-        return {name: paths for name in ("spam", "ham") if (paths := getattr(self, name))}
+        return {name: paths for name, paths in (("spam", self.spam), ("ham", self.ham)) if paths}
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class ModelOptions:
         if (self.threshold, self.max_false_positive_rate, self.decide_for, self.coverage) == (None,) * 4:
             return self, DecisionOptions()
         names = [f.name for f in fields(DecisionOptions)]
-        decision = DecisionOptions(**{name: getattr(self, name) for name in names})
+        decision = DecisionOptions(**{name: vars(self)[name] for name in names})
         return replace(self, **dict.fromkeys(names)), decision
 
     def given(self, text_fields: Sequence[str], is_mail: bool) -> "tuple[Features | None, dict[str, Any]]":
@@ -194,7 +194,7 @@ class ModelOptions:
         from stream_pegasos import MailFeatures, TextFeatures
         from stream_pegasos.features.base import FeatureUnion
 
-        values = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        values = {name: value for name, value in vars(self).items() if value is not None}
         if values.get("classifier") not in (None, "adaptive", "pegasos"):
             raise click.BadParameter(f"{self.classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
         if "pos_label" in values:
@@ -205,7 +205,7 @@ class ModelOptions:
             raise click.BadParameter(f"--class-weight {self.class_weight} says otherwise", param_hint="--balanced")
         if "drift_detector" in values:
             values["drift_detector"] = _drift_detector(values["drift_detector"])
-        kind: Any = MailFeatures if values.pop("mail", is_mail) else TextFeatures
+        kind = MailFeatures if values.pop("mail", is_mail) else TextFeatures
         of_features = parameters_of_features(values.pop("features", "{}"), kind)
         of_features |= {"vectors": values.pop("vectors")} if "vectors" in values else {}
         other_fields = _other_fields(values.pop("other_fields", ""))
@@ -318,7 +318,7 @@ class DecisionOptions:
     coverage: float | None = coverage_field()
 
     def given(self) -> dict[str, Any]:
-        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 # In each command --save is the file of the model, and --output that of its lines, one for each message.

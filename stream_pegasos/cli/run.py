@@ -15,7 +15,7 @@ from stream_pegasos.cli.command import argument, bundled, command, number
 from stream_pegasos.cli.console import Failure, check_outputs, check_replaceable, file_itself, note
 from stream_pegasos.cli.inputs import Input
 from stream_pegasos.cli.interrupts import exit_with_code, stopping
-from stream_pegasos.cli.models import ask_for_coverage, resuming, save_model, sharing, tell_of_labels
+from stream_pegasos.cli.models import ask_for_coverage, resuming, save_model, sharing, tell_of_labels, text_model
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.cli.teacher_options import TeacherOptions
 from stream_pegasos.cli.watching import host_and_port, metrics_at, telling
@@ -212,7 +212,9 @@ def run(arguments: RunOptions) -> None:
             shared=shared,
             progress=progress,
             moved=arguments.moved,
-            teaching=None if teaching is None else RunTeaching(teaching, learner, not arguments.follow, note),
+            teaching=None
+            if teaching is None
+            else RunTeaching(teaching, text_model(learner, arguments.begin), not arguments.follow, note),
             label_fault=met,
             on_bad=refused,
             on_event=note,

@@ -139,7 +139,7 @@ def serve(arguments: ServeOptions) -> None:
         learner,
         progress,
     ):
-        text_model(learner, arguments.begin or arguments.kept.path)
+        learner = text_model(learner, arguments.begin or arguments.kept.path)
         if progress and "sources" in progress:
             raise Failure(
                 f"{arguments.kept.path} belongs to {progress['sources'][0]}, which run reads; "

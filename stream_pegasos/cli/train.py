@@ -101,12 +101,14 @@ class TellingHeaders:
     """Warns of header fields that alone nearly tell the label, if a model reads whole mails."""
 
     def __init__(self, learner: "Model") -> None:
+        from stream_pegasos.features.base import Features
+        from stream_pegasos.mail_text.features import MailFeatures
         from stream_pegasos.mail_text.telling import TellingFields
 
         self._fields = TellingFields()
         features = learner.parts.get("features")
-        self._mail_field = getattr(features, "mail_field", None)
-        self._ignored = getattr(features, "is_ignored", lambda name: False)
+        self._mail_field = features.mail_field if isinstance(features, Features) else None
+        self._ignored = features.is_ignored if isinstance(features, MailFeatures) else lambda name: False
 
     def meet(self, chunk: "list[Any]") -> None:
         for x, y, *_ in chunk if self._mail_field is not None else ():

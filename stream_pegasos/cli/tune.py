@@ -5,7 +5,7 @@ import shlex
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from stream_pegasos.cli.inputs import Input, model_for_first_message, progress_b
 from stream_pegasos.cli.interrupts import Interrupt, exit_with_code
 from stream_pegasos.cli.models import new_model, save_model
 from stream_pegasos.cli.stream import Stream, labelled_stream
+
+if TYPE_CHECKING:
+    from stream_pegasos.evaluation.tuning import Tuning
 
 THE_DEFAULTS = "the defaults"
 # The options of those that came first on eight streams, by accuracy, log loss or macro F1, out of 48 choices.
@@ -112,7 +115,7 @@ def _metric(name: str) -> str:
 
 def options_to_try(arguments: options.ModelOptions, stream: Stream | None) -> dict[str, options.ModelOptions]:
     """The given options, and these with more, by the flags of what is more."""
-    fixed = {field.name for field in fields(arguments) if getattr(arguments, field.name) is not None} - {"features"}
+    fixed = {name for name, value in vars(arguments).items() if value is not None} - {"features"}
     if arguments.mail or (stream is not None and (stream.is_mail or stream.has_features)):
         fixed.add("features")
     if arguments.classifier == "pegasos" or "l2" in fixed:
@@ -138,7 +141,7 @@ def _flags(group: options.MailOptions | options.StreamOptions | options.ModelOpt
     """The options that are not the defaults, as flags of the command line."""
     words = []
     for field in fields(group):
-        value = getattr(group, field.name)
+        value = vars(group)[field.name]
         if value != field.default:
             on, _, off = field.metadata["flag"].partition(" ")[0].partition("/")
             for single in value if isinstance(value, tuple) else (value,):
@@ -147,7 +150,7 @@ def _flags(group: options.MailOptions | options.StreamOptions | options.ModelOpt
     return " ".join(words)
 
 
-def _table(tuning: Any) -> list[str]:
+def _table(tuning: "Tuning") -> list[str]:
     rows = [("over the newer half", "messages", tuning.metric, "gain ± error")]
     for result in tuning.ranking:
         gain = "" if result is tuning.candidates[0] else f"{result.gain:+.4f} ± {result.error:.4f}"

@@ -4,12 +4,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stream_pegasos.cli.command import number
 from stream_pegasos.cli.console import Failure, note
 
 if TYPE_CHECKING:
+    from stream_pegasos.operation.checkpoints import Checkpoints
     from stream_pegasos.operation.stream_runner import StreamRunner
 
 LOG_INTERVAL, TERMINAL_INTERVAL = 60.0, 2.0  # seconds
@@ -63,7 +64,7 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 @contextmanager
 def metrics_at(
-    address: tuple[str, int] | None, runner: "StreamRunner", checkpoints: Any, n_bad: Callable[[], int]
+    address: tuple[str, int] | None, runner: "StreamRunner", checkpoints: "Checkpoints | None", n_bad: Callable[[], int]
 ) -> Iterator[None]:
     """Serve metrics of a run, if an address is given; a note has their URL."""
     if address is None:

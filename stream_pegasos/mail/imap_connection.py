@@ -109,7 +109,7 @@ class ImapConnection:
         account = self._account
         self._secret = self._wait(account.secret)
         try:
-            from imapclient import IMAPClient  # type: ignore[import-untyped, unused-ignore]
+            from imapclient import IMAPClient
         except ModuleNotFoundError as error:
             raise missing("An IMAP mailbox", "mail", error) from error
         context = None if account.starttls else account.tls

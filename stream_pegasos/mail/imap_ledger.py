@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from stream_pegasos.features.encoders import EncoderAwayError
+from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.mail.imap_memory import Event, Memory, add_ids
 from stream_pegasos.mail.verdict import SPAM, Verdicts, make_message
 from stream_pegasos.mail_text.ids import mail_id
@@ -53,12 +54,12 @@ class Ledger:
     def __init__(
         self,
         path: Path,
-        model: Callable[[], Any],
+        model: Callable[[], TextClassifier],
         verdicts: Verdicts,
         window: int = 100_000,
         is_kept: bool = True,
         threads: int = 1,
-        vectors: Any = None,
+        vectors: object = None,
         allow_gap: bool = False,
     ) -> None:
         self._path, self.memory = path, Memory(window)
@@ -66,8 +67,8 @@ class Ledger:
         self._checkpoints.claim()
         try:
             resumed = self._checkpoints.resume(vectors)
-            self.model, progress = resumed or (model(), None)
-            verdicts.check(self.model)
+            first_model, progress = resumed or (model(), None)
+            self.model = verdicts.check(first_model)
             if progress is not None:
                 if not isinstance(progress, dict) or Memory.name not in progress:
                     advice = "give a copy that train MODEL --save … made"

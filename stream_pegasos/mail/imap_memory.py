@@ -111,10 +111,10 @@ class Memory:
         mails = [[key, *mail] for key, mail in self.mails.items()]
         return json.dumps([self.owner, mails, self.folders, [*self.pending.items()], self.training])
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         """Replace the state by what `get_state` returned; a ValueError if it is no such state."""
         try:
-            owner, mails, folders, pending, training, *_ = json.loads(state)
+            owner, mails, folders, pending, training, *_ = json.loads(state if isinstance(state, str) else "")
             self.owner = None if owner is None else str(owner)
             known_mails = ((str(key), Known(bool(junk), int(uid))) for key, junk, *_, uid in mails)
             self.mails = Recent(self.window, known_mails)

@@ -17,6 +17,8 @@ from urllib.parse import quote
 
 from stream_pegasos.features.vectors import VectorsError
 from stream_pegasos.learners.files import write_model
+from stream_pegasos.learners.model import Model
+from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.mail.verdict import Verdicts
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
@@ -30,7 +32,7 @@ BYTES_OF_FEATURE = 48  # of two classes
 MOST_BYTES = 1 << 30  # of models in memory: one of a small mail system takes some 2 MB, a large one 20 MB
 
 # Makes a learner of a model, its checkpoints and the progress in the newest one.
-Make = Callable[[Any, Checkpoints, Any], LiveLearner]
+Make = Callable[[TextClassifier, Checkpoints, Any], LiveLearner]
 
 
 @dataclass(eq=False)
@@ -132,8 +134,7 @@ class UserModels:
         checkpoints.claim()
         try:
             model, progress = self._resume_checkpoints(checkpoints) or (self._begun(checkpoints.path), None)
-            Verdicts().check(model)
-            return self._make(model, checkpoints, progress)
+            return self._make(Verdicts().check(model), checkpoints, progress)
         except BaseException as error:
             checkpoints.release()
             if isinstance(error, ValueError):
@@ -141,14 +142,14 @@ class UserModels:
                 raise OSError("the model of the user cannot be loaded") from None
             raise
 
-    def _resume_checkpoints(self, checkpoints: Checkpoints) -> tuple[Any, Any] | None:
+    def _resume_checkpoints(self, checkpoints: Checkpoints) -> tuple[Model, Any] | None:
         """The model of a user; where its file only names its vectors, with those of the common model."""
         try:
             return checkpoints.resume()
         except VectorsError:
             return checkpoints.resume(self.common.model.vector_source)
 
-    def _begun(self, path: Path) -> Any:
+    def _begun(self, path: Path) -> TextClassifier:
         """A copy of the common model, written first: a journal goes on from it, while the common model learns on."""
         with self.common.monitor.lock:
             model = copy.deepcopy(self.common.model)

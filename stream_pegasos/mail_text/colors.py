@@ -21,7 +21,7 @@ MAX_COLOR = 128  # characters of one in an attribute
 def tinycss2() -> Any:
     """The parser of styles, imported when the first style comes."""
     try:
-        import tinycss2.color4  # type: ignore[import-untyped, unused-ignore]
+        import tinycss2.color4
     except ImportError as error:
         raise missing("a mail in HTML", "mail", error) from error
     return tinycss2
@@ -64,7 +64,7 @@ def color_of_attribute(value: str) -> Color | None:
     return red, green, blue, 1.0
 
 
-def read_color(value: Any) -> Color | None:
+def read_color(value: object) -> Color | None:
     try:
         color = tinycss2().color4.parse_color(value)
         if color is None or isinstance(color, str):

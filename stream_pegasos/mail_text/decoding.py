@@ -75,7 +75,7 @@ def find_codec(charset: str) -> str:
     https://encoding.spec.whatwg.org/#names-and-labels), or else by Python's names; `""` if it is unknown.
     """
     try:
-        import webencodings  # type: ignore[import-untyped, unused-ignore]
+        import webencodings
     except ImportError as error:
         raise missing("mail that names a charset", "mail", error) from error
     label = charset.strip(" \t\"'").lower()

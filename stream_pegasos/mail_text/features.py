@@ -6,7 +6,7 @@ import email.message
 import email.policy
 import fnmatch
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -114,7 +114,7 @@ class MailFeatures(Features):
         self,
         on: str | None = None,
         route: bool = True,
-        vectors: Any = None,
+        vectors: object = None,
         mask_digits: bool | Literal["both"] = "both",
         ignored_headers: Sequence[str] | None = None,
     ) -> None:
@@ -124,8 +124,8 @@ class MailFeatures(Features):
         check_bool("route", route)
         try:
             # Or else it would be missed at the first mail with HTML.
-            import lxml  # type: ignore[import-untyped, unused-ignore] # noqa: F401
-            import tinycss2  # type: ignore[import-untyped, unused-ignore] # noqa: F401
+            import lxml  # noqa: F401
+            import tinycss2  # noqa: F401
         except ModuleNotFoundError as error:
             raise missing("MailFeatures", "mail", error) from error
         text = TextFeatures(vectors=vectors, mask_digits=mask_digits, letters=0.0, length=0.0)
@@ -170,7 +170,7 @@ class MailFeatures(Features):
     def mail_field(self) -> str | None:
         return self.on or "text"
 
-    def parts(self, x: Any) -> MailParts:
+    def parts(self, x: object) -> MailParts:
         """What a mail is taken apart into, and how much of it is left out.
 
         Parameters
@@ -191,10 +191,10 @@ class MailFeatures(Features):
         mail = (b"Content-Type: text/plain; charset=utf-8\n\n" + text.encode("utf-8", "replace")).decode("latin-1")
         return mail if self.on is None else {self.on: mail}
 
-    def read(self, x: Any) -> Any:
+    def read(self, x: object) -> Any:
         return self.read_value(x) if self.on is None else super().read(x)
 
-    def read_value(self, value: Any) -> tuple[Any, ...]:
+    def read_value(self, value: object) -> tuple[Any, ...]:
         if self.on is not None and is_nothing(value):
             return ("",) * len(self._each)
         parts = read_parts(value)
@@ -217,7 +217,7 @@ class Marks(FieldFeatures, is_kind=False):
         return token.replace(SPACE, " ")
 
 
-def ignoring(names: Any) -> Callable[[str], Any]:
+def ignoring(names: Iterable[str]) -> Callable[[str], Any]:
     """What says whether the name of a header field is like one of these."""
     if isinstance(names, str) or not all(isinstance(name, str) and name.strip() for name in names):
         raise TypeError(must_be("ignored_headers", "a list of names, as ['X-Company-*']", names))
@@ -225,18 +225,18 @@ def ignoring(names: Any) -> Callable[[str], Any]:
     return re.compile("|".join(patterns) or r"(?!)").match
 
 
-def read_parts(mail: Any) -> MailParts:
+def read_parts(mail: object) -> MailParts:
     if isinstance(mail, Mail):
         return mail.parts
     return mail if isinstance(mail, MailParts) else mail_parts(*mail_content(mail))
 
 
-def mail_bytes(mail: Any) -> bytes:
+def mail_bytes(mail: object) -> bytes:
     """A mail as it was received; a TypeError if it is something else."""
     return mail_content(mail)[0]
 
 
-def mail_content(mail: Any) -> tuple[bytes, bool]:
+def mail_content(mail: object) -> tuple[bytes, bool]:
     """A mail as it was received, and whether it was decoded, so that its raw letters are in UTF-8 now; a TypeError if
     it is something else.
     """

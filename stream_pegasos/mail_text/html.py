@@ -268,7 +268,7 @@ class Page:
 def etree() -> Any:
     """lxml's parsers, imported when the first HTML comes."""
     try:
-        from lxml import etree  # type: ignore[import-untyped, unused-ignore]
+        from lxml import etree
     except ImportError as error:
         raise missing("a mail in HTML", "mail", error) from error
     return etree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from stream_pegasos.mail_text.css import is_shown, plain, rules_in, selectors_in
@@ -12,6 +12,9 @@ from stream_pegasos.mail_text.styles import Declaration, parse_declarations
 from stream_pegasos.mail_text.work import Work
 
 __all__ = ["FIRST_CHILD", "Element", "Node", "Rule", "Sheet"]
+
+# Of a selector: its ids; classes and attributes; tags.
+Specificity = tuple[int, int, int]
 
 MAX_KEPT = 50_000  # characters of a sheet of which the rules are kept for other mails
 MAX_STEPS = 100_000  # for a sheet
@@ -113,18 +116,20 @@ class Compound(NamedTuple):
         )
 
     @property
-    def specificity(self) -> tuple[int, int, int]:
-        parts = [
-            (bool(self.id), len(self.classes) + len(self.attributes), bool(self.tag)),
-            max((compound.specificity for compound in self.none), default=(0, 0, 0)),
-        ]
-        return tuple(map(sum, zip(*parts, strict=True)))  # type: ignore[return-value]
+    def specificity(self) -> Specificity:
+        own = (int(bool(self.id)), len(self.classes) + len(self.attributes), int(bool(self.tag)))
+        return _total([own, max((compound.specificity for compound in self.none), default=(0, 0, 0))])
+
+
+def _total(specificities: Iterable[Specificity]) -> Specificity:
+    ids, classes, tags = zip(*specificities, strict=True)
+    return sum(ids), sum(classes), sum(tags)
 
 
 class Rule(NamedTuple):
     """Declarations, and the selector of the elements that they are for, from the inside out."""
 
-    specificity: tuple[int, int, int]
+    specificity: Specificity
     place: int  # among the rules of its sheet
     compounds: tuple[Compound, ...]
     declarations: tuple[Declaration, ...]
@@ -157,8 +162,8 @@ def read_rules(css: str) -> Rules:
             if len(selector) <= MAX_SELECTOR and (compounds := parse_compounds(selector.strip())):
                 own = compounds[0]
                 key = f"#{own.id}" if own.id else f".{min(own.classes)}" if own.classes else own.tag
-                counts = zip(*[compound.specificity for compound in compounds], strict=True)
-                rule = Rule(tuple(map(sum, counts)), n_rules, compounds, declarations)  # type: ignore[arg-type]
+                specificity = _total(compound.specificity for compound in compounds)
+                rule = Rule(specificity, n_rules, compounds, declarations)
                 by_key.setdefault(key, []).append(rule)
                 attributes |= names_in(compounds)
                 n_rules += 1

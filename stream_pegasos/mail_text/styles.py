@@ -341,7 +341,7 @@ def styled(
     return parent if style == parent else style
 
 
-def is_unitless(value: Any) -> bool:
+def is_unitless(value: object) -> bool:
     return type(value) is tuple and value[1] == ""
 
 

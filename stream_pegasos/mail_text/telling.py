@@ -40,7 +40,7 @@ class TellingFields:
         self._n_of = Counter[Any]()
         self._labels: dict[str, Counter[Any]] = defaultdict(Counter)
 
-    def meet(self, mail: str, label: Any) -> None:
+    def meet(self, mail: str, label: object) -> None:
         self._n_of[label] += 1
         end = BODY.search(mail, 0, MAX_HEADERS)
         names = [name.lower() for name in NAME.findall(mail, 0, end.start() if end else MAX_HEADERS)]

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Protocol
+from typing import Protocol
 
 from stream_pegasos.common.checks import check_integer, check_number, must_be
 from stream_pegasos.features.message import Message, is_blank, message_identity, message_size
 from stream_pegasos.learners.predictions import Predictions, uncertainty
 from stream_pegasos.operation.answers import now
 from stream_pegasos.operation.recent import Recent
+from stream_pegasos.streams.example import Id, Truth
 
 __all__ = ["ActiveLearning", "Given", "LabelStore", "Waiting", "is_asked"]
 
@@ -36,7 +37,7 @@ class Waiting:
     x: Message
     uncertainty: float = -1.0  # of the model, from 0 to 1; below all others until it is scored
     scored_at: int = -1  # how many messages the model had learned then
-    origin: Any = None  # where the message comes from, such as its id
+    origin: Id | None = None  # where the message comes from, such as its id
     time: str | None = None  # when it came; of a file nobody knows
 
 
@@ -45,14 +46,14 @@ class Given:
     """A label that can still be taken back; it is learned at the time `due` of the clock."""
 
     message: Waiting
-    label: Any
+    label: Truth
     due: float
 
 
 class LabelStore(Protocol):
     """Stores labels as people give them. If it raises an OSError, the label is not given, or not taken back."""
 
-    def given(self, message: Waiting, label: Any) -> None:
+    def given(self, message: Waiting, label: Truth) -> None:
         """Store the label that a person gave."""
 
     def taken_back(self, message: Waiting) -> None:
@@ -142,7 +143,7 @@ class ActiveLearning:
         self._number_by_message: dict[Message, int] = {}
         self._n_characters = 0
         # Messages to be put into `_waiting`, each with its origin and when it came.
-        self._new: deque[tuple[Message, Any, str | None]] = deque()
+        self._new: deque[tuple[Message, Id | None, str | None]] = deque()
         self._n_new = 0  # the number of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
         self._done: Recent[int, None] = Recent(MOST_DONE)  # the identities of messages
@@ -151,7 +152,7 @@ class ActiveLearning:
         self._settle()
         return len(self._waiting)
 
-    def add(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
+    def add(self, X: Sequence[Message], origins: Sequence[Id | None] = ()) -> None:
         """Let messages without a label wait. One that waits already becomes the newest.
 
         Parameters
@@ -176,7 +177,7 @@ class ActiveLearning:
         most = self.size * _CHARACTERS_A_MESSAGE - LONGEST_ASKED
         return len(self._waiting) < self.size and self._n_characters <= most
 
-    def drop(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> None:
+    def drop(self, X: Sequence[Message], origins: Sequence[Id | None] = ()) -> None:
         """Never ask for these messages, whose labels came from elsewhere. Labels that people gave them, and that can
         still be taken back, are dropped, unless the store fails.
         """
@@ -190,7 +191,7 @@ class ActiveLearning:
         for x in X:
             self._close(x)
 
-    def superseded(self, X: Sequence[Message], origins: Sequence[Any] = ()) -> list[Given | None]:
+    def superseded(self, X: Sequence[Message], origins: Sequence[Id | None] = ()) -> list[Given | None]:
         """The label of each message, found by the message or its origin, that a person gave and can still take back, if
         any.
         """
@@ -198,18 +199,20 @@ class ActiveLearning:
             return [None] * len(X)
         by_message = {given_label.message.x: given_label for given_label in self._given.values()}
         by_origin = self._group_by_origin(given_label.message for given_label in self._given.values())
-        given_to = {origin: self._given[message.number] for origin, message in by_origin.items()}
+        given_to: dict[Id | None, Given | None] = {
+            origin: self._given[message.number] for origin, message in by_origin.items()
+        }
         pairs = zip(X, origins or itertools.repeat(None, len(X)), strict=True)
         return [given_to.get(origin, by_message.get(x)) for x, origin in pairs]
 
-    def messages_from(self, origins: Iterable[Any]) -> list[Message | None]:
+    def messages_from(self, origins: Iterable[Id | None]) -> list[Message | None]:
         """The newest message of each origin that waits for its label or whose label can still be taken back."""
         self._settle()
         given_label = [given_label.message for given_label in self._given.values()]
         from_origin = self._group_by_origin([*self._waiting.values(), *given_label])
         return [from_origin[origin].x if origin in from_origin else None for origin in origins]
 
-    def _group_by_origin(self, messages: Iterable[Waiting]) -> dict[Any, Waiting]:
+    def _group_by_origin(self, messages: Iterable[Waiting]) -> dict[Id, Waiting]:
         return {message.origin: message for message in messages if message.origin is not None}
 
     def stale(self, n_learned: int) -> list[Waiting]:
@@ -264,7 +267,7 @@ class ActiveLearning:
     def get_message(self, number: int) -> Message:
         return self._message(number).x
 
-    def give(self, number: int, label: Any) -> None:
+    def give(self, number: int, label: Truth) -> None:
         """Give a message its label; it is learned when it is due.
 
         Raises
@@ -276,7 +279,7 @@ class ActiveLearning:
         """
         self._give(self._message(number), label)
 
-    def give_to(self, x: Message, label: Any, origin: Any = None) -> int:
+    def give_to(self, x: Message, label: Truth, origin: Id | None = None) -> int:
         """Give a message that need not wait its label, which replaces one that can still be taken back.
 
         Parameters
@@ -308,7 +311,7 @@ class ActiveLearning:
         self._give(message, label)
         return message.number
 
-    def _give(self, message: Waiting, label: Any) -> None:
+    def _give(self, message: Waiting, label: Truth) -> None:
         if self.store is not None:
             self.store.given(message, label)
         self._given[message.number] = Given(message, label, self._clock() + self.seconds)

@@ -63,7 +63,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def shown(label: Any) -> Any:
+def shown(label: object) -> Any:
     """A label, or several, for display: a long text is cut off, and an integer that browsers would round is a text."""
     if isinstance(label, tuple):
         return [shown(single) for single in label]
@@ -84,7 +84,7 @@ def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def label_named(classes: Iterable[Any], value: Any) -> Any:
+def label_named(classes: Iterable[Any], value: object) -> Any:
     """The class that is shown as `given`, or else the one that is meant by it; `None` if there is none. A LookupError
     says that several classes are shown so, such as labels that begin with the same 199 characters.
     """

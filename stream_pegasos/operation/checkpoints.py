@@ -16,6 +16,7 @@ from stream_pegasos.common.locks import Lock
 from stream_pegasos.features.vectors import VectorsError
 from stream_pegasos.learners.files import Snapshot, begins_as_model, remove_leftovers, write_model
 from stream_pegasos.learners.loading import load_with_progress
+from stream_pegasos.learners.model import Model
 
 __all__ = ["Checkpoints"]
 
@@ -74,7 +75,7 @@ class Checkpoints:
         if not self.reads_only:
             self._lock.claim()
 
-    def resume(self, vectors: Any = None) -> tuple[Any, Any] | None:
+    def resume(self, vectors: object = None) -> tuple[Model, Any] | None:
         """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all, a
         ValueError if none is whole. Of word vectors that are missing, others or only named by the file, a VectorsError
         tells; `vectors` is as for `load`.
@@ -207,4 +208,4 @@ class Checkpoints:
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or "out of memory"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or "out of memory"

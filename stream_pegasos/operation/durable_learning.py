@@ -17,15 +17,17 @@ from stream_pegasos.engine.pure.adaptive_state import SHARE_OF_REST
 from stream_pegasos.evaluation.blocks import n_teaching, predict_block, predict_learn
 from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.features.message import Message, message_size
+from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.journal import Entry, Journal
-from stream_pegasos.operation.learned_ids import CORRECTED, KNOWN, Id, IdMemory
+from stream_pegasos.operation.learned_ids import CORRECTED, KNOWN, IdMemory
 from stream_pegasos.operation.micro_batching import slices
 from stream_pegasos.operation.monitor import Monitor
 from stream_pegasos.streams import Answer
+from stream_pegasos.streams.example import Id, Truth
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.text import TextClassifier
@@ -54,7 +56,7 @@ class Notes(Protocol):
     def get_state(self) -> Any:
         """The state to save, as JSON."""
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         """Take over what `get_state` gave; raise a ValueError if it is no such state."""
 
 
@@ -79,14 +81,14 @@ def lessons(block: PredictedBlock, labels: Sequence[Any], model: TextClassifier)
     rows = np.flatnonzero(at >= 0)
     at, result = at[rows], np.ones(len(labels))
     result[rows] = np.maximum(1.0 - predictions.probabilities[rows, at], SMALLEST_LESSON)
-    core: Any = model.parts["classifier"]
-    limit = getattr(core.inner, "margin", None)
+    inner = model.classifier.inner
+    limit = inner.margin if isinstance(inner, AdaptiveClassifier) else None
     if limit is not None and len(rows):
         result[rows[margins_at(predictions, rows, at) > limit]] = 0.0
     return result.tolist()
 
 
-def is_one(label: Any) -> bool:
+def is_one(label: object) -> bool:
     """Whether it is a label, and not those of a message that may have several."""
     return isinstance(label, (str, int))
 
@@ -125,7 +127,7 @@ class DurableLearning:
         self,
         model: TextClassifier,
         checkpoints: Checkpoints | None = None,
-        progress: Any = None,
+        progress: dict[str, Any] | None = None,
         *,
         monitor: Monitor | None = None,
         notes: Notes | None = None,
@@ -145,7 +147,7 @@ class DurableLearning:
         if progress:
             for name, part in self._beside.items():
                 part.set_state(progress.get(name, {}))
-            self.ids.set_state(progress.get("ids"), progress.get("labels_of_ids"))
+            self.ids.set_state(progress.get("ids", ""), progress.get("labels_of_ids", ""))
         self.journal = Journal(None, self.lock)
         self.n_learned = self.n_corrected = 0
         before = self.model.n_learned
@@ -157,7 +159,7 @@ class DurableLearning:
         self.n_learned = self.n_corrected = 0  # from now on
 
     @property
-    def model(self) -> Any:
+    def model(self) -> TextClassifier:
         return self._model if self._monitor is None else self._monitor.model
 
     @property
@@ -167,7 +169,7 @@ class DurableLearning:
         monitor: dict[str, Any] = {} if self._monitor is None else {"monitor": self._monitor}
         return {**monitor, **notes, **self._more_beside}
 
-    def _learn_again(self, position: Any) -> None:
+    def _learn_again(self, position: object) -> None:
         """Learn what was learned after the checkpoint, and the labels that were given and not learned."""
         for entries in self.journal.entries(position):
             self._take_again(entries)
@@ -296,14 +298,16 @@ class DurableLearning:
             answers += self._learn(examples[begin:end], ids[begin:end], notes[begin:end])
             if end < len(examples):
                 x, label, *weight = examples[end]
-                self._step_back(x, label, ids[end], *weight)
+                id = ids[end]
+                assert id is not None  # it is known
+                self._step_back(x, label, id, *weight)
                 self.n_corrected += 1
             begin = end
         for i in corrected:
             answers[i] = answers[i]._replace(correction=TAUGHT_ANEW)
         return answers
 
-    def _step_back(self, x: Message, label: Any, id: Any, weight: float = 1.0) -> None:
+    def _step_back(self, x: Message, label: Truth, id: Id, weight: float = 1.0) -> None:
         """Undo the lesson of a message that was learned with another label than this: until this lacks no more than
         the other one had before, in a few steps that weigh as the lesson did. Limits of false positives forget it.
         """
@@ -321,11 +325,11 @@ class DurableLearning:
                 pass
             self._forget_negative(label, 1.0 - lacking, weight_back)  # a step back is no example of this label
 
-    def _forget_negative(self, label: Any, probability: float, weight: float) -> None:
-        forget = getattr(self.model.parts["classifier"], "forget_negative", None)
-        if forget is not None:
+    def _forget_negative(self, label: Truth, probability: float, weight: float) -> None:
+        classifier = self.model.classifier
+        if isinstance(classifier, AdaptiveClassifier) and not isinstance(label, tuple):
             with self.model.lock:
-                forget(label, probability, weight)
+                classifier.forget_negative(label, probability, weight)
 
     def _learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any]) -> list[Answer]:
         answers: list[Answer] = []

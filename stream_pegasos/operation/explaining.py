@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["explained"]
 
 
-def explained(model: TextClassifier, x: Message, label: Any = None, limit: int = 50) -> dict[str, Any]:
+def explained(model: TextClassifier, x: Message, label: object = None, limit: int = 50) -> dict[str, Any]:
     """The answer of a model to a message, and what each phrase adds to the margin of the predicted label above the next
     one. With `label` it is the margin of that label; ordered classes have one margin. N-grams that overlap are one
     phrase; `words` has the share of each word in it. Phrases beyond the limit are summed up. `pieces` are the texts of
@@ -60,7 +60,9 @@ def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Any, Any]:
     return first, next((label for label in best if label != first), None)
 
 
-def _contributions(model: TextClassifier, kind: str, x: Message, named: Any, against: Any) -> list[tuple[str, float]]:
+def _contributions(
+    model: TextClassifier, kind: str, x: Message, named: object, against: object
+) -> list[tuple[str, float]]:
     """What each word adds, the largest size first."""
     if kind == ORDERED:
         return [*model.explain_ngrams_one(x).items()]

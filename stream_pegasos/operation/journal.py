@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import re
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from stream_pegasos.common.locks import Lock
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.features.message import Message, check_depth, make_message
 from stream_pegasos.operation.active_learning import Waiting
+from stream_pegasos.streams.example import Truth
 
 __all__ = ["Entry", "Journal", "check_exact"]
 
@@ -75,7 +77,7 @@ class Journal:
         self._lock = lock
         self._name, self._number = os.urandom(4).hex(), 0  # all files have the name, this one the number
         self._n_records = 0  # of all files, also of those that are gone; the number of the next one
-        self._newest: Any = None  # the position in the newest checkpoint
+        self._newest: tuple[str, int, int] | None = None  # the position in the newest checkpoint
         self._file: IO[bytes] | None = None  # made for its first record
         self._end = 0  # the size of the file after its last record
         self._open: Sequence[Entry] = ()  # the entries of the last record that had any
@@ -85,7 +87,7 @@ class Journal:
         self._aborted: tuple[int, int] | None = None
         self._failed: int | None = None  # the number of the file whose flush failed
 
-    def entries(self, position: Any) -> Iterator[list[Entry]]:
+    def entries(self, position: object) -> Iterator[list[Entry]]:
         """The entries written after a checkpoint, in order, given what `rotate` returned for it; `None` if it has no
         journal, or there is no checkpoint. At the end `waiting` has the labels that are not learned. It raises a
         ValueError if the journal belongs to another checkpoint, was begun with another model, or lacks records.
@@ -93,12 +95,13 @@ class Journal:
         files = self._files.journals() if self._reads else {}
         names = {name for name, number in files if number == 0}
         if position is not None:
-            name, self._number, self._n_records = _checked(position)
+            self._newest = _checked(position)
+            name, self._number, self._n_records = self._newest
             names = {name}
         for (name, _), path in files.items():
             if names != {name}:
                 raise ValueError(f"{path} is the journal of another checkpoint; move it away, or remove it")
-        self._name, self._newest = min(names, default=self._name), position
+        self._name = min(names, default=self._name)
         first, entries_held, of_held = self._number, list[Entry](), None  # those of the last record, and its number
         for file, record in self._numbered(files, first):
             number, before = record.get("n"), record.get("begun_with", self._begun_with)
@@ -155,7 +158,7 @@ class Journal:
             raise ValueError(f"{lack}: restore all files of one backup, or learn only what is there by --allow-gap")
         log.warning(f"{self.path}: {lack}; going on without")
 
-    def goes_on(self, position: Any) -> bool:
+    def goes_on(self, position: object) -> bool:
         """Whether anything was written after a checkpoint with this position, of which nothing is read.
 
         Raises
@@ -198,7 +201,7 @@ class Journal:
             with suppress(OSError):  # then the next record is written over it
                 self._file.truncate(self._end)
 
-    def given(self, message: Waiting, label: Any) -> None:
+    def given(self, message: Waiting, label: Truth) -> None:
         entry = (message.x, label, 1.0, message.origin)
         self._write({"labels": [(message.number, entry)]})
         self.waiting[message.number] = entry
@@ -243,12 +246,13 @@ class Journal:
                 self._fail(before[2], error)
         return position
 
-    def written(self, position: Any) -> None:
+    def written(self, position: object) -> None:
         """Take note that a checkpoint is written; remove the files that neither it nor the one before needs."""
+        newest = _checked(position)
         with self._lock:
-            if self._failed is not None and self._failed < position[1]:
+            if self._failed is not None and self._failed < newest[1]:
                 self._failed = self.error = None
-            before, self._newest = self._newest, position
+            before, self._newest = self._newest, newest
         with suppress(OSError):  # the next checkpoint tries again
             for (name, number), path in self._files.journals().items():
                 if before is not None and name == self._name and number < before[1]:
@@ -336,7 +340,9 @@ class Journal:
 
     def _made(self) -> IO[bytes]:
         path = self._files.journal(self._name, self._number)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        if sys.platform == "win32":
+            flags |= os.O_BINARY
         file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
         if self.safe and os.name == "posix":
             try:
@@ -351,10 +357,10 @@ class Journal:
         return file
 
 
-def _checked(position: Any) -> tuple[str, int, int]:
+def _checked(position: object) -> tuple[str, int, int]:
     """The name, the file and the number of the first record after a checkpoint; earlier versions had no numbers."""
     try:
-        name, file, *number = position
+        name, file, *number = position if isinstance(position, (list, tuple)) else ()
         (n_records,) = number or [0]
         return str(name), int(file), int(n_records)
     except (TypeError, ValueError):
@@ -396,7 +402,7 @@ def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _entry(x: Any, label: Any, weight: float, id: Any) -> Entry:
+def _entry(x: object, label: object, weight: float, id: object) -> Entry:
     label = tuple(label) if isinstance(label, list) else unpack(label)
     return make_message(x), label, weight, id
 
@@ -410,7 +416,7 @@ def _as_json(entry: Entry) -> Entry:
     return x, pack(label) if isinstance(label, dict) else label, weight, id
 
 
-def check_exact(value: Any) -> None:
+def check_exact(value: object) -> None:
     """Raise a ValueError or TypeError about a message that JSON, and so the journal, would not give back as it is: one
     with NaN or an infinite number, with an object that JSON does not have, or with very deep values.
     """
@@ -421,7 +427,7 @@ def check_exact(value: Any) -> None:
     _check_value(value)
 
 
-def _check_value(value: Any) -> None:
+def _check_value(value: object) -> None:
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
             raise TypeError(must_be("the names of fields", "texts", [*value]))

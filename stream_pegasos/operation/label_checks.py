@@ -10,6 +10,7 @@ from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.multilabel import whether_each_holds
 from stream_pegasos.operation.monitor import Monitor
+from stream_pegasos.streams.example import Truth
 
 __all__ = ["LabelChecks", "each_label"]
 
@@ -23,10 +24,10 @@ class LabelChecks:
 
     def __init__(self, monitor: Monitor, labels: Sequence[Label] | None, most: int) -> None:
         self._monitor, self._labels, self._most = monitor, None if labels is None else tuple(labels), most
-        self._known: list[Any] = []
+        self._known: list[tuple[type, Label]] = []
         self._meant = LabelsMeant()
 
-    def meant(self, recent_labels: Iterable[Any]) -> LabelsMeant:
+    def meant(self, recent_labels: Iterable[Truth]) -> LabelsMeant:
         """Says which label is meant beside those of the model and those that people gave, and which may be learned."""
         labels = [*self._monitor.model.classes, *each_label(recent_labels)]
         if self._labels is not None:
@@ -36,7 +37,7 @@ class LabelChecks:
             self._known, self._meant = known_labels, LabelsMeant(labels)
         return self._meant
 
-    def plain(self, label: Any) -> Any:
+    def plain(self, label: object) -> Any:
         """A label in any form that the model takes as a plain one: where a message may have several, a tuple of those
         that hold, or a dict if it says of some that they do not. It raises what `learn_one` does.
         """
@@ -45,7 +46,9 @@ class LabelChecks:
         holds = whether_each_holds(label)
         return tuple(holds) if all(holds.values()) else holds
 
-    def check(self, labels: Sequence[Any], recent_labels: Iterable[Any], weights: Sequence[float]) -> int:
+    def check(
+        self, labels: Sequence[Truth | dict[Label, bool]], recent_labels: Iterable[Truth], weights: Sequence[float]
+    ) -> int:
         """Check that labels may be learned beside those that people gave; return how many the model will then know. A
         ValueError or TypeError tells of one that may not, or of too many, as if a column of ids were the label.
         """
@@ -69,6 +72,6 @@ class LabelChecks:
             raise ValueError(f"messages with up to {n_labels:,} labels must be at most {most:,} a request, got {n:,}")
 
 
-def each_label(labels: Iterable[Any]) -> list[Any]:
+def each_label(labels: Iterable[Truth | dict[Label, bool]]) -> list[Label]:
     """The single labels of messages that may have several."""
     return [single for label in labels for single in (label if isinstance(label, (tuple, dict)) else (label,))]

@@ -12,8 +12,7 @@ from typing import Any
 
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.operation.recent import Recent
-
-Id = int | str
+from stream_pegasos.streams.example import Id
 
 NEW, KNOWN, CORRECTED = "new", "known", "corrected"
 
@@ -36,7 +35,7 @@ class IdMemory:
         """Which ids are not known; a message without an id is new."""
         return [id is None or id not in self._ids for id in ids]
 
-    def has(self, id: Id, label: Any) -> bool:
+    def has(self, id: Id, label: object) -> bool:
         """Whether a message was learned with this label."""
         return id in self._ids and _decode_label(self._ids[id]) == _digest(label)
 
@@ -96,7 +95,7 @@ def _list(text: str, *kinds: type) -> list[Any]:
     return values
 
 
-def is_same(label: Any, other: Any) -> bool:
+def is_same(label: object, other: object) -> bool:
     """Whether two labels, or two tuples of labels in any order, are the same."""
     return _digest(label) == _digest(other)
 
@@ -111,7 +110,7 @@ def _decode_label(number: int) -> int:
     return number & ((1 << OF_DIGEST) - 1)
 
 
-def _digest(label: Any) -> int:
+def _digest(label: object) -> int:
     """A number for a label, or for the labels that hold in any order; `True` is 1, as for a model."""
     label = labels_that_hold(label) if isinstance(label, dict) else label
     parts: Sequence[Any] = sorted({*map(_spelled, label)}) if isinstance(label, tuple) else _spelled(label)

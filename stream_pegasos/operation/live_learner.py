@@ -25,7 +25,7 @@ from stream_pegasos.operation.durable_learning import DurableLearning
 from stream_pegasos.operation.explaining import explained
 from stream_pegasos.operation.journal import Entry
 from stream_pegasos.operation.label_checks import LabelChecks
-from stream_pegasos.operation.learned_ids import Id, is_same
+from stream_pegasos.operation.learned_ids import is_same
 from stream_pegasos.operation.limits import Limits
 from stream_pegasos.operation.micro_batching import A_MESSAGE, SLICE, EncodingQueue, MicroBatching, give_way, slices
 from stream_pegasos.operation.monitor import Monitor
@@ -33,6 +33,7 @@ from stream_pegasos.operation.parameters import made_with
 from stream_pegasos.operation.refusals import Refusals
 from stream_pegasos.operation.teaching import Lesson, Teaching
 from stream_pegasos.streams import Answer
+from stream_pegasos.streams.example import Id, Truth
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.text import TextClassifier
@@ -61,7 +62,7 @@ class LiveLearner:
         self,
         model: TextClassifier,
         checkpoints: Checkpoints | None = None,
-        progress: Any = None,
+        progress: dict[str, Any] | None = None,
         limits: Limits | None = None,
         token: str | None = None,
         id_window: int = 100_000,
@@ -102,7 +103,7 @@ class LiveLearner:
             self.active_learning.store = self._journal
 
     @property
-    def model(self) -> Any:
+    def model(self) -> TextClassifier:
         return self.monitor.model
 
     @property
@@ -329,7 +330,7 @@ class LiveLearner:
         """Says which label is meant beside those of the model and those that people gave."""
         return self.labels.meant(self.given_labels())
 
-    def given_labels(self) -> list[Any]:
+    def given_labels(self) -> list[Truth]:
         """The labels of people that can still be taken back, the newest first."""
         return [given_label.label for given_label, _ in self.active_learning.given()]
 
@@ -338,7 +339,7 @@ class LiveLearner:
         with self._lock:
             return self._learning.ids.ids()
 
-    async def explain(self, x: Message, label: Any = None) -> dict[str, Any]:
+    async def explain(self, x: Message, label: Label | None = None) -> dict[str, Any]:
         """The answer to a message and its explanation: see `explained`."""
         await self._encode([x])
         with self._lock:
@@ -352,7 +353,7 @@ class LiveLearner:
         with self._lock:
             return self.monitor.wrong.search(search, first)
 
-    async def correct(self, number: int, label: Any) -> Answer:
+    async def correct(self, number: int, label: Truth) -> Answer:
         """Learn one of the wrong answers with the label that is right, as a correction. It raises what `learn` does,
         and a LookupError if the message is not kept.
         """
@@ -370,7 +371,7 @@ class LiveLearner:
             raise
         return answer
 
-    def words(self, label: Any) -> dict[str, Any]:
+    def words(self, label: Label | None) -> dict[str, Any]:
         with self._lock:
             return self.monitor.words(label)
 

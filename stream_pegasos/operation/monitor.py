@@ -19,14 +19,16 @@ from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
 from stream_pegasos.evaluation.label_scores import labels_that_hold
 from stream_pegasos.evaluation.metric_names import CLASSES, LABELS, ORDERED, on_page, over_time
 from stream_pegasos.evaluation.predicted import NOTHING, Labelled, PredictedBlock, has_weight
-from stream_pegasos.evaluation.scores import new_score, score_of_state
-from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, ClassRow
+from stream_pegasos.evaluation.scores import PrequentialScore, new_score, score_of_state
+from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, ClassRow, OtherRow, Score
 from stream_pegasos.features.message import Message, shown_message
 from stream_pegasos.learners.feature_names import FeatureNames
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.operation.answers import label_named, now, shown
 from stream_pegasos.operation.failures import Failures
 from stream_pegasos.operation.wrong_answers import LONGEST_WRONG, MOST_WRONG, WrongAnswers
-from stream_pegasos.streams import Answer
+from stream_pegasos.streams import Answer, Truth
+from stream_pegasos.streams.example import Id
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.text import TextClassifier
@@ -59,7 +61,7 @@ class Monitor:
     def __init__(self, model: TextClassifier, window: int = 1_000) -> None:
         self.model = model
         self.lock = Lock()
-        self._score: Any = new_score(model, window, exact=False)
+        self._score = new_score(model, window, exact=False)
         self.n_predictions = 0
         self.n_failed = 0
         self.failures = Failures()
@@ -76,7 +78,7 @@ class Monitor:
         self._started = monotonic()
         self._has_weights = "weights" in model.capabilities
 
-    def learned(self, examples: list[Labelled], block: PredictedBlock, ids: Iterable[Any] = NOTHING) -> None:
+    def learned(self, examples: list[Labelled], block: PredictedBlock, ids: Iterable[Id | None] = NOTHING) -> None:
         """Count messages that were predicted, then learned, each by its id if it has one."""
         self._curve.wait(block.outcomes(self.model))
         n = self._score.n + self._curve.n_waiting
@@ -94,7 +96,7 @@ class Monitor:
         self._find_names(block, examples)
 
     def _keep_wrong(
-        self, examples: list[Labelled], block: PredictedBlock, rows: list[int], n: int, ids: Iterable[Any]
+        self, examples: list[Labelled], block: PredictedBlock, rows: list[int], n: int, ids: Iterable[Id | None]
     ) -> None:
         messages = self._show_rows([example[0] for example in examples], block, rows, n, LONGEST_WRONG)
         probabilities = block.label_probabilities()[rows].tolist()
@@ -130,7 +132,7 @@ class Monitor:
         return str(self._score.kind)
 
     @property
-    def score(self) -> Any:
+    def score(self) -> Score:
         """The score of all that was learned."""
         self._count_waiting()
         return self._score
@@ -174,7 +176,7 @@ class Monitor:
             "model": {
                 **self.describe(),
                 "n_classes": len(model.classes),
-                "positive": shown(getattr(score, "positive", None)),
+                "positive": shown(score.positive if isinstance(score, PrequentialScore) else None),
                 "has_weights": self._has_weights,
             },
             "figures": on_page(self.kind, score.has_sets),
@@ -214,7 +216,7 @@ class Monitor:
         rates = [{"label": shown(row.label), **_rates(row, score.n_answered)} for row in matching[:limit]]
         return {"n": len(matching), "classes": rates}
 
-    def counts(self, labels: Sequence[Any]) -> list[int]:
+    def counts(self, labels: Sequence[Label]) -> list[int]:
         """How many messages of each label were learned here."""
         tally = self.score.tally
         return [int(tally.row(label)[0]) for label in labels]
@@ -322,7 +324,7 @@ class Monitor:
         self._named_at = monotonic()
         self._seconds_for_names = min(saved, MOST_FOR_NAMES) - (self._named_at - start)
 
-    def words(self, label: Any = None) -> dict[str, list[tuple[str, float]]]:
+    def words(self, label: Label | None = None) -> dict[str, list[tuple[str, float]]]:
         """The named words with the largest weights for and against a label; with ordered labels, for higher and for
         lower ones. A LookupError says that the model does not know the label, or has no weights, as kernel models have
         none.
@@ -360,7 +362,7 @@ def _sort_by_surprise(block: PredictedBlock) -> list[int]:
     return list(dict.fromkeys(pair[1] for pairs in in_turn for pair in pairs if pair is not None))
 
 
-def _rates(row: Any, n: int) -> dict[str, Any]:
+def _rates(row: ClassRow | OtherRow, n: int) -> dict[str, Any]:
     return {
         "n": row.count,
         "share": row.count / n if n else 0.0,
@@ -370,7 +372,7 @@ def _rates(row: Any, n: int) -> dict[str, Any]:
     }
 
 
-def _shown_label(label: Any, answer: Answer) -> dict[str, Any]:
+def _shown_label(label: Label | None, answer: Answer) -> dict[str, Any]:
     """The true label of a message, the predicted one, and the most probable other one."""
     best: Mapping[Any, float] = answer.probabilities or {}
     second, of_second = next((pair for pair in best.items() if pair[0] != answer.label), (None, None))
@@ -384,14 +386,16 @@ def _shown_label(label: Any, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _shown_labels(y: Any, answer: Any) -> dict[str, Any]:
+def _shown_labels(y: Truth | dict[Label, bool] | None, answer: Answer) -> dict[str, Any]:
     """The true and the predicted labels of a message that may have several; the first ten, and how many more."""
     truth = None if y is None else labels_that_hold(y)
+    predicted = answer.label if isinstance(answer.label, tuple) else ()
+    probabilities = answer.probability if isinstance(answer.probability, tuple) else ()
     return {
         "label": None if truth is None else _some(truth),
-        "predicted": _some(answer.label),
-        "probability": [*answer.probability[:MOST_LABELS]],
-        "right": None if truth is None else set(truth) == set(answer.label),
+        "predicted": _some(predicted),
+        "probability": [*probabilities[:MOST_LABELS]],
+        "right": None if truth is None else set(truth) == set(predicted),
     }
 
 

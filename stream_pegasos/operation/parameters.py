@@ -31,7 +31,7 @@ def made_with(estimator: base.Base) -> dict[str, Any]:
     return {name: _described(value) for name, value in parameters.items()}
 
 
-def _described(value: Any) -> Any:
+def _described(value: object) -> Any:
     if isinstance(value, (Model, Features)):
         return {"kind": type(value).__name__, **made_with(value)}
     if isinstance(value, list) and any(isinstance(item, Features) for item in value):

@@ -13,6 +13,7 @@ from typing import Any
 from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions, uncertainty
+from stream_pegasos.streams.example import Truth
 
 __all__ = ["Agreement", "Questions"]
 
@@ -188,7 +189,7 @@ class Agreement:
     def n(self) -> int:
         return sum(compared for _, compared in self.counts.values())
 
-    def add(self, label: Label, truth: Any) -> None:
+    def add(self, label: Label, truth: Truth) -> None:
         count = self.counts.setdefault(label, [0, 0])
         count[0] += label == truth
         count[1] += 1

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from stream_pegasos.evaluation.predicted import has_weight
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.operation.durable_learning import DurableLearning
-from stream_pegasos.operation.learned_ids import Id
 from stream_pegasos.operation.teaching import Lesson, Teaching
 from stream_pegasos.streams import Example
+from stream_pegasos.streams.example import Id
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.text import TextClassifier
@@ -46,7 +46,8 @@ class RunTeaching:
     def compare(self, examples: Sequence[Any]) -> None:
         """Compare what people said of examples with what the teacher says; one of weight 0 says nothing."""
         some = [example for example in examples if has_weight(example)]
-        self.teaching.compare(*([getattr(example, name) for example in some] for name in ("x", "id", "y")))
+        X, labels = [example.x for example in some], [example.y for example in some]
+        self.teaching.compare(X, [example.id for example in some], labels)
 
     def is_taught(self, example: Example) -> bool:
         """Whether the teacher taught this example, which a person labels now."""

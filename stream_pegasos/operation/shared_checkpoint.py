@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,15 +17,17 @@ from stream_pegasos.learners.merging import check_parts, merge
 from stream_pegasos.operation.checkpoints import Checkpoints
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.text import TextClassifier
+    from stream_pegasos.learners.model import Model
 
-__all__ = ["BUSY", "FAILURE", "NAME", "PATIENCE", "Gain", "OvertakenError", "SharedCheckpoint"]
+__all__ = ["BUSY", "FAILURE", "NAME", "PATIENCE", "Gain", "OvertakenError", "SharedCheckpoint", "Written"]
 
 NAME = "model.safetensors"
 FIRST = 1_000  # messages before the first exchange
 BEGIN: dict[str, Any] = {"sources": (None, None), "n_read": 0, "n_learned": 0, "position": None, "outputs": {}}
 BUSY, FAILURE = 0.1, 1.0  # seconds until it is tried again
 PATIENCE = 60.0  # seconds in which other runs have exchanged
+
+Written = tuple[str, int]  # the path of an output, and its length
 
 
 class OvertakenError(Exception):
@@ -35,10 +37,10 @@ class OvertakenError(Exception):
 class Gain(NamedTuple):
     """What a run did since its last exchange."""
 
-    position: Any = None  # where the parts of the stream that it reads go on, each at an offset
+    position: object = None  # where the parts of the stream that it reads go on, each at an offset
     n_read: int = 0
     n_learned: int = 0
-    written: Any = None  # the path of its output, and the length
+    written: Written | None = None
 
 
 class SharedCheckpoint:
@@ -61,16 +63,17 @@ class SharedCheckpoint:
     as the file has.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], every: int, seconds: float, vectors: Any = None) -> None:
+    def __init__(self, folder: str | os.PathLike[str], every: int, seconds: float, vectors: object = None) -> None:
         self.checkpoints = Checkpoints(Path(folder, NAME))
-        self.model: Any = None  # that of the file, as of the last exchange
+        self.model: Model  # that of the file, as of the last exchange
         self.progress: dict[str, Any] = {}  # the same
         self._begins: dict[str, int] = {}  # where what was read since the last exchange begins, of each part
-        self.committable: Any = None  # the position, with the offsets of parts that the file before knows, too
+        # The position, with the offsets of parts that the file before knows, too.
+        self.committable: dict[str, Any] | None = None
         self._every, self._seconds, self._vectors = every, seconds, vectors
         self._next = self._next_try = 0.0
 
-    def begin(self, make: Callable[[], Any]) -> Any:
+    def begin(self, make: Callable[[], Model]) -> Model:
         """The model to go on from: that of the file, which may be of a run that did not share it, or else a new one,
         which is written. A ValueError if the file is another checkpoint, a TypeError if models of its kind cannot be
         merged, a BlockingIOError if another process keeps it locked.
@@ -106,7 +109,7 @@ class SharedCheckpoint:
         outputs = length_by_path(progress.pop("output", None))
         return {**BEGIN, **progress, "outputs": outputs, "id": new_id()}
 
-    def copy(self) -> Any:
+    def copy(self) -> Model:
         """The model of the file, to learn on."""
         return copy.deepcopy(self.model)
 
@@ -127,7 +130,7 @@ class SharedCheckpoint:
         is_large = n_new >= min(self._every, max(FIRST, self.progress["n_read"]))
         return now >= self._next_try and (is_large or now >= self._next)
 
-    def exchange(self, model: TextClassifier, gain: Gain, sources: Any = None) -> Any:
+    def exchange(self, model: Model, gain: Gain, sources: Sequence[str | None] | None = None) -> Model:
         """Merge what a model gained since the last exchange into the file, and return the model to go on from. An
         OSError if the file cannot be read or written, a BlockingIOError while another run has it: nothing has changed.
         """
@@ -147,7 +150,7 @@ class SharedCheckpoint:
         self._next_try, self._next = 0.0, monotonic() + self._seconds
         return self.copy()
 
-    def _exchange(self, model: TextClassifier, gain: Gain, sources: Any) -> None:
+    def _exchange(self, model: Model, gain: Gain, sources: Sequence[str | None] | None) -> None:
         model.flush()
         newest, path = self._newest()
         own, offsets = offsets_at(gain.position), offsets_at(path["position"])
@@ -172,14 +175,16 @@ class SharedCheckpoint:
             "sources": sources,
             "n_read": path["n_read"] + gain.n_read,
             "n_learned": path["n_learned"] + gain.n_learned,
-            "position": {**gain.position, "offsets": {**offsets, **own}} if own else path["position"],
+            "position": {**gain.position, "offsets": {**offsets, **own}}
+            if isinstance(gain.position, dict) and own
+            else path["position"],
             "outputs": outputs,
         }
         self.checkpoints.write(partial(model.snapshot, progress))
         self._take(model, progress)
         self._begins |= own
 
-    def _newest(self) -> tuple[Any, dict[str, Any]]:
+    def _newest(self) -> tuple[Model, dict[str, Any]]:
         """The model and the progress in the file, which is read only if another run has written it."""
         with suppress(LookupError, TypeError, ValueError):  # if it is damaged, the one before is read
             if read_progress(self.checkpoints.path)["id"] == self.progress["id"]:
@@ -189,7 +194,7 @@ class SharedCheckpoint:
             raise FileNotFoundError(f"{self.checkpoints.path} is gone")
         return resumed
 
-    def _take(self, model: TextClassifier, progress: dict[str, Any]) -> None:
+    def _take(self, model: Model, progress: dict[str, Any]) -> None:
         if progress is not self.progress and (position := progress["position"]) is not None:
             before = offsets_at(self.progress.get("position"))
             offsets = {part: offset for part, offset in position["offsets"].items() if part in before}
@@ -198,11 +203,11 @@ class SharedCheckpoint:
         self.model, self.progress = model, progress
 
 
-def offsets_at(position: Any) -> dict[str, int]:
-    return {} if position is None else position["offsets"]
+def offsets_at(position: object) -> dict[str, int]:
+    return position["offsets"] if isinstance(position, dict) else {}
 
 
-def length_by_path(written: Any) -> dict[str, int]:
+def length_by_path(written: Written | None) -> dict[str, int]:
     return {} if written is None else {place(written[0]): written[1]}
 
 

@@ -7,11 +7,22 @@ from collections.abc import Callable
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stream_pegasos.operation.shared_checkpoint import BUSY, FAILURE, PATIENCE, Gain, OvertakenError, SharedCheckpoint
+from stream_pegasos.operation.shared_checkpoint import (
+    BUSY,
+    FAILURE,
+    PATIENCE,
+    Gain,
+    OvertakenError,
+    SharedCheckpoint,
+    Written,
+)
 from stream_pegasos.streams.sources import Member
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.text import TextClassifier
+    from stream_pegasos.learners.model import Model
+
+    # A model, the position, how many messages were read and how many learned, and how far the output was written.
+    Exchanged = tuple[Model, object, int, int, Written | None]
 
 __all__ = ["SharedOutput", "Sharing"]
 
@@ -19,13 +30,13 @@ __all__ = ["SharedOutput", "Sharing"]
 class SharedOutput(Protocol):
     """A file of answers."""
 
-    def written(self) -> Any:
-        """How far it was written, as JSON."""
+    def written(self) -> Written | None:
+        """How far it was written."""
 
     def sync(self) -> None:
         """Flush all that was written to the disk; raise an OSError if that fails."""
 
-    def cut(self, written: Any) -> None:
+    def cut(self, written: Written | None) -> None:
         """Remove what was written after it was `written` so far."""
 
 
@@ -53,13 +64,14 @@ class Sharing:
     def join(self, put: Callable[[threading.Event], bool]) -> None:
         """Have the source wait before parts change, until the event that it `put` behind what it has read is set."""
 
-        def hand_over() -> Any:
+        def hand_over() -> dict[str, Any] | None:
             is_done = threading.Event()
             if not put(is_done):
                 is_done = self.is_over
             while not is_done.wait(0.1) and not self.is_over.is_set():
                 pass
-            return self.shared.progress["position"]
+            position: dict[str, Any] | None = self.shared.progress["position"]
+            return position
 
         self.source.join(hand_over)
 
@@ -71,9 +83,7 @@ class Sharing:
     def is_due(self, n_read: int) -> bool:
         return self.shared.is_due(n_read - self._exchanged.n_read)
 
-    def exchange(
-        self, model: TextClassifier, now: Gain, waits: bool, is_stopping: Callable[[], bool]
-    ) -> tuple[Any, Any, int, int, Any] | None:
+    def exchange(self, model: Model, now: Gain, waits: bool, is_stopping: Callable[[], bool]) -> Exchanged | None:
         """Merge what was learned since the last exchange into the checkpoint. Return the model, the position and the
         counts to go on from; `None` if it is to be tried again later, and with `waits` only when it is done.
         """
@@ -101,7 +111,7 @@ class Sharing:
         self._busy_at = self._busy_at or monotonic()
         return monotonic() < self._busy_at + PATIENCE
 
-    def _exchange(self, model: TextClassifier, now: Gain) -> tuple[Any, Any, int, int, Any]:
+    def _exchange(self, model: Model, now: Gain) -> Exchanged:
         if self._output is not None:
             self._output.sync()  # the answers are on the disk before the checkpoint that counts them
         before = self._exchanged
@@ -113,7 +123,7 @@ class Sharing:
         self._exchanged, self._busy_at = now, 0.0
         return model, *now
 
-    def _go_back(self, rejoins: bool) -> tuple[Any, Any, int, int, Any]:
+    def _go_back(self, rejoins: bool) -> Exchanged:
         """Go back to the checkpoint, and with `rejoins` ask for parts anew."""
         written = None
         if self._output is not None:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.blocks import encode_ahead, encode_early, n_teaching, predict_learn
-from stream_pegasos.evaluation.predicted import NOTHING
+from stream_pegasos.evaluation.predicted import NOTHING, Labelled
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.operation.answers import answer
@@ -24,7 +24,7 @@ from stream_pegasos.streams import Answer, Batch, Example, LabelJoin, Lag, Sourc
 from stream_pegasos.streams.sources import LARGEST_BATCH, Member
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.text import TextClassifier
+    from stream_pegasos.learners.model import Model
 
 __all__ = ["StreamRunner"]
 
@@ -57,7 +57,7 @@ class StreamRunner:
 
     def __init__(
         self,
-        model: TextClassifier,
+        model: Model,
         source: Source,
         send: Callable[[list[Answer]], None],
         *,
@@ -68,7 +68,7 @@ class StreamRunner:
         limit: int | None = None,
         checkpoints: Checkpoints | None = None,
         shared: SharedCheckpoint | None = None,
-        progress: Any = None,
+        progress: object = None,
         moved: bool = False,
         teaching: RunTeaching | None = None,
         label_fault: Callable[[Truth | None], str | None] = lambda label: None,
@@ -391,7 +391,8 @@ class StreamRunner:
         """Predict each example, then learn it; an example that the model refuses is only answered."""
         answers: list[Answer] = []
 
-        def refuse(example: Any, reason: str) -> None:
+        def refuse(labelled: Labelled, reason: str) -> None:
+            example = cast(Example, labelled)
             (predicted,) = answer(self.model, [example], in_full=self._in_full)
             answers.append(predicted._replace(error=reason))
             self._on_bad(example, reason)
@@ -497,10 +498,12 @@ def first(examples: list[Example], n: int) -> list[Example]:
     return examples[: [0, *readable][n]] if n <= len(readable) else examples
 
 
-def _checked(progress: Any) -> dict[str, Any]:
+def _checked(progress: object) -> dict[str, Any]:
     """The progress of a checkpoint, checked, as a file may hold anything; empty if there is none."""
     progress = progress or {}
     try:
+        if not isinstance(progress, dict):
+            raise TypeError(f"progress must be a dict, got {progress!r:.200}")
         check_integer("n_read", progress.get("n_read", 0), 0, LARGEST_COUNT)
         check_integer("n_learned", progress.get("n_learned", 0), 0, LARGEST_COUNT)
         _, _ = progress.get("sources", (None, None))
@@ -508,4 +511,4 @@ def _checked(progress: Any) -> dict[str, Any]:
             Answer(*answer)
     except (AttributeError, TypeError, ValueError) as error:
         raise StreamError(f"cannot go on from the checkpoint: {error}") from None
-    return progress  # type: ignore[no-any-return]
+    return progress

@@ -207,19 +207,19 @@ class Teacher:
         raise first
 
 
-def _as_json(value: Any) -> str:
+def _as_json(value: object) -> str:
     """A value as JSON; surrogates that stand alone are no text for a tokenizer."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
-def _meaning(description: Any) -> str:
+def _meaning(description: str | Iterable[str] | None) -> str:
     texts = [description] if isinstance(description, str) else [*(description or ())]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(must_be("a description", "a text or a list of texts", description))
     return f": {'; '.join(texts)}" if texts else ""
 
 
-def _label_said(content: Any) -> Any:
+def _label_said(content: object) -> str | None:
     """The name of a label in an answer, which is JSON, or the name alone; a number may stand without quotes."""
     if not isinstance(content, str):
         return None

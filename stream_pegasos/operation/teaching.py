@@ -17,10 +17,10 @@ from stream_pegasos.features.message import Message, is_blank, make_message, mes
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.operation.answers import shown
-from stream_pegasos.operation.learned_ids import Id
 from stream_pegasos.operation.questions import Agreement, Questions
 from stream_pegasos.operation.recent import Recent
 from stream_pegasos.operation.teacher import NoLabelError, Teacher, TeacherLabel
+from stream_pegasos.streams.example import Id, Truth
 
 __all__ = ["Lesson", "Teaching"]
 
@@ -37,7 +37,7 @@ class Question:
     number: int
     x: Message
     id: Id
-    truth: Any = None  # the label that a person gave it meanwhile
+    truth: Truth | None = None  # the label that a person gave it meanwhile
     n_tries: int = 0
     said: TeacherLabel | None = None
 
@@ -123,7 +123,7 @@ class Teaching:
                 if not is_blank(x) and not self._knows(own_id) and choose():
                     self._put(x, own_id)
 
-    def compare(self, X: Sequence[Message], ids: Sequence[Id | None], labels: Iterable[Any]) -> None:
+    def compare(self, X: Sequence[Message], ids: Sequence[Id | None], labels: Iterable[Truth]) -> None:
         """Compare labels that a person gave with those of the teacher, and ask the teacher about some more of these."""
         with self._changed:
             for x, id, label in zip(X, ids, labels, strict=True):
@@ -138,7 +138,7 @@ class Teaching:
     def _knows(self, id: Id) -> bool:
         return id in self._open or id in self._said
 
-    def _put(self, x: Message, id: Id, truth: Any = None) -> None:
+    def _put(self, x: Message, id: Id, truth: Truth | None = None) -> None:
         question = Question(next(self._numbers), x, id, truth)
         self._open[id] = question
         self._waiting.append(question)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from stream_pegasos.common.display import printable
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import message_size
+from stream_pegasos.streams.example import Id
 
 __all__ = ["LONGEST_WRONG", "MOST_WRONG", "WrongAnswer", "WrongAnswers", "as_csv"]
 
@@ -31,7 +32,7 @@ class WrongAnswer(NamedTuple):
 
     shown: Mapping[str, Any]
     example: Labelled | None = None
-    id: Any = None
+    id: Id | None = None
 
 
 class WrongAnswers:
@@ -98,7 +99,7 @@ def as_csv(messages: Sequence[Mapping[str, Any]], columns: Sequence[str] = COLUM
     return written.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     if isinstance(value, str):
         return f"'{value}" if value.startswith(FORMULAS) else value
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (bool, list, tuple)) else value

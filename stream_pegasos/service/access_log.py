@@ -7,7 +7,8 @@ import sys
 from datetime import UTC, datetime
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from typing import Any
+
+from starlette.types import Scope
 
 __all__ = ["LONGEST_PATH", "AccessLog"]
 
@@ -29,7 +30,7 @@ class AccessLog:
         self._handler.handleError = self._fail  # type: ignore[method-assign]
         self._has_failed = False
 
-    def write(self, scope: Any, status: int, size: int, seconds: float) -> None:
+    def write(self, scope: Scope, status: int, size: int, seconds: float) -> None:
         client = (scope.get("client") or ["-"])[0] or "-"
         path = scope.get("raw_path", scope["path"].encode()).partition(b"?")[0].decode("latin-1")
         request = f"{scope['method']} {path[:LONGEST_PATH]}".translate(ESCAPED)

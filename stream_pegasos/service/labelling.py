@@ -11,12 +11,13 @@ from typing import Any
 from stream_pegasos.common.display import quoted
 from stream_pegasos.evaluation.blocks import predict_block
 from stream_pegasos.evaluation.metric_names import ORDERED
-from stream_pegasos.features.message import message_size
-from stream_pegasos.learners.label_meaning import look_alike, one_slip_away
+from stream_pegasos.features.message import Message, message_size
+from stream_pegasos.learners.label_meaning import Label, look_alike, one_slip_away
 from stream_pegasos.operation.answers import label_named, shown, shown_answer
 from stream_pegasos.operation.label_checks import each_label
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.operation.micro_batching import slices
+from stream_pegasos.streams.example import Id, Truth
 
 __all__ = ["Labelling", "LookAlikeError", "learning_as_given"]
 
@@ -26,6 +27,8 @@ MOST_OFFERED = 1_000  # labels that people are offered
 MOST_GIVEN = 20  # labels that are shown as given
 SECONDS_BETWEEN = 0.5  # two looks for labels that are due
 LONGEST_GIVEN = 200  # characters shown of their messages
+
+LookFor = Callable[[Label, Sequence[Label]], Label | None]  # the known label that a new one looks like
 
 
 class Labelling:
@@ -93,7 +96,7 @@ class Labelling:
             ],
         }
 
-    def _offer(self, labels: Iterable[Any]) -> list[Any]:
+    def _offer(self, labels: Iterable[Label]) -> list[Label]:
         """The labels to offer. Each keeps its place, by which people know it; ordered labels are sorted."""
         now = dict.fromkeys(labels)
         if now.keys() != self._offered.keys():
@@ -101,7 +104,7 @@ class Labelling:
             self._offered = dict.fromkeys([*(label for label in self._offered if label in now), *new])
         return sorted(self._offered) if self._learner.monitor.kind == ORDERED else [*self._offered]
 
-    async def teach(self, number: int, label: Any, new_label: Any = None) -> None:
+    async def teach(self, number: int, label: Truth | None, new_label: object = None) -> None:
         """Give a message its label, which is learned once it can no longer be taken back. With `None` the message is
         skipped. A LookupError says that it does not wait for a label, a LookAlikeError that another label may be meant,
         unless `new_label` is "confirmed".
@@ -117,7 +120,7 @@ class Labelling:
                 active_learning.give(number, label)
         await self._learn()
 
-    async def teach_message(self, x: Any, id: Any, label: Any, new_label: Any = None) -> int:
+    async def teach_message(self, x: Message, id: Id | None, label: Truth, new_label: object = None) -> int:
         """Give a message that need not wait its label, as `teach` does; the number by which it can be taken back."""
         active_learning = self._learner.active_learning
         if active_learning.of_file:  # whose labels are written down by themselves
@@ -129,13 +132,13 @@ class Labelling:
         await self._learn()
         return number
 
-    def _learnable_label(self, label: Any, new_label: Any) -> Any:
+    def _learnable_label(self, label: Truth, new_label: object) -> Truth:
         """The label, or several, that a person means, which may be learned."""
         learner = self._learner
         recent_labels = learner.given_labels()
         listed = learner.labels.meant(recent_labels).listed
         known_labels = [*learner.model.classes, *each_label(recent_labels)] if listed is None else listed
-        looks_for: tuple[Callable[[Any, Any], Any], ...] = (look_alike,)
+        looks_for: tuple[LookFor, ...] = (look_alike,)
         if listed is not None or new_label == "confirmed":
             looks_for = ()
         elif new_label == "ask":
@@ -162,16 +165,16 @@ class Labelling:
 class LookAlikeError(ValueError):
     """A label is new, and looks like a known one, which may be meant."""
 
-    def __init__(self, label: Any, alike: Any) -> None:
+    def __init__(self, label: Label, alike: Label) -> None:
         super().__init__(
             f"label {quoted(label)} is new, and looks like {quoted(alike)}: give that, or the new_label 'confirmed'"
         )
         self.label, self.alike = label, alike
 
 
-def _label_meant(known_labels: Sequence[Any], given: Any, looks_for: Sequence[Callable[[Any, Any], Any]]) -> Any:
+def _label_meant(known_labels: Sequence[Label], given: Label, looks_for: Sequence[LookFor]) -> Label:
     try:
-        label = label_named(known_labels, given)
+        label: Label | None = label_named(known_labels, given)
     except LookupError as error:
         raise ValueError(str(error)) from None
     if label is not None:

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from stream_pegasos.evaluation.metric_names import LABELS
 from stream_pegasos.features.message import ABSENT, Fields, get_field, message_size
+from stream_pegasos.features.message import Message as TextOrFields
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.mail_text.features import Mail, mail_bytes
 from stream_pegasos.mail_text.ids import mail_id
@@ -22,7 +23,7 @@ from stream_pegasos.operation.journal import check_exact
 from stream_pegasos.operation.limits import LONGEST_ID, Allowed
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.operation.wrong_answers import MOST_WRONG
-from stream_pegasos.streams.example import id_meant, is_no_id
+from stream_pegasos.streams.example import Truth, id_meant, is_no_id
 
 LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
 
@@ -277,7 +278,11 @@ def _not_known(key: str, kind: Any) -> str:
         for struct in (member, *get_args(member))
         if isinstance(struct, type)
     ]
-    names = {name: name.lower() for struct in kinds for name in getattr(struct, "__struct_encode_fields__", ())}
+    names = {
+        name: name.lower()
+        for struct in kinds
+        for name in (struct.__struct_encode_fields__ if issubclass(struct, Struct) else ())
+    }
     (near,) = difflib.get_close_matches(key[:100].lower(), names.values(), 1, 0.0)
     nearest = next(name for name, lower in names.items() if lower == near)
     return f"unknown key {key[:50]!r}; the nearest one is {nearest!r}"
@@ -301,7 +306,7 @@ class ParsedRequest(NamedTuple):
     is_list: bool  # or else one by itself
 
 
-def read_batch(sent: Any, learner: LiveLearner, limits: Allowed) -> ParsedRequest:
+def read_batch(sent: object, learner: LiveLearner, limits: Allowed) -> ParsedRequest:
     """The messages of a request, of which some are known by their ids."""
     is_list = isinstance(sent, list)
     messages = sent if isinstance(sent, list) else [sent]
@@ -331,7 +336,7 @@ def _naming(place: str) -> Iterator[None]:
         raise HTTPException(422, f"{place}: {error}") from None
 
 
-def _read_id(sent: Any, place: str) -> Id | None:
+def _read_id(sent: object, place: str) -> Id | None:
     if sent is UNSET or is_no_id(sent):
         return None
     id = id_meant(sent)
@@ -360,7 +365,7 @@ def _check_number(n: int, noun: str, limits: Allowed) -> None:
         raise HTTPException(413, f"{noun} must be at most {limits.items:,} a request, got {n:,}")
 
 
-def _check_text(x: Any, place: str, limits: Allowed) -> None:
+def _check_text(x: TextOrFields, place: str, limits: Allowed) -> None:
     size = message_size(x)
     if size > limits.text:
         raise HTTPException(413, f"{place}: a text must have at most {limits.text:,} characters, got {size:,}")
@@ -383,19 +388,21 @@ def read_descriptions_sent(
     return descriptions
 
 
-def _set_mail(x: Any, field: str) -> Any:
+def _set_mail(x: TextOrFields, field: str) -> TextOrFields:
     """A message whose mail is taken apart only once, however often the model is asked."""
     if isinstance(x, str):
         return Mail(x)
     return Fields({**x, field: Mail(x[field])}) if isinstance(x.get(field), str) else x
 
 
-def _id_of_mail(x: Any, field: str) -> str | None:
+def _id_of_mail(x: TextOrFields, field: str) -> str | None:
     mail = x if isinstance(x, str) else x.get(field)
     return mail_id(mail_bytes(mail)) if isinstance(mail, str) else None
 
 
-def labels_as_read(label: Any, kind: str, i: int, is_list: bool, label_reader: LabelsMeant, limits: Allowed) -> Any:
+def labels_as_read(
+    label: SentLabel | list[SentLabel], kind: str, i: int, is_list: bool, label_reader: LabelsMeant, limits: Allowed
+) -> Truth:
     """What a message is to be learned with: one label or, if it may have several, a tuple of them."""
     place = f"{i}.label" if is_list else "label"
     if kind != LABELS:

@@ -159,6 +159,6 @@ def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"stream_pegasos_{name}", text, value)
 
 
-def _called(label: Any) -> str:
+def _called(label: object) -> str:
     """A label in valid UTF-8; a lone surrogate is written as its number."""
     return str(shown(label)).encode("utf-8", "backslashreplace").decode()

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.service.access_log import LONGEST_PATH, AccessLog
@@ -43,7 +44,7 @@ class RequestMiddleware:
 
     def __init__(
         self,
-        app: Any,
+        app: ASGIApp,
         learner: LiveLearner,
         metrics: Metrics,
         open_paths: set[str],
@@ -56,13 +57,13 @@ class RequestMiddleware:
         names = [re.escape(host.lower()).replace(r"\*", ".*") for host in hosts]
         self._host = re.compile(rf"({'|'.join(names)})(:\d*)?".encode(), re.IGNORECASE)
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         start, status, size, has_begun, body_begin = perf_counter(), 500, 0, False, b""
 
-        async def watch(message: Any) -> None:
+        async def watch(message: Message) -> None:
             nonlocal status, size, has_begun, body_begin
             if message["type"] == "http.response.start":
                 status, has_begun = message["status"], True
@@ -88,7 +89,7 @@ class RequestMiddleware:
             if (connection := scope.get("state", NOTHING).get(CONNECTION)) is not None:
                 connection.answered()
 
-    def _refused(self, scope: Any, status: int, body_begin: bytes) -> None:
+    def _refused(self, scope: Scope, status: int, body_begin: bytes) -> None:
         """Count a refusal, which is a failure of the service from 500 on; a fault of ours is told by itself."""
         is_failure = status >= 500
         self._learner.monitor.refused(
@@ -97,7 +98,7 @@ class RequestMiddleware:
         if status != 500:
             self._learner.refusals.add(str(status), REASONS.get(status, HTTPStatus(status).phrase), is_failure)
 
-    def _refusal(self, scope: Any) -> Response | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         host = authorization = b""
         for name, value in scope["headers"]:
             if name == b"host":

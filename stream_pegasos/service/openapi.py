@@ -116,7 +116,7 @@ def openapi(operations: Sequence[Operation], learner: LiveLearner) -> dict[str, 
     return whole
 
 
-def _content(schema: Any, examples: dict[str, Any]) -> dict[str, Any]:
+def _content(schema: object, examples: dict[str, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {} if schema is None else {"schema": schema}
     if examples:
         content["examples"] = {name: {"value": value} for name, value in examples.items()}

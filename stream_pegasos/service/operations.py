@@ -112,7 +112,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         examples=predicting,
         refusals=OF_BODIES,
     )
-    async def predict(sent: Any) -> Response:
+    async def predict(sent: object) -> Response:
         batch = read_batch(sent, learner, limits.request_limits)
         try:  # not by `refusing`, which takes a hundredth of the time of this, the most frequent operation
             learner.labels.check_size(len(batch.X))
@@ -132,7 +132,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         examples=learning,
         refusals=OF_BODIES,
     )
-    async def learn(sent: Any) -> Response:
+    async def learn(sent: object) -> Response:
         allowed = limits.request_limits
         batch = read_batch(sent, learner, allowed)
         label_reader = learner.labels_meant
@@ -157,7 +157,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         examples=explaining,
         refusals=OF_BODIES,
     )
-    async def explain(message: Any) -> Response:
+    async def explain(message: QuestionedMessage) -> Response:
         allowed = limits.explanation_limits
         (x,) = read_batch(message, learner, allowed).X
         label_reader = learner.labels_meant
@@ -173,7 +173,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         examples=describing,
         refusals=OF_BODIES,
     )
-    async def describe(sent: Any) -> Response:
+    async def describe(sent: list[tuple[str, Any]]) -> Response:
         descriptions = read_descriptions_sent(sent, learner.labels_meant, limits.request_limits)
         with refusing(reason="what is learned cannot be kept"):
             return as_json(await learner.describe_labels(descriptions))
@@ -275,7 +275,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         examples=correcting,
         refusals={**OF_BODIES, "404": "The message is not kept among the wrong answers, or was too long to be."},
     )
-    async def correct(sent: Any) -> Response:
+    async def correct(sent: Corrected) -> Response:
         label = labels_as_read(sent.label, learner.monitor.kind, 0, False, learner.labels_meant, limits.request_limits)
         with refusing(unknown=404, reason="what is learned cannot be kept"):
             return as_json((await learner.correct(sent.number, label)).as_json())

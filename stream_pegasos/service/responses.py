@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -48,11 +48,11 @@ async def _each_in_turn(first: bytes, second: bytes, parts: Iterator[bytes]) -> 
         await asyncio.sleep(0)  # to others, also where the client takes all at once
 
 
-def as_json(value: Any, status: int = 200, headers: Any = None) -> Response:
+def as_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(_dumped(value), status, headers, media_type="application/json")
 
 
-def _dumped(value: Any) -> bytes:
+def _dumped(value: object) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:  # a lone surrogate, or an int beyond 64 bits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from typing import Any
+from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,17 +19,17 @@ def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Ca
     """
 
     class Server(uvicorn.Server):
-        async def startup(self, sockets: Any = None) -> None:
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
                 address, at = listener.getsockname()[:2]
                 on_listening(f"http://{f'[{address}]' if ':' in address else address}:{at}/")
 
-        def handle_exit(self, sig: int, frame: Any) -> None:
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             if not self.should_exit:  # a second Ctrl-C would leave out the last checkpoint
                 super().handle_exit(sig, frame)
 
-        async def shutdown(self, sockets: Any = None) -> None:
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             await app.state.finish()  # which may take longer than the timeout below
             await super().shutdown(sockets)
 

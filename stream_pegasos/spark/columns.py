@@ -42,7 +42,7 @@ FIELDS = (t.StructType,)
 INTEGERS, FLOATS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType), (t.FloatType, t.DoubleType)
 LABELS = (t.StringType, t.BooleanType, *INTEGERS, *FLOATS)
 NUMBERS = (*INTEGERS, *FLOATS, t.DecimalType)
-KINDS = {
+KINDS: dict[tuple[type[t.DataType], ...], str] = {
     TEXTS: "strings",
     MAILS: "strings or binary",
     FIELDS: "structs",
@@ -52,29 +52,27 @@ KINDS = {
 
 
 def check_column(
-    frame: DataFrame, purpose: str, name: str, types: tuple[Any, ...], has_several: bool = False
+    frame: DataFrame, purpose: str, name: str, types: tuple[type[t.DataType], ...], has_several: bool = False
 ) -> t.DataType:
     """The type of the column, or of the elements of its arrays if there are `several`. A missing column is a
     ValueError, another type a TypeError.
     """
     check_there(frame, purpose, name)
     found = frame.schema[name].dataType
-    kind: Any = found
+    kind: t.DataType | None = found
     if has_several:
         kind = kind.elementType if isinstance(kind, t.ArrayType) else None
     if not isinstance(kind, types):
         expected = f"arrays of {KINDS[types]}" if has_several else KINDS[types]
         raise TypeError(f"column {name!r} is of type {found.simpleString()}; the {purpose} must be {expected}")
-    return kind  # type: ignore[no-any-return]
+    return kind
 
 
-def check_frame(frame: Any) -> None:
+def check_frame(frame: object) -> None:
     """Raise a TypeError if it is no frame of Spark."""
     if not isinstance(frame, DataFrame):
         kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
-        raise TypeError(
-            f"frame must be one of Spark, got a {kind}; spark.createDataFrame(frame) makes one"
-        )
+        raise TypeError(f"frame must be one of Spark, got a {kind}; spark.createDataFrame(frame) makes one")
 
 
 def check_apart(**columns: str | None) -> None:

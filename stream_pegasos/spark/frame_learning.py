@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.evaluation.results import Evaluation
 from stream_pegasos.evaluation.scores import new_score
+from stream_pegasos.evaluation.tallies import Score
 from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.merging import check_parts, merge_into
 from stream_pegasos.learners.text import TextClassifier
@@ -46,7 +47,8 @@ class History(LearnedCounts):
     them: the score, its rows after each round, and how many seconds it took.
     """
 
-    model: Any = None
+    model: TextClassifier = field(kw_only=True)
+    score: Score = field(kw_only=True)
     n_rounds: int = 0
     curve: list[Any] = field(default_factory=list)
     seconds: float = 0.0

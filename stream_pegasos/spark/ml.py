@@ -45,7 +45,7 @@ class Undefined(Identifiable):
         self.uid = "undefined"
 
 
-def text_classifier(value: Any) -> TextClassifier:
+def text_classifier(value: object) -> TextClassifier:
     if not isinstance(value, TextClassifier):
         raise TypeError(must_be("model", "a TextClassifier", type(value)))
     return value

@@ -21,6 +21,7 @@ from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import drop_unchanged, merge_changes
 
 if TYPE_CHECKING:
+    from stream_pegasos.evaluation.tallies import Score
     from stream_pegasos.learners.text import TextClassifier
 
 __all__ = [
@@ -53,7 +54,7 @@ class LearnedCounts:
     n_read: int = 0
     n_learned: int = 0
     refused: dict[str, int] = field(default_factory=dict)
-    score: Any = None
+    score: Score | None = None
 
     def add(self, other: LearnedCounts) -> None:
         self.n_read += other.n_read
@@ -76,7 +77,7 @@ class ModelPart(LearnedCounts):
     """What a worker reports of its part to the driver."""
 
     number: int = 0
-    model: Any = None
+    model: TextClassifier = field(kw_only=True)
     fault: str | None = None  # why nothing can be learned at all
 
     def pieces(self) -> Iterator[pa.RecordBatch]:
@@ -94,8 +95,8 @@ def learned_part(
     """Learn a part of the messages, and yield the report on it, with the `whole` model or with its changes; nothing if
     there are no messages.
     """
-    part = ModelPart(model=pickle.loads(base.value))
-    model = part.model
+    model: TextClassifier = pickle.loads(base.value)
+    part = ModelPart(model=model)
     part.score = new_score(model, exact=False)
     try:
         for batch in batches:
@@ -130,11 +131,11 @@ def learned_part(
 def merged_pair(table: pa.Table, base: Broadcast[bytes]) -> pa.Table:
     """The report on two parts, given the pieces of theirs, or on one that is alone. Its number is half of theirs."""
     reports = read_reports(table)
-    report = ModelPart(number=reports[0].number // 2, fault=next((each.fault for each in reports if each.fault), None))
+    models = [each.model for each in reports]
+    fault = next((each.fault for each in reports if each.fault), None)
+    report = ModelPart(number=reports[0].number // 2, model=models[0], fault=fault)
     for each in reports:
         report.add(each)
-    models = [each.model for each in reports]
-    report.model = models[0]
     if len(models) > 1 and not report.fault:
         report.model = pickle.loads(base.value)
         merge_changes(report.model, models)
@@ -156,7 +157,7 @@ def meant_labels(label_reader: LabelsMeant, values: Iterable[Any]) -> tuple[list
     return labels, faults
 
 
-def label_fault(label_reader: LabelsMeant, label: Any) -> str | None:
+def label_fault(label_reader: LabelsMeant, label: object) -> str | None:
     """Why the label of a message, or one of several, is too long or empty; `None` if none is."""
     if isinstance(label, tuple) and None in label:
         return "one of the labels is null or empty"

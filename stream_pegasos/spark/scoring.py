@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import Broadcast
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
@@ -32,7 +33,7 @@ def score(
     prediction: str = "prediction",
     probabilities: str | None = "probabilities",
     error: str | None = "error",
-    vectors: Any = None,
+    vectors: object = None,
 ) -> DataFrame:
     """Add the predictions of a model for each text: the label, and the probability of each label.
 
@@ -92,7 +93,7 @@ def score(
     if len({*names}) < len(names):
         raise ValueError(f"new columns must have different names, got {', '.join(map(repr, names))}")
     path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
-    loaded: Any = model if path is None else load(path, vectors)
+    loaded = cast(TextClassifier, model if path is None else load(path, vectors))
     check_messages(frame, text, loaded)
     label_texts = [str(label) for label in loaded.classes]
     if len(set(label_texts)) < len(label_texts):
@@ -104,7 +105,7 @@ def score(
     if error is not None:
         fields[error] = t.StringType()
     try:
-        shared: Any = find_context(frame).broadcast(loaded if path is None else ModelFile(path, vectors))
+        shared: Broadcast[Any] = find_context(frame).broadcast(loaded if path is None else ModelFile(path, vectors))
     except pickle.PicklingError as error:
         raise TypeError(
             f"the model cannot be sent to workers; its functions must be a module's, no lambda: {error}"

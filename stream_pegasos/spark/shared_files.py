@@ -25,7 +25,7 @@ def find_context(frame: DataFrame) -> SparkContext:
 class ModelFile:
     """A model file that workers can read; each process loads it once."""
 
-    def __init__(self, path: str, vectors: Any = None) -> None:
+    def __init__(self, path: str, vectors: object = None) -> None:
         self.path, self.vectors = path, vectors
 
     @cached_property

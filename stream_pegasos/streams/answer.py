@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from stream_pegasos.common.display import printable
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.streams.example import Truth
+from stream_pegasos.streams.example import Id, Truth
 
 COLUMNS = ("id", "label", "probability", "probabilities", "margin", "error")  # of a record
 SET = "set"  # one more, where a coverage is asked for
@@ -58,7 +58,7 @@ class Answer(NamedTuple):
 
     """
 
-    id: Any
+    id: Id | None
     label: Truth | None
     probability: float | tuple[float, ...] | None
     probabilities: Mapping[Label, float] | None = None

@@ -22,8 +22,8 @@ def opened(source: PathOrFile) -> Iterator[BinaryIO]:
     if isinstance(source, str | os.PathLike) and source != "-":
         with open(source, "rb") as file:
             yield file
-    elif source != "-":
-        yield source  # type: ignore[misc]
+    elif not isinstance(source, str | os.PathLike):
+        yield source
     elif sys.stdin is None:
         raise StreamError("standard input is closed")
     else:
@@ -68,7 +68,7 @@ class Chunks(io.RawIOBase):
         return n
 
 
-def read_chunks(file: Any) -> Chunks:
+def read_chunks(file: BinaryIO) -> Chunks:
     """The chunks of a file, each as soon as some bytes are there."""
     read = getattr(file, "read1", None) or file.read
     return Chunks(iter(lambda: read(_SIZE) or b"", b""))

@@ -8,7 +8,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.chunks import Chunks, may_begin
@@ -53,9 +53,24 @@ def decompressed(chunks: Chunks, name: str) -> tuple[bool, Chunks]:
     return True, Chunks(_members(_decompressor(kind), chunks, f"{name}: the {kind} data"))
 
 
-def _decompressor(kind: str) -> Callable[[], Any]:
-    """What makes the decompressor of a member; its interface is that of `bz2.BZ2Decompressor`."""
-    factories: dict[str, Callable[[], Any]] = {
+class _Decompressor(Protocol):
+    """What decompresses a member, as `bz2.BZ2Decompressor` does."""
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+def _decompressor(kind: str) -> Callable[[], _Decompressor]:
+    """What makes the decompressor of a member."""
+    factories: dict[str, Callable[[], _Decompressor]] = {
         "gzip": _Gunzip,
         "bzip2": bz2.BZ2Decompressor,
         "xz": lzma.LZMADecompressor,
@@ -91,9 +106,9 @@ class _Gunzip:
         return self._member.unused_data
 
 
-def _members(new: Callable[[], Any], chunks: Chunks, subject: str) -> Iterator[bytes]:
+def _members(new: Callable[[], _Decompressor], chunks: Chunks, subject: str) -> Iterator[bytes]:
     """Decompress the members one after another; zeros behind a member are padding."""
-    member: Any = None
+    member: _Decompressor | None = None
     for chunk in chunks:
         while chunk or not (member is None or member.needs_input):
             if member is None:

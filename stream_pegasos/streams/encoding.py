@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, product
+from typing import cast
 
 from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.windows_1252 import decode_windows_1252
@@ -25,7 +26,7 @@ _MARKS = {
 # Replaces bytes that cannot be decoded: encoded, it is invalid UTF-8, so that their line is reported as bad.
 _UNDECODABLE = "\udcff"
 _HANDLER = "stream_pegasos.undecodable"
-codecs.register_error(_HANDLER, lambda error: (_UNDECODABLE, error.end))  # type: ignore[attr-defined]
+codecs.register_error(_HANDLER, lambda error: (_UNDECODABLE, cast(UnicodeDecodeError, error).end))
 
 
 def marked_encoding(head: bytes) -> str | None:

@@ -10,6 +10,7 @@ from stream_pegasos.learners.label_meaning import ALONE, MOST_EXACT, Label, Labe
 
 # A label, or several of them.
 Truth = Label | tuple[Label, ...]
+Id = int | str
 
 
 class Example(NamedTuple):
@@ -38,26 +39,26 @@ class Example(NamedTuple):
     y: Truth | None
     w: float = 1.0
     line: int = 0
-    id: Any = None
+    id: Id | None = None
     fault: str | None = None
     label_fault: str | None = None
 
 
 # What the parser of a record returns: x, y or why that cannot be read, w, id.
-Parsed = tuple[Any, Truth | ValueError | None, float, Any]
+Parsed = tuple[Any, Truth | ValueError | None, float, Id | None]
 
 
 class RecordError(ValueError):
     """A record that cannot be read though its id can."""
 
-    def __init__(self, reason: str, id: Any) -> None:
+    def __init__(self, reason: str, id: Id | None) -> None:
         super().__init__(reason)
         self.id = id
 
 
-def unreadable(error: ValueError, line: int = 0, id: Any = None) -> Example:
+def unreadable(error: ValueError, line: int = 0, id: Id | None = None) -> Example:
     """The example in the place of a record that cannot be read, with its own id if that could be read."""
-    own = getattr(error, "id", None)
+    own = error.id if isinstance(error, RecordError) else None
     return Example("", None, 1.0, line, id if own is None else own, str(error))
 
 
@@ -78,7 +79,7 @@ class LabelFormat(NamedTuple):
     several: bool = False  # whether a single label is a tuple, too; a separator implies it
     meant: LabelsMeant = ALONE
 
-    def of_one(self, value: Any) -> Label | None:
+    def of_one(self, value: object) -> Label | None:
         """The label that one value spells, `None` where it is blank. A text that is too long for a label is refused,
         unless the model has that label.
         """
@@ -95,7 +96,7 @@ class LabelFormat(NamedTuple):
         labels = together(label for part in text.split(self.separator) if (label := self.of_one(part)) is not None)
         return labels or None
 
-    def of_label(self, label: Any) -> Truth | None:
+    def of_label(self, label: object) -> Truth | None:
         """The label or labels of an example that has a single value as its label."""
         label = self.of_one(label)
         has_several = self.several or self.separator is not None
@@ -107,7 +108,7 @@ def together(labels: Iterable[Label]) -> tuple[Label, ...]:
     return tuple(dict.fromkeys(labels))
 
 
-def id_meant(value: Any) -> int | str | None:
+def id_meant(value: object) -> Id | None:
     """The id that is a string or an integer, also one written as 17.0, as pandas does where some are missing; else
     `None`. A checkpoint may change other values, and an integer beyond 64 bits may have become a float, the same one as
     its neighbours.
@@ -117,6 +118,6 @@ def id_meant(value: Any) -> int | str | None:
     return value if type(value) is str or type(value) is int else None
 
 
-def is_no_id(id: Any) -> bool:
+def is_no_id(id: object) -> bool:
     """Whether it tells no message from others, as where a field is empty."""
     return id is None or (isinstance(id, str) and not id.strip())

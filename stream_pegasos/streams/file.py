@@ -47,11 +47,10 @@ class FollowedFile(LiveSource):
         self._csv: CSVReader | None = None
         self._is_csv = settings.options.format in _CSV
         self._parse = None if self._is_csv and not settings.options.are_labels else self.line_parser("a growing file")
-        if settings.position is not None:
-            check_position(settings.position, "file", _is_position)
-        self._resume: dict[str, Any] | None = settings.position
+        position = settings.position
+        self._resume = None if position is None else check_position(position, "file", _is_position)
         self._whole_lines = settings.whole_lines
-        self._file: Any = None  # the open one
+        self._file: io.FileIO | None = None  # the open one
         self._status: os.stat_result
         self._head = b""
         self._offset = self._line = 0  # after the last line handed out
@@ -102,16 +101,16 @@ class FollowedFile(LiveSource):
         if self._file is not None:
             self._file.close()
 
-    def lag(self, position: Any) -> Lag | None:
+    def lag(self, position: object) -> Lag | None:
         """The bytes behind the end, also of those files that came after a rotated one."""
         try:
             files = [*self._siblings(), (self.name, os.stat(self.name))]
         except OSError:
             return None
         places = [(status.st_ino, status.st_dev) for _, status in files]
-        at = None if position is None else (position["inode"], position["device"])
-        begin = places.index(at) if at in places else len(files) - 1
-        offset = position["offset"] if at in places else 0
+        begin, offset = len(files) - 1, 0
+        if isinstance(position, dict) and (at := (position["inode"], position["device"])) in places:
+            begin, offset = places.index(at), position["offset"]
         return Lag("bytes", {"": max(0, sum(status.st_size for _, status in files[begin:]) - offset)})
 
     # Lines
@@ -192,7 +191,12 @@ class FollowedFile(LiveSource):
         self.event(f"{self.name} was emptied or written anew")
         return self._read(self._find())
 
-    def _find(self) -> Any:
+    @property
+    def _opened(self) -> io.FileIO:
+        assert self._file is not None
+        return self._file
+
+    def _find(self) -> io.FileIO:
         """Open the file to go on in."""
         position = self._resume
         if position is not None:
@@ -201,14 +205,14 @@ class FollowedFile(LiveSource):
                     if self._open(path, position, by_inode):
                         if path != self.name:
                             self.event(f"going on in {path}, line {position['line'] + 1}")
-                        return self._file
+                        return self._opened
         self._open(self.name)
         if position is not None:
             self.event(
                 f"starting at the beginning of {self.name}: the file read before is not there any more, and what came "
                 f"after its line {position['line']} may be lost"
             )
-        return self._file
+        return self._opened
 
     def _open(self, path: str, position: dict[str, Any] | None = None, by_inode: bool = False) -> bool:
         """Open a file at its beginning or, if it is the file of a position, there; return whether it is open."""
@@ -267,7 +271,7 @@ class FollowedFile(LiveSource):
         if current is not None and os.path.samestat(current, self._status):
             return None
         siblings = self._siblings()
-        own_age = (os.fstat(self._file.fileno()).st_mtime_ns, 1)
+        own_age = (os.fstat(self._opened.fileno()).st_mtime_ns, 1)
         age = next((self._age(entry) for entry in siblings if os.path.samestat(entry[1], self._status)), own_age)
         for sibling in siblings:
             if sibling[1].st_size and self._age(sibling) > age:
@@ -278,7 +282,7 @@ class FollowedFile(LiveSource):
         """Whether the open file was read to its end, and nothing was seen to be written to it for a while. The times of
         files tell nothing of that, as clocks are set and files come from other machines.
         """
-        status, now = os.fstat(self._file.fileno()), time.monotonic()
+        status, now = os.fstat(self._opened.fileno()), time.monotonic()
         state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if state != self._seen:
             self._seen, self._seen_at = state, now
@@ -333,7 +337,7 @@ def _hint(path: str, format: str) -> str:
     return f"read it through standard input, stream-pegasos run --format {format} < {shlex.quote(path)}"
 
 
-def _is_position(position: Any) -> bool:
+def _is_position(position: dict[str, Any]) -> bool:
     n, checksum = position["fingerprint"]
     columns = position.get("columns")
     is_named = columns is None or (isinstance(columns, list) and all(isinstance(name, str) for name in columns))

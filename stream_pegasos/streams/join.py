@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number, must_be
 from stream_pegasos.features.message import make_message, message_size
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.streams.example import Example, Truth
+from stream_pegasos.streams.example import Example, Id, Truth
 
 _LARGEST_TEXT = 1 << 26  # characters that all messages, and all labels, may have together
 
@@ -47,7 +47,7 @@ class LabelJoin:
         self._messages.put(key, example, message_size(example.x))
         return None
 
-    def add_label(self, id: Any, y: Truth) -> Example | None:
+    def add_label(self, id: object, y: Truth) -> Example | None:
         """Add a label, and return the message with this id, labelled, if it was there already; otherwise it waits."""
         key = str(id)
         example = self._messages.pop(key)
@@ -56,7 +56,7 @@ class LabelJoin:
         self._labels.put(key, y, _size(y))
         return None
 
-    def message(self, id: Any) -> Example | None:
+    def message(self, id: object) -> Example | None:
         """The message with this id, if it waits; it goes on waiting."""
         return self._messages.get(str(id))
 
@@ -68,7 +68,7 @@ class LabelJoin:
             "n_expired": [self._messages.n_expired, self._labels.n_expired],
         }
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: dict[str, Any]) -> None:
         """Replace what waits by a state of `get_state`; a smaller window keeps the newest. After a ValueError nothing
         has changed.
         """
@@ -118,7 +118,7 @@ class _Window(Generic[_Value]):
         return ((key, value) for key, (value, _) in self._values.items())
 
 
-def _message(x: Any, y: Any, w: Any, line: Any, id: Any) -> Example:
+def _message(x: object, y: object, w: float, line: int, id: Id | None) -> Example:
     if not isinstance(x, (str, dict)) or y is not None or id is None:
         raise TypeError("a message must be an unlabelled text with an id")
     check_number("w", w, 0.0, LARGEST_WEIGHT)
@@ -130,13 +130,13 @@ def _size(y: Truth) -> int:
     return 1 + sum(map(_size, y)) if isinstance(y, tuple) else len(y) if isinstance(y, str) else 1
 
 
-def _label(y: Any) -> Truth:
+def _label(y: object) -> Truth:
     if isinstance(y, (tuple, list)):
         return tuple(map(_one_label, y))
     return _one_label(y)
 
 
-def _one_label(y: Any) -> Label:
+def _one_label(y: object) -> Label:
     if not isinstance(y, (bool, int, str)):
         raise TypeError(must_be("a label", "a bool, an int or a str", y))
     return y

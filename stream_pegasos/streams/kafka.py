@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.addresses import Address
@@ -33,6 +33,8 @@ _REQUEST_TIMEOUT = 0.5  # seconds for the few other questions to the broker; eac
 METADATA_INTERVAL = 60.0  # seconds between two looks for new partitions
 ENDS_INTERVAL = 0.5  # seconds between two looks where partitions end
 _COMMIT_TIMEOUT = 5.0  # seconds to store the last position, or to be told of a cluster
+
+_Client = TypeVar("_Client")
 
 _FATAL = {
     KafkaError._AUTHENTICATION,
@@ -88,7 +90,7 @@ class KafkaSource(LiveSource):
         self._last_error: KafkaError | None = None
         self._uncommitted: dict[int, int] | None = None
         self._is_over, self._is_committing = threading.Event(), False
-        self._consumer: Any = _made(
+        self._consumer = _made(
             Consumer,
             {
                 **_settings(address, "group"),
@@ -134,7 +136,7 @@ class KafkaSource(LiveSource):
         self._consumer.unassign()
         self._is_over.set()
 
-    def commit(self, position: Any) -> None:
+    def commit(self, position: object) -> None:
         _, offsets = _checked(position)
         if self._group is None or not offsets:
             return
@@ -152,7 +154,7 @@ class KafkaSource(LiveSource):
         if self._uncommitted or self._is_committing:
             self.event(f"{self.name}: the offsets of group {self._group} cannot be stored")
 
-    def lag(self, position: Any) -> Lag | None:
+    def lag(self, position: object) -> Lag | None:
         """The messages behind the end of each partition that the client was last told, as it reads far ahead."""
         _, offsets = _checked(position)
         at = {
@@ -355,9 +357,10 @@ def find_cluster(address: Address) -> str | None:
     """The id of the cluster; `None` if no broker tells it soon."""
     client = _made(Producer, _settings(address, "group"))
     try:
-        return client.list_topics(address.path, timeout=_COMMIT_TIMEOUT).cluster_id  # type: ignore[no-any-return]
+        cluster: str | None = client.list_topics(address.path, timeout=_COMMIT_TIMEOUT).cluster_id
     except KafkaException:
         return None
+    return cluster
 
 
 def _settings(address: Address, *names: str) -> dict[str, Any]:
@@ -366,25 +369,25 @@ def _settings(address: Address, *names: str) -> dict[str, Any]:
     return {"bootstrap.servers": address.server, "log_level": 0, **settings}
 
 
-def _made(client: Any, settings: dict[str, Any]) -> Any:
+def _made(client: Callable[[dict[str, Any]], _Client], settings: dict[str, Any]) -> _Client:
     try:
         return client(settings)
     except KafkaException as error:
         raise StreamError(f"the settings of Kafka: {error.args[0].str()}") from None
 
 
-def _text(key: Any) -> str | None:
+def _text(key: object) -> str | None:
     try:
         return key.decode() or None if type(key) is bytes else None
     except UnicodeDecodeError:
         return None
 
 
-def _checked(position: Any) -> tuple[str | None, dict[int, int]]:
+def _checked(position: object) -> tuple[str | None, dict[int, int]]:
     """The id of the cluster, if the position names it, and the next offset of each partition."""
     server, offsets = place_at_server(position, "Kafka topic", "offsets", _are_offsets)
     return server, {int(partition): offset for partition, offset in (offsets or {}).items()}
 
 
-def _are_offsets(offsets: Any) -> bool:
+def _are_offsets(offsets: dict[str, Any]) -> bool:
     return all(int(number) >= 0 and type(offset) is int and offset >= 0 for number, offset in offsets.items())

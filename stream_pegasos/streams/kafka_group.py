@@ -6,9 +6,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.example import Example, StreamError
@@ -50,9 +49,10 @@ class KafkaMember(KafkaSource):
     def rejoin(self) -> None:
         self._is_rejoining.set()
 
-    def commit(self, position: Any) -> None:
+    def commit(self, position: object) -> None:
         # The thread that reads commits, or else `leave`: it is to answer what the group asks meanwhile.
-        self._uncommitted = {int(number): offset for number, offset in position["offsets"].items()} or None
+        offsets = position["offsets"] if isinstance(position, dict) else {}
+        self._uncommitted = {int(number): offset for number, offset in offsets.items()} or None
 
     def leave(self) -> None:
         self._hand_over = lambda: None  # all is in the checkpoint
@@ -98,7 +98,7 @@ class KafkaMember(KafkaSource):
         self._is_rejoining.clear()
         self._consumer.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
 
-    def _on_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         offsets = (self._hand_over() or {}).get("offsets", {})
         numbers = [partition.partition for partition in partitions]
         self._partitions = {number: Partition(self._topic, number, offsets.get(str(number))) for number in numbers}
@@ -106,7 +106,7 @@ class KafkaMember(KafkaSource):
         self._next_look = 0.0  # they begin after that
         consumer.assign([])
 
-    def _on_revoke(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._hand_over()
         committed, self._uncommitted = self._uncommitted or {}, None
         offsets = [partition for partition in partitions if partition.partition in committed]

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from stream_pegasos.streams.chunks import Chunks
-from stream_pegasos.streams.example import Example, Parsed, is_no_id, unreadable
+from stream_pegasos.streams.example import Example, Id, Parsed, is_no_id, unreadable
 
 # The records of a stream, each with its number; in the place of one that cannot be had stands the reason.
 Records = Iterable[tuple[int, Any]]
@@ -64,7 +64,7 @@ def make_examples(records: Records, parse: Parser) -> Iterator[Example]:
             yield example
 
 
-def make_example(record: Any, parse: Parser, line: int = 0, id: Any = None) -> Example | None:
+def make_example(record: object, parse: Parser, line: int = 0, id: Id | None = None) -> Example | None:
     """The example of one record, or why it cannot be read; `None` if it is blank. The id is that of the record, if it
     has one.
     """

@@ -21,7 +21,7 @@ LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
 
 def open_source(
     address: str | os.PathLike[str],
-    position: Any = None,
+    position: object = None,
     options: ReadOptions | None = None,
     *,
     follow: bool = True,

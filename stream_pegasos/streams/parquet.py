@@ -22,8 +22,8 @@ from stream_pegasos.streams.read_options import ReadOptions
 from stream_pegasos.streams.record_fields import columns_to_read, decode_fields, parsed_fields
 
 try:
-    import pyarrow  # type: ignore[import-untyped, unused-ignore]
-    from pyarrow import parquet  # type: ignore[import-untyped, unused-ignore]
+    import pyarrow
+    from pyarrow import parquet
 except ModuleNotFoundError as error:
     raise missing("Parquet", "parquet", error) from error
 
@@ -72,7 +72,7 @@ def _reading(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # pyarrow raises many kinds
-        if getattr(error, "errno", None) is not None:  # the disk is at fault
+        if isinstance(error, OSError) and error.errno is not None:  # the disk is at fault
             raise
         raise StreamError(f"{name}: no Parquet, or damaged ({one_line(str(error))})") from None
 
@@ -102,7 +102,7 @@ def _rows(batches: Iterator[Any], name: str) -> Iterator[dict[str, Any] | ValueE
             yield from [ValueError("not UTF-8")] if isinstance(rows, UnicodeDecodeError) else rows
 
 
-def _as_in_json(value: Any) -> Any:
+def _as_in_json(value: object) -> Any:
     """A value as JSON has it: a time or an infinite number becomes a text, a decimal number a float, NaN nothing."""
     if isinstance(value, dict):
         return {name: _as_in_json(item) for name, item in value.items()}

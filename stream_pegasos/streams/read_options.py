@@ -10,7 +10,7 @@ from stream_pegasos.common.cached import cached_property
 from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.display import one_line
 from stream_pegasos.streams.encoding import TextEncoding
-from stream_pegasos.streams.example import LabelFormat, RecordError, StreamError, Truth
+from stream_pegasos.streams.example import Id, LabelFormat, RecordError, StreamError, Truth
 
 
 class Format(NamedTuple):
@@ -168,7 +168,7 @@ class ReadOptions:
         """What `Example.line` counts."""
         return "mail" if self.format == "mail" else "line"
 
-    def label(self, read: Callable[[Any], Truth | None], value: Any) -> Truth | ValueError | None:
+    def label(self, read: Callable[[Any], Truth | None], value: object) -> Truth | ValueError | None:
         """The label as `read` reads it, or in its place why that cannot be done: see `wrong_label`; `None` where labels
         are not read.
         """
@@ -179,7 +179,7 @@ class ReadOptions:
         except ValueError as error:
             return self.wrong_label(error)
 
-    def wrong_label(self, error: ValueError, id: Any = None) -> ValueError:
+    def wrong_label(self, error: ValueError, id: Id | None = None) -> ValueError:
         """The error in the place of a label, as its message can be answered all the same; raised as a RecordError if
         messages need a label.
         """

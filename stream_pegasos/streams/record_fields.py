@@ -8,7 +8,7 @@ from typing import Any
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import ABSENT, PLAIN, Fields, Message, check_depth, get_field
 from stream_pegasos.streams.encoding import TextEncoding
-from stream_pegasos.streams.example import Parsed, RecordError, Truth, id_meant, together
+from stream_pegasos.streams.example import Id, Parsed, RecordError, Truth, id_meant, together
 from stream_pegasos.streams.read_options import ReadOptions
 
 _NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
@@ -16,8 +16,10 @@ _NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean",
 MOST_NAMES, LONGEST_NAME = 20, 50
 
 
-def parsed_fields(record: Any, options: ReadOptions) -> Parsed:
+def parsed_fields(record: object, options: ReadOptions) -> Parsed:
     """Read message, label, weight and id; a `RecordError` if the message, or a label that it needs, cannot be read."""
+    if type(record) is not dict:
+        raise ValueError(f"it must be a JSON object, got {_kind(record)}")
     id = _id(record, options.id_field)
     try:
         message = "" if options.are_labels else _message(record, options)
@@ -45,9 +47,7 @@ def _message(record: dict[str, Any], options: ReadOptions) -> Message:
     return message
 
 
-def _id(record: Any, field: str) -> Any:
-    if type(record) is not dict:
-        raise ValueError(f"it must be a JSON object, got {_kind(record)}")
+def _id(record: dict[str, Any], field: str) -> Id | None:
     return id_meant(record[field] if field in record else get_field(record, field) if "." in field else None)
 
 
@@ -61,7 +61,7 @@ def decode_fields(record: dict[str, Any], names: Iterable[str], options: ReadOpt
             raise RecordError(f"field {name!r} is {error}", id) from None
 
 
-def _decoded(value: Any, decoder: TextEncoding) -> Any:
+def _decoded(value: object, decoder: TextEncoding) -> Any:
     if isinstance(value, bytes):
         return decoder.text(value)
     if isinstance(value, dict):
@@ -121,7 +121,7 @@ def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
     return label
 
 
-def _one_label(label: Any, field: str) -> Any:
+def _one_label(label: object, field: str) -> object:
     if label is None or type(label) in (str, bool, int, float):
         return label
     raise ValueError(f"field {field!r} must be a label, got {_kind(label)}")

@@ -85,7 +85,7 @@ class RedisSource(LiveSource):
         self._note_number()
         return {"server": self._server, "id": self._id}
 
-    def commit(self, position: Any) -> None:
+    def commit(self, position: object) -> None:
         _, entry = _checked(position)
         if self._group is None or entry is None:
             return
@@ -101,7 +101,7 @@ class RedisSource(LiveSource):
         else:
             self.up("group", f"{self.name}: the place of group {self._group} is stored again")
 
-    def lag(self, position: Any) -> Lag | None:
+    def lag(self, position: object) -> Lag | None:
         """The entries behind the end; from 10,000 on they are not counted further, as the server waits meanwhile."""
         id = _checked(position)[1] or self._id or _FIRST
         try:
@@ -133,12 +133,12 @@ class RedisSource(LiveSource):
             self._number = group.get("entries-read") if self._id == place else self._number
         self._has_joined = True
 
-    def _find_group(self) -> Any:
+    def _find_group(self) -> dict[str, Any] | None:
         """What the server knows of the group; `None` if there is none."""
         groups = self._client.xinfo_groups(self._stream)
         return next((group for group in groups if group["name"].decode() == self._group), None)
 
-    def _find_number(self, info: Any) -> None:
+    def _find_number(self, info: dict[str, Any]) -> None:
         """Learn the number of the last entry, where the server tells it: those before 7.0 do not count additions."""
         added, first = info.get("entries-added"), info["first-entry"]
         if added is None or self._id is None:
@@ -201,7 +201,7 @@ class RedisSource(LiveSource):
         info = self._client.xinfo_stream(self._stream)
         if self._group is not None:
             self._find_number(info)
-        if not has_read:
+        if not has_read or self._id is None:
             return
         last = info["last-generated-id"].decode()
         if _order(last) < _order(self._id):
@@ -299,13 +299,13 @@ def _reason(error: redis.RedisError, address: Address) -> str:
     return reason
 
 
-def _readers(group: Any) -> str | None:
+def _readers(group: dict[str, Any]) -> str | None:
     """What readers with XREADGROUP leave in a group, which this one never does; `None` if there is nothing."""
     consumers, pending = group["consumers"], group["pending"]
     return f"consumers ({consumers}) and pending entries ({pending})" if consumers or pending else None
 
 
-def _checked(position: Any) -> tuple[str | None, str | None]:
+def _checked(position: object) -> tuple[str | None, str | None]:
     """The server, if the position names it, and the id of the last entry."""
     return place_at_server(position, "Redis stream", "id", lambda id: _is_id(id) is not None)
 
@@ -314,7 +314,7 @@ def _fields(answer: Answer) -> dict[str, bytes]:
     return {name: _text(value).encode(errors="surrogatepass") for name, value in answer.record().items()}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A value as the text of a field."""
     if isinstance(value, (tuple, list)):
         return ",".join(map(str, value))
@@ -323,6 +323,6 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _order(id: Any) -> tuple[int, ...]:
+def _order(id: str | bytes) -> tuple[int, ...]:
     """The two numbers of an id, in whose order ids are."""
     return tuple(map(int, (id.decode() if isinstance(id, bytes) else id).split("-")))

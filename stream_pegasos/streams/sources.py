@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from stream_pegasos.common.checks import must_be
 from stream_pegasos.features.message import grouped, message_size
 from stream_pegasos.streams.answer import Answer
-from stream_pegasos.streams.example import Example, StreamError, unreadable
+from stream_pegasos.streams.example import Example, Id, StreamError, unreadable
 from stream_pegasos.streams.lines import Parser, make_example
 from stream_pegasos.streams.read_options import TABLE, ReadOptions
 from stream_pegasos.streams.readers import OnEvent, line_parser
@@ -24,10 +24,10 @@ class Batch(NamedTuple):
     """Some examples of a live source, as they came."""
 
     examples: list[Example]  # at most 512; none if every record was bad and bad records are not yielded
-    position: Any  # where to go on after these, as JSON; `None` if the source cannot go back
+    position: object  # where to go on after these, as JSON; `None` if the source cannot go back
 
 
-def of_any_server(position: Any) -> Any:
+def of_any_server(position: object) -> object:
     """The position without its server, for a stream that has moved to another one."""
     return {**position, "server": None} if isinstance(position, dict) and "server" in position else position
 
@@ -59,19 +59,19 @@ class Source(Protocol):
     def batches(self) -> Iterator[Batch]:
         """Wait for examples and yield them as they come, until `close` is called or the stream ends."""
 
-    def commit(self, position: Any) -> None:
+    def commit(self, position: object) -> None:
         """Take note that nothing before the position is needed again, and store it as the place of the group, if there
         is one. From any thread; never raises.
         """
 
-    def lag(self, position: Any) -> Lag | None:
+    def lag(self, position: object) -> Lag | None:
         """How far a position is behind the end; `None` if that is not known now. From any thread; never raises."""
 
     def close(self) -> None:
         """Let `batches` end, within about half a second. From any thread and from signal handlers."""
 
 
-HandOver = Callable[[], Any]  # returns the position of the checkpoint that runs share
+HandOver = Callable[[], dict[str, Any] | None]  # returns the position of the checkpoint that runs share
 
 
 class Member(Source, Protocol):
@@ -102,7 +102,7 @@ class Sink(Protocol):
 class SourceSettings(NamedTuple):
     """What `open_source` is asked for beside the address, whose docstring says what each means."""
 
-    position: Any
+    position: object
     options: ReadOptions
     follow: bool
     whole_lines: bool
@@ -126,7 +126,7 @@ class LiveSource(Source, ABC):
         """The next records, some or none; `None` at the end. A record without an example is `None`."""
 
     @abstractmethod
-    def snapshot(self) -> Any:
+    def snapshot(self) -> object:
         """Where to go on after the records that were taken so far, as JSON."""
 
     def release(self) -> None:
@@ -144,11 +144,11 @@ class LiveSource(Source, ABC):
         finally:
             self.release()
 
-    def commit(self, position: Any) -> None:
+    def commit(self, position: object) -> None:
         """Nothing is to be done unless a server keeps the position."""
         return
 
-    def lag(self, position: Any) -> Lag | None:
+    def lag(self, position: object) -> Lag | None:
         """A pipe does not tell."""
         return None
 
@@ -166,7 +166,7 @@ class LiveSource(Source, ABC):
             raise StreamError(f"{subject} cannot be {format}, whose records take several lines")
         return line_parser(self._options, self._options.decoder)
 
-    def example(self, record: Any, parse: Parser, place: str, line: int = 0, id: Any = None) -> Example | None:
+    def example(self, record: object, parse: Parser, place: str, line: int = 0, id: Id | None = None) -> Example | None:
         """The example that a record holds; see `checked`."""
         return self.checked(make_example(record, parse, line, id), place, line)
 
@@ -204,30 +204,33 @@ class LiveSource(Source, ABC):
         return part in self._down
 
 
-def check_position(position: Any, subject: str, is_valid: Callable[[Any], bool]) -> None:
-    """Raise a StreamError unless a position is valid; what has another form makes `is_valid` fail."""
+def check_position(position: object, subject: str, is_valid: Callable[[Any], bool]) -> dict[str, Any]:
+    """The position; a StreamError unless it is valid; what has another form makes `is_valid` fail."""
     try:
         is_good = is_valid(position)
     except (AttributeError, LookupError, TypeError, ValueError):
         is_good = False
-    if not is_good:
+    if not isinstance(position, dict) or not is_good:
         raise StreamError(must_be(f"a position in a {subject}", "as its source tells it", position))
+    return position
 
 
-def place_at_server(position: Any, subject: str, name: str, is_valid: Callable[[Any], bool]) -> tuple[str | None, Any]:
+def place_at_server(
+    position: object, subject: str, name: str, is_valid: Callable[[Any], bool]
+) -> tuple[str | None, Any]:
     """The server that a position names, and the place there, which has this name; `None` where there is none."""
 
-    def is_both(position: Any) -> bool:
+    def is_both(position: dict[str, Any]) -> bool:
         is_server = position["server"] is None or isinstance(position["server"], str)
         return is_server and position.keys() == {"server", name} and is_valid(position[name])
 
     if position is None:
         return None, None
-    check_position(position, subject, is_both)
-    return position["server"], position[name]
+    place = check_position(position, subject, is_both)
+    return place["server"], place[name]
 
 
-def batched(records: Iterable[Example | None], position: Callable[[], Any]) -> Iterator[Batch]:
+def batched(records: Iterable[Example | None], position: Callable[[], object]) -> Iterator[Batch]:
     """Yield examples in batches, each with the position after it; `None` is a record without an example."""
     groups = grouped(
         records, lambda record: 0 if record is None else message_size(record.x), _LARGEST_TEXT, LARGEST_BATCH

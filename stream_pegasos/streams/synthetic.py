@@ -222,10 +222,10 @@ def _fill(template: _Template, random: Callable[[], float]) -> str:
     return "".join(
         [
             piece
-            if type(piece) is str
+            if isinstance(piece, str)
             else piece[int(random() * len(piece))]
-            if type(piece) is tuple
-            else str(int(random() * 10**piece)).zfill(piece)  # type: ignore[operator, arg-type]
+            if isinstance(piece, tuple)
+            else str(int(random() * 10**piece)).zfill(piece)
             for piece in template
         ]
     )
