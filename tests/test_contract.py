@@ -169,7 +169,7 @@ def test_labels_are_checked_as_they_are_learned(case, unchanged):
                     model.check_labels([*known, "third"])
                 model.check_labels([*known, "third"], [*[1.0] * len(known), 0.0])  # which nothing brings
             elif case.classes == ORDERED:
-                with pytest.raises(TypeError, match="integers"):
+                with pytest.raises(TypeError, match="an integer"):
                     model.check_labels([*known, "third"])
             else:
                 model.check_labels([*known, "third"])

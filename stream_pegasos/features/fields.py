@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.display import format_value
 from stream_pegasos.engine import Scanner
 from stream_pegasos.features.base import Features
 from stream_pegasos.features.message import check_depth, check_field, is_nothing
@@ -185,7 +186,7 @@ class Number(FieldFeatures):
         except (ValueError, TypeError):  # the latter of NumPy's times
             number = math.nan
         if math.isnan(number):
-            raise ValueError(must_be(f"field {self.on!r}", "a number", value))
+            raise ValueError(must_be(f"field {self.on!r}", "a number", format_value(value)))
         return number
 
 
@@ -240,7 +241,7 @@ class Time(FieldFeatures):
         try:
             return _written_time(value.strip() if isinstance(value, str) else as_written(float(value)))
         except (ValueError, OverflowError, OSError, TypeError, IndexError):
-            raise ValueError(must_be(f"field {self.on!r}", "a time", value)) from None
+            raise ValueError(must_be(f"field {self.on!r}", "a time", format_value(value))) from None
 
 
 WEEKDAYS = "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"

@@ -248,10 +248,13 @@ def test_the_decision_is_changed_where_a_model_is_used(ok, fails):
         assert [row["label"] for row in rows_of("p.tsv")] == expected
     reference_of(stream).save("plain")
     for options, reason in (
-        ("--max-false-positive-rate 1e-5 --pos-label spam", "it takes 5,000 to choose a cut"),
+        ("--max-false-positive-rate 1e-5 --pos-label spam", "needs 5,000 negative examples to choose a cut"),
         ("--threshold 0.9", "pos_label"),
         ("--threshold 2 --pos-label spam", "threshold"),
-        ("--threshold 0.9 --pos-label ham --decide-for macro_f1", "threshold is 0.9; with decide_for='macro_f1'"),
+        (
+            "--threshold 0.9 --pos-label ham --decide-for macro_f1",
+            "threshold must be left out",
+        ),
         ("--threshold 0.9 --pos-label eggs", "unknown label 'eggs'"),
     ):
         assert reason in fails(f"predict plain rest.jsonl {options}")

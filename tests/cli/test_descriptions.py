@@ -66,7 +66,7 @@ def test_names_of_the_labels_of_compared_models(ok):
         ("\tno label", "", "line 1 has no label"),
         ('{"a": 3}', "", "'a' must be a text, got 3"),
         ('{"a": ', "", "labels: it must be JSON: Expecting value"),
-        ("a\t b", "--ordered", "label 'a'"),
+        ("a\t b", "--ordered", "an ordered label must be an integer"),
         ("a\tb", "--format vw", "learns from features"),
         (
             "lost_card\tb\nlots_card\tc",
@@ -78,8 +78,8 @@ def test_names_of_the_labels_of_compared_models(ok):
         ('{"a": "b", "a": "c"}', "", "label a must be described once"),
         ('{" ": "b"}', "", "got ' '"),
         ('{"a": {"b": "c"}}', "", "description of 'a'"),
-        (f'{{"{"a" * 201}": "b"}}', "", "a label of 201 characters; it may have 200"),
-        (f"{'a' * 201}\tb", "", "a label of 201 characters; it may have 200"),
+        (f'{{"{"a" * 201}": "b"}}', "", "a label must have at most 200 characters, got 201"),
+        (f"{'a' * 201}\tb", "", "a label must have at most 200 characters, got 201"),
         *(('{"a": ' + "[" * deep + "]" * deep + "}", "", "labels: ") for deep in (10, 900, 100_000)),
     ],
 )

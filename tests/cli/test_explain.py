@@ -152,7 +152,7 @@ def test_the_fields_of_a_text_are_read_as_by_predict(ok, fails, here):
         label, probability = ok("predict m one.jsonl").split()
         assert ok("explain m --text", text).startswith(f"{label}, probability {float(probability):.4f}")
     for text, fault in (
-        ("[1]", "not a JSON object but a list"),
+        ("[1]", "it must be a JSON object, got a list"),
         ('{"b": 1}', "no field 'a' or 'size'"),
         ("{", "not JSON ("),
     ):

@@ -242,5 +242,5 @@ def test_listed_labels_are_written_as_known_ones_or_as_the_first_that_comes(know
 def test_a_label_may_be_long_if_it_is_known():
     meant = LabelsMeant(["x" * 201])
     assert meant.too_long("x" * 201) is meant.too_long("y" * 200) is meant.too_long(7) is meant.too_long(None) is None
-    assert meant.too_long("y" * 201) == "a label of 201 characters; it may have 200"
-    assert meant.too_long("y" * 9, 8) == "a label of 9 characters; it may have 8"
+    assert meant.too_long("y" * 201) == "a label must have at most 200 characters, got 201"
+    assert meant.too_long("y" * 9, 8) == "a label must have at most 8 characters, got 9"

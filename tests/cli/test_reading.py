@@ -72,7 +72,7 @@ ROWS = {
         b'{"text": "a"}\n{"id": 7}\n{"text": "b", "label": [[]], "id": "x"}\n',
         [("a", None, 1, None)],
         [(2, "no field 'text'; its fields: id", 7)],
-        wrong=[("b", 3, "x", "field 'label' is a list, not a label")],
+        wrong=[("b", 3, "x", "field 'label' must be a label, got a list")],
     ),
     "other names": Row(
         "jsonl",
@@ -99,7 +99,7 @@ ROWS = {
         [("two", 1, 1, None), ("one", None, 2, None), ("three", None, 5, None)],
         [
             *[(3, "no field 'a.b.c'; its fields: a"), (4, "no field 'a.b.c'; its fields: a")],
-            (6, "field 'a.b.c' is null, not a string"),
+            (6, "field 'a.b.c' must be a string, got null"),
         ],
         {"text_field": "a.b.c", "label_field": "id", "id_field": "number"},
     ),
@@ -117,7 +117,7 @@ ROWS = {
         [("a", 1, 3, None), ("b", 2, 7, None)],
         [
             *[(4, "element 2: not JSON"), (4, "element 3: no field 'text'; its fields: id, label", 7)],
-            *[(6, "element 4: there is none"), (6, "element 5: not a JSON object but a number")],
+            *[(6, "element 4: there is none"), (6, "element 5: it must be a JSON object, got a number")],
             (9, "element 7: there is none"),
         ],
         has_lines=False,
@@ -278,7 +278,7 @@ ROWS = {
         "parquet",
         PARQUET.getvalue(),
         [("one", ("p", "q"), 1, 7), ("two", None, 4, 10)],
-        [(2, "field 'a.b' is null, not a string", 8), (3, "no field 'a.b'; its fields: a, id", 9)],
+        [(2, "field 'a.b' must be a string, got null", 8), (3, "no field 'a.b'; its fields: a, id", 9)],
         {"text_field": "a.b", "label_field": "a.y"},
         has_lines=False,
     ),

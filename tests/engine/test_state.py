@@ -228,7 +228,7 @@ def test_every_key_is_that_of_a_feature(which):
     state = learner.get_state()
     for name in with_keys(which):
         for bad in (DIRECT_LIMIT, -DIRECT_LIMIT, FIRST_NAME + len(names), FIRST_NAME - 1, INTERCEPT + 1):
-            with pytest.raises(ValueError, match="not those of features"):
+            with pytest.raises(ValueError, match="must be those of features"):
                 check(learner, {**state, name: changed(state[name], bad)}, names)
     for forged in (names[:-1], [*names, 5], [*names, names[0]], [*names[:-1], 1.5], [*names[:-1], ("a", None)]):
         with pytest.raises((TypeError, ValueError)):
@@ -244,7 +244,7 @@ def test_there_are_as_many_columns_as_there_should_be(which):
             learner.declaration.check(learner.get_state(), columns=columns)
     state, last = learner.get_state(), learner.n_columns - 1
     for name in {"taught_columns", "buffer_columns", "order"} & state.keys():
-        with pytest.raises(ValueError, match=f"{name} are not from 0 to {last}$"):
+        with pytest.raises(ValueError, match=f"{name} must be from 0 to {last}$"):
             learner.declaration.check({**state, name: changed(state[name], last + 1)})
 
 

@@ -127,7 +127,7 @@ def test_as_the_stream_goes_by():
 
 @pytest.mark.parametrize("model", [linear_model.LinearRegression(), drift.ADWIN(), "a text", None])
 def test_what_is_no_classifier(model):
-    with pytest.raises(TypeError, match="no classifier of this package or of River's"):
+    with pytest.raises(TypeError, match="must be a classifier of this package or of River's"):
         prequential(STREAM, model)
 
 

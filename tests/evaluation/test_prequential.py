@@ -289,9 +289,9 @@ def test_chunks():
 
 
 def test_impossible_parameters():
-    with pytest.raises(ValueError, match="delay is -1"):
+    with pytest.raises(ValueError, match="delay must be 0 or more"):
         prequential([], TextClassifier(), delay=-1)
-    with pytest.raises(ValueError, match="batch is 0"):
+    with pytest.raises(ValueError, match="batch must be at least 1"):
         prequential([], TextClassifier(), batch=0)
 
 

@@ -303,7 +303,7 @@ def test_the_state_tells_which_score_it_is_of():
     score = new_score(model, 50)
     score.update(of_classes("a", "b", [0.5]))
     assert score_of_state(score.get_state(), model, 50).get_state() == score.get_state()
-    with pytest.raises(ValueError, match="a score of several labels beside a model of classes"):
+    with pytest.raises(ValueError, match="the score must be one of classes"):
         score_of_state(LabelScore().get_state(), model)
 
 
@@ -323,7 +323,7 @@ def test_empty_scores():
         assert score.n == 0
         assert all(map(math.isnan, score.row()[1:]))
         assert (score.class_rows(), score.others(3), score.confused(3)) == ([], None, [])
-        with pytest.raises(ValueError, match="window is 0"):
+        with pytest.raises(ValueError, match="window must be at least 1 example, got 0"):
             make(0)
 
 

@@ -64,9 +64,9 @@ def test_a_model_of_fields(classifier, tmp_path):
     assert loaded.predict_proba_one(MESSAGES[1]) == model.predict_proba_one(MESSAGES[1])
     assert loaded.names.weights(loaded, 0) == model.names.weights(model, 0)
     assert loaded.features.fields == loaded.clone().features.fields == ("subject", "body")
-    with pytest.raises(TypeError, match="a dict with the fields subject, body, not str"):
+    with pytest.raises(TypeError, match="a dict with the fields subject, body, got a str"):
         loaded.learn_one("free", "spam")
-    with pytest.raises(TypeError, match="a text must be a str, not int"):
+    with pytest.raises(TypeError, match="field 'subject' must be a str, got an int"):
         loaded.learn_one({"subject": 7}, "spam")
     assert loaded.weights == model.weights
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_added_up():
     ):
         with pytest.raises(ValueError, match=fault):
             FeatureUnion(parts)
-    with pytest.raises(TypeError, match="not features of this package"):
+    with pytest.raises(TypeError, match="must be features of this package"):
         FeatureUnion([TextFeatures(on="a"), "b"])
     with pytest.raises(ValueError, match="none of the columns"):
         SUBJECT_AND_BODY.transform_many(pd.DataFrame({"text": ["a"]}))

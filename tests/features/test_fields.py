@@ -50,7 +50,7 @@ def test_a_category_is_one_feature_by_its_text():
         assert found == dict.fromkeys(
             (column(t, "") for t in tokens), pytest.approx(len(tokens) ** -0.5 if tokens else 0)
         )
-    with pytest.raises(TypeError, match="field 'x' is of type bytes"):
+    with pytest.raises(TypeError, match="field 'x' must be a value that JSON can write"):
         Category(on="x").transform_one({"x": b"a"})
 
 
@@ -185,8 +185,8 @@ def test_columns_are_those_of_the_text_in_any_order():
 def test_parameters_are_checked_where_they_are_given():
     for make, fault in (
         (lambda: Category(on=None), "reads a field"),
-        (lambda: Number(on=["x"]), "cannot be the name"),
-        (lambda: MailFeatures(on=["x"]), "cannot be the name"),
+        (lambda: Number(on=["x"]), "must be the name of a field"),
+        (lambda: MailFeatures(on=["x"]), "must be the name of a field"),
         (lambda: TextFeatures(on="x", namespace=["y"]), "namespace must be a str"),
         (lambda: HashedBagOfWords(stop_words=iter(["the"])), "can be read but once"),
     ):

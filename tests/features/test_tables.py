@@ -200,7 +200,7 @@ def test_folders_that_are_no_table(tmp_path):
         (np.ones((8, 2)), "more tokens than the 8"),
         (np.full((9, 2), np.nan), "infinite"),
         (np.ones(9), "no vectors of tokens"),
-        (np.ones((9, 0)), "0 numbers"),
+        (np.ones((9, 0)), "got 0"),
         (np.ones((9, 2), bool), "a table of vectors"),
     ):
         with pytest.raises(ValueError, match=match):

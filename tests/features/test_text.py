@@ -119,7 +119,7 @@ def test_letters_and_length_are_for_words(name, options):
         with pytest.raises(ValueError, match=f"{name} must be 0 or None"):
             TextFeatures(**options, **{name: value})
     for value in (-0.1, 1.1, math.nan):
-        with pytest.raises(ValueError, match=f"{name} is"):
+        with pytest.raises(ValueError, match=f"{name} must be"):
             TextFeatures(**{name: value})
 
 

@@ -113,7 +113,7 @@ def test_what_a_model_file_says_of_it(tmp_path):
         (None, TypeError, "got NoneType"),
         (b"wordllama", TypeError, "got bytes"),
         ("wordlama", FileNotFoundError, "file or folder that exists, got 'wordlama'"),
-        ("a\0b", ValueError, "must name a file"),
+        ("a\0b", ValueError, "must be the name of a file"),
         ("x.bin", ValueError, r"'x\.bin' is a binary file of word2vec .*: write its vectors as text, \.vec, as"),
         ("/dev/null", FileNotFoundError, "file or folder that exists"),
         ({}, ValueError, "empty"),
@@ -124,8 +124,8 @@ def test_what_a_model_file_says_of_it(tmp_path):
         ({"a": [1.0], "b": [1.0, 2.0]}, ValueError, "'b' has the shape"),
         ({"a": [float("nan"), 1.0]}, ValueError, "infinite, or none"),
         ({"a": [-float("inf")]}, ValueError, "infinite, or none"),
-        ({"a": [0.0] * 1025}, ValueError, "1025 numbers"),
-        ({"a": []}, ValueError, "0 numbers"),
+        ({"a": [0.0] * 1025}, ValueError, "got 1025"),
+        ({"a": []}, ValueError, "got 0"),
     ],
 )
 def test_what_is_no_table(source, error, match):
@@ -138,14 +138,14 @@ def test_what_is_no_table(source, error, match):
     [
         ("", "no vectors of words"),
         ("3 2\n", "no vectors of words"),
-        ("word\n", "line 1 of .* is no word"),
+        ("word\n", "line 1 of .* must be a word"),
         ("a 1 2\nb 1\n", "line 2 of .* with 2 numbers"),
         ("1 2\na 1 x\n", "line 2"),
         ("a 1 nan\n", "infinite, or none"),
         ("a 1 1e300\n", "infinite, or none"),
         ("1 0\na\n", "line 2"),
         ("1 1\na \0\0\0?\n", "line 2 of .* if the file is binary, write its vectors as text"),
-        ("1 1100\na" + " 1" * 1100, "1100 numbers"),
+        ("1 1100\na" + " 1" * 1100, "got 1100"),
     ],
 )
 def test_text_that_is_no_table(text, match, tmp_path):

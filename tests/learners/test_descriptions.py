@@ -45,7 +45,7 @@ def test_of_ordered_classes():
     model = TextClassifier(classifier=OrdinalClassifier())
     model.describe({1: "very bad", 3: "fair", 5: "excellent"})
     assert [model.predict_one(text) for text in ("very bad", "excellent")] == [1, 5]
-    with pytest.raises(TypeError, match="label 'good'"):
+    with pytest.raises(TypeError, match="an ordered label must be an integer"):
         model.describe({"good": None})
     assert model.n_learned == 6
 

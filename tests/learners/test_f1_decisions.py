@@ -112,7 +112,7 @@ def test_the_decision_changes_and_keeps_what_was_counted():
     counts = model.f1.counts
     model.set_decision(decide_for="macro_f1")
     assert model.f1.counts == counts and model.classifier.decide_for == "macro_f1"
-    with pytest.raises(ValueError, match=r"threshold is 0\.3; with decide_for='macro_f1' it must be left out"):
+    with pytest.raises(ValueError, match=r"threshold must be left out with decide_for='macro_f1'"):
         model.set_decision(threshold=0.3)
     model.set_decision(threshold=0.3, decide_for="accuracy")
     assert model.f1 is None and model.classifier.threshold == 0.3

@@ -307,9 +307,9 @@ def test_names_nested_deeper_than_files_hold_are_refused_when_they_are_learned(u
     model.learn_one({name: 1.0}, True)
     with unchanged(model):
         for deeper in ((name,), ((("a", (name, 1)), 2),)):
-            with pytest.raises(ValueError, match="nested more than 32 deep"):
+            with pytest.raises(ValueError, match="nested at most 32 deep"):
                 model.learn_one({deeper: 1.0}, True)
-            with pytest.raises(ValueError, match="nested more than 32 deep"):
+            with pytest.raises(ValueError, match="nested at most 32 deep"):
                 model.learn_many([{"new": 1.0}, {deeper: 1.0}], [True, False])
 
 

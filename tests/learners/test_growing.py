@@ -93,7 +93,7 @@ def test_a_bad_example_behind_the_third_label_leaves_everything_as_it_was(which,
         for worse in ([*y[:3], None], [*y[:3], 0.5]):
             with pytest.raises((TypeError, ValueError), match="label"):
                 model.learn_many([*X[:3], {"d": 1.0}], worse)
-        with pytest.raises(ValueError, match="w is -1"):
+        with pytest.raises(ValueError, match="w must be from 0 to "):
             model.learn_many([*X[:3], {"d": 1.0}], y, [1.0, 1.0, 1.0, -1])
 
 

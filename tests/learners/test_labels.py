@@ -403,11 +403,19 @@ def test_a_label_that_is_named_is_found_however_it_is_written(named):
 @pytest.mark.parametrize(
     ("y", "w", "match"),
     [
-        (pd.DataFrame({"label": ["spam"]}), 1.0, "y is a data frame; pass the column that holds the labels"),
-        (["spam"], pd.DataFrame({"weight": [1.0]}), "w is a data frame; pass the column that holds the weights"),
+        (
+            pd.DataFrame({"label": ["spam"]}),
+            1.0,
+            "y must be a column, got a data frame; pass the column that holds the labels",
+        ),
+        (
+            ["spam"],
+            pd.DataFrame({"weight": [1.0]}),
+            "w must be a column, got a data frame; pass the column that holds the weights",
+        ),
         (np.array("spam"), 1.0, "y must be a sequence of labels"),
         (np.array(7), 1.0, "y must be a sequence of labels"),
-        (np.ma.array([7], mask=[True]), 1.0, "label None is a NoneType"),
+        (np.ma.array([7], mask=[True]), 1.0, "a label must be a bool, an int or a str, got None"),
         (["spam"], np.ma.array([1.0], mask=[True]), "w must be a number, got None"),
         (["spam"], np.ones((1, 2)), "w must be a number, got .*"),
         ([], None, "w must be a number, got None"),

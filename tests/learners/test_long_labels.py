@@ -57,7 +57,7 @@ def test_readers(name, tmp_path):
         examples = [*read(path, format=name.split()[0], on_bad_line=lambda *bad, faults=faults: faults.append(bad))]
         assert [bool(examples and examples[0].fault is None)] == [is_taken] == [not faults]
         if not is_taken:
-            assert f"a label of {n:,} characters; it may have {LONGEST_LABEL:,}" in str(faults)
+            assert f"a label must have at most {LONGEST_LABEL:,} characters, got {n:,}" in str(faults)
 
 
 @pytest.mark.filterwarnings("ignore:.*a label that has not come:UserWarning")

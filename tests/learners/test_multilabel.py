@@ -118,7 +118,7 @@ def test_an_explanation_adds_up_to_the_margin_of_a_label():
 @pytest.mark.parametrize("holds", ["yes", 2, None, 0.5])
 def test_whether_a_label_holds_is_true_or_false(holds):
     model = MultiLabelClassifier()
-    with pytest.raises(TypeError, match=f"label 'a' is {holds!r} of the example; it must be True or False"):
+    with pytest.raises(TypeError, match=f"label 'a' of an example must be True or False, or 1 or 0, got {holds!r}"):
         model.learn_one({"x": 1.0}, {"b": True, "a": holds})
     assert model.n_learned == 0 and model.classes == ()
 

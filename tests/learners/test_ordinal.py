@@ -74,9 +74,9 @@ def test_labels_without_an_order_leave_everything_as_it_was(unchanged):
     for model in (trained(n=1), trained(), trained({"half_life": 30.0})):
         with unchanged(model):
             for bad in ("good", "3", "", np.str_("1")):
-                with pytest.raises(TypeError, match=r"label .* is a str; ordered labels must be integers"):
+                with pytest.raises(TypeError, match=r"an ordered label must be an integer"):
                     model.learn_one({"new": 1.0}, bad)
-                with pytest.raises(TypeError, match="must be integers"):
+                with pytest.raises(TypeError, match="must be an integer"):
                     model.learn_many(good, [0, 77, bad])
             for x in ({"new": 1.0, "bad": math.nan}, {"new": 1.0, 1.5: 1.0}):
                 for y in ([0, 0, 0], [0, 1, 0], [0, 77, 78], [77, 77, 77], [77, 0, 78]):  # of which some are new

@@ -60,24 +60,24 @@ def test_a_parameter_out_of_its_range_or_of_another_type(kind, error, name, bad)
 
 BY_LABEL = {"a": 0.3}
 TOGETHER = [
-    (lambda: AdaptiveClassifier(threshold=BY_LABEL, max_false_positive_rate=0.1), ValueError, "must be by label, too"),
-    (lambda: AdaptiveClassifier(threshold=0.3, max_false_positive_rate=BY_LABEL), ValueError, "must be by label, too"),
+    (lambda: AdaptiveClassifier(threshold=BY_LABEL, max_false_positive_rate=0.1), ValueError, "must be by label"),
+    (lambda: AdaptiveClassifier(threshold=0.3, max_false_positive_rate=BY_LABEL), ValueError, "must be by label"),
     *(
         (lambda part=part: MultiLabelClassifier(part), TypeError, "AdaptiveClassifier")
         for part in (PegasosClassifier(), KernelPegasosClassifier(), MultiLabelClassifier(), "adaptive")
     ),
     *(
-        (lambda option=option: MultiLabelClassifier(AdaptiveClassifier(**option)), ValueError, "one label an example")
+        (lambda option=option: MultiLabelClassifier(AdaptiveClassifier(**option)), ValueError, "several labels here")
         for option in ({"class_weight": "balanced"}, {"pos_label": "spam"})
     ),
     *(
         (lambda option=option: OrdinalClassifier(AdaptiveClassifier(**option)), ValueError, "does not use")
         for option in ({"threshold": 0.4}, {"max_false_positive_rate": 0.1}, {"pos_label": 1})
     ),
-    (lambda: OrdinalClassifier("adaptive"), TypeError, "no AdaptiveClassifier"),
+    (lambda: OrdinalClassifier("adaptive"), TypeError, "must be an AdaptiveClassifier"),
     (lambda: OrdinalClassifier(PegasosClassifier()), TypeError, "PegasosClassifier, are in examples/papers/duros"),
     *(
-        (lambda parts=parts: TextClassifier(*parts), TypeError, "not a ")
+        (lambda parts=parts: TextClassifier(*parts), TypeError, "of this package")
         for parts in (
             *[(PegasosClassifier(), None), (HashedBagOfWords, None), ("words", None), (None, HashedBagOfWords())],
             *[(None, PegasosClassifier), (None, {"l2": 1.0}), (PegasosClassifier(), HashedBagOfWords())],

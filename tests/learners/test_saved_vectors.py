@@ -115,7 +115,7 @@ def test_forged_vectors_are_refused(table, path):
         ("vector_hashes", arrays["vector_hashes"][:, np.newaxis]),
     ):
         put_together(path, {**arrays, name: wrong}, header)
-        with pytest.raises(ValueError, match="damaged: the vectors of words are not as they were written"):
+        with pytest.raises(ValueError, match="damaged: the vectors of words must be as they were saved"):
             stream_pegasos.load(path)
     put_together(path, {name: array for name, array in arrays.items() if name != "vector_shifts"}, header)
     with pytest.raises(ValueError, match="damaged"):

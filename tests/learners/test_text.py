@@ -181,7 +181,7 @@ def test_a_real_stream(data_folder):
 def test_what_has_its_text_in_a_field_says_how_to_name_the_field(X):
     model = TextClassifier()
     for call in (model.predict_many, lambda X: model.learn_many(X, ["ham"])):
-        with pytest.raises(TypeError, match=r"on=|a sequence of texts, not a single dict"):
+        with pytest.raises(TypeError, match=r"on=|a sequence of texts, got a dict"):
             call(X)
     with pytest.raises(TypeError, match="on='NAME'"):
         model.learn_one({"text": "a"}, "ham")

@@ -150,7 +150,7 @@ def test_what_is_no_label_is_refused_beside_labels_without_weight(label):
         lambda: model.learn_many([{"a": 1.0}], [label]),
         lambda: model.forget_class(label),
     ):
-        with pytest.raises(TypeError, match="labels must be bool, int or str"):
+        with pytest.raises(TypeError, match="a label must be a bool, an int or a str"):
             call()
 
 

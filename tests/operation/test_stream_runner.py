@@ -87,7 +87,7 @@ def test_a_label_that_is_refused_is_answered_and_passed_over():
     assert bits(run.model) == bits(learned(examples))
     assert [answer.id for answer in run.answers] == [example.id for example in given_examples]
     assert [example for example, _ in run.bad] == bad
-    assert all("is a tuple; labels must be bool, int or str" in reason for _, reason in run.bad)
+    assert all("a label must be a bool, an int or a str, got (" in reason for _, reason in run.bad)
     assert (run.runner.n_read, run.runner.n_learned) == (22, 20)
 
 

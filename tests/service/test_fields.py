@@ -45,7 +45,7 @@ def test_what_is_refused():
         refused(send(client, "/predict", {"id": 7}), 422, "subject, body: nothing is kept of a message with this id")
         refused(send(client, "/predict", {}), 422, "subject, body: there is none, and no id")
         refused(send(client, "/predict", [SPAM, {**SPAM, "Body": ""}]), 422, "'Body'; the nearest one is 'body'")
-        fault = "message 1: field 'subject': a text must be a str, not int"
+        fault = "message 1: field 'subject' must be a str, got an int"
         refused(send(client, "/predict", [SPAM, {"subject": 7}]), 422, fault)
         refused(send(client, "/learn", [{**SPAM, "label": "x"}, {"body": [], "label": "x"}]), 422, "message 1")
         refused(send(client, "/predict", {**SPAM, "body": "x" * 1_000_001}), 413, "message 0")

@@ -27,11 +27,15 @@ def test_limits():
     service = LiveLearner(TextClassifier(), limits=Limits(body=1_000, text=100, batch=5))
     with serving(service) as client:
         predict(client, [{"text": "x" * 100}] * 5)
-        refused(send(client, "/predict", [{"text": "x"}] * 6), 413, "6 messages; a request may have 5")
-        refused(send(client, "/learn", [GOOD, {**GOOD, "text": "x" * 101}]), 413, "message 1: a text of 101")
-        refused(send(client, "/predict", {"text": "x" * 1_000}), 413, "it may have 1,000 bytes")
+        refused(send(client, "/predict", [{"text": "x"}] * 6), 413, "messages must be at most 5 a request, got 6")
+        refused(
+            send(client, "/learn", [GOOD, {**GOOD, "text": "x" * 101}]),
+            413,
+            "message 1: a text must have at most 100 characters, got 101",
+        )
+        refused(send(client, "/predict", {"text": "x" * 1_000}), 413, "at most 1,000 bytes")
         in_parts = client.post("/learn", content=iter([b" " * 400] * 3), headers=JSON)  # with no length told
-        refused(in_parts, 413, "too large")
+        refused(in_parts, 413, "at most 1,000 bytes")
         assert ok(client.get("/monitor"))["n"] == 0
 
 
@@ -80,14 +84,14 @@ def test_each_limit_of_each_operation():
                 with serving(service) as client:
                     response = send(client, path, at_limit(getattr(limits, name) + more))
                     if more:
-                        refused(response, 413, f"may have {getattr(limits, name):,}")
+                        refused(response, 413, f"at most {getattr(limits, name):,}")
                         assert service.model.n_learned == 0
                     else:  # no message waits for its label, and nothing is known of a label that is explained
                         assert response.status_code in {"/teach": [404], "/correct": [404], "/explain": [200, 422]}.get(
                             path, [200]
                         )
         with serving(LiveLearner(TextClassifier(), limits=MOST)) as client:
-            refused(client.post(path, content=b" " * (MOST.body + 1), headers=JSON), 413, "it may have 200,000 bytes")
+            refused(client.post(path, content=b" " * (MOST.body + 1), headers=JSON), 413, "at most 200,000 bytes")
             assert client.post(path, content=b" " * MOST.body, headers=JSON).status_code == 422
 
 
@@ -108,7 +112,7 @@ def test_labels_do_not_become_too_many():
         service = LiveLearner(make(), limits=Limits(classes=5))
         with serving(service) as client:
             learn(client, [{"text": "a", "label": wrap(i)} for i in range(5)] * 2)
-            refused(send(client, "/learn", {"text": "a", "label": wrap(5)}), 422, "6 labels; there may be 5")
+            refused(send(client, "/learn", {"text": "a", "label": wrap(5)}), 422, "labels must be at most 5, got 6")
             learn(client, {"text": "a", "label": wrap(4)})
             assert service.model.n_learned == 11
 
@@ -119,8 +123,8 @@ def test_a_model_of_very_many_labels_a_message_answers_fewer_messages_at_a_time(
     with serving(service) as client:
         learn(client, [{"text": "x", "label": ["a", "b", "c"]}] * 10)
         too_many = [{"text": "x", "label": ["d"]}] * 10
-        refused(send(client, "/learn", too_many), 422, "10 messages, each with up to 4")
-        refused(send(client, "/predict", [{"text": "x"}] * 11), 422, "a request may have 10 of these")
+        refused(send(client, "/learn", too_many), 422, "messages with up to 4")
+        refused(send(client, "/predict", [{"text": "x"}] * 11), 422, "at most 10 a request")
         predict(client, [{"text": "x"}] * 10)
     assert service.model.n_learned == 10
 

@@ -139,7 +139,7 @@ def test_what_the_command_refuses(tmp_path):
     for options, code, reason in (
         (["--checkpoint", tmp_path / "model"], 1, "is a model of features, not of texts"),
         (["--token-file", tmp_path / "token"], 1, "is empty"),
-        ([tmp_path / "ordered", "--labels", "good,bad"], 2, "must be integers"),
+        ([tmp_path / "ordered", "--labels", "good,bad"], 2, "must be an integer"),
     ):
         found, said = not_served(*options)
         assert found == code and reason in said

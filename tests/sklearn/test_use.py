@@ -191,9 +191,9 @@ def test_what_cannot_be_learned_is_refused_and_changes_nothing():
     before = pickle.dumps([estimator, matrices])
     for wrong, reason in [
         (lambda: estimator.partial_fit(["noon"], ["work"]), "a label must be one of the classes"),
-        (lambda: estimator.partial_fit(["noon"], ["ham"], classes=["ham", "work"]), "'spam'] in the first call"),
-        (lambda: estimator.fit("lunch", ["ham"]), "not a single str"),
-        (lambda: estimator.fit(["lunch", None], ["ham", "spam"]), "must be a str, not NoneType"),
+        (lambda: estimator.partial_fit(["noon"], ["ham"], classes=["ham", "work"]), "'spam'] as in the first call"),
+        (lambda: estimator.fit("lunch", ["ham"]), "a sequence of texts, got a str"),
+        (lambda: estimator.fit(["lunch", None], ["ham", "spam"]), "must be a str, got a NoneType"),
         (lambda: estimator.fit(["lunch", "noon"], ["ham", None]), "None is a NoneType"),
         (lambda: estimator.fit(["lunch"], ["ham", "spam"]), "2 labels for 1 examples"),
         (lambda: estimator.fit(["lunch"], ["ham"], [1.0, 2.0]), "2 weights for 1 examples"),

@@ -187,7 +187,7 @@ def test_a_label_that_is_too_long_is_refused_unless_the_model_has_it(spark, clas
     model.learn_one("known", {known} if several else known)
     learned = learn(frame, model, parts=1)
     empty = {"one of the labels is null or empty": 2} if several else {}
-    assert learned.refused == {"a label of 1,000,000 characters; it may have 200": 1, **empty}
+    assert learned.refused == {"a label must have at most 200 characters, got 1,000,000": 1, **empty}
     assert learned.n_learned == 41 and {*learned.model.classes} - {None} == {"ham", "spam", known}
 
 

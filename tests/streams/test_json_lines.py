@@ -131,7 +131,7 @@ def test_what_comes_after_an_array():
     data = array + array + b"[]" + b'{"text": "c", "label": 1}\n[{"text": "d", "label": 1}]\n'
     found, bad = examples(data, "jsonl")
     assert [(example.x, example.line) for example in found] == [("a", 1), ("b", 2), ("a", 3), ("b", 4), ("c", 5)]
-    assert bad == [(6, "not a JSON object but a list")]
+    assert bad == [(6, "it must be a JSON object, got a list")]
 
 
 @pytest.mark.parametrize("line", [b"[2026-11-22] begin", b"[1]", b"[[]]", b"[", b'["a"]'])

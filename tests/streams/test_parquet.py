@@ -49,7 +49,7 @@ def test_labels_and_nested_columns():
     found, bad = examples(data, "parquet", text_field="a.c", label_field="number")
     assert [example.y for example in found] == [1, 2, 3] and bad == [(4, "no label in the field 'number'")]
     _, bad = examples(data, "parquet", text_field="a.c", label_field="day")
-    assert bad[0] == (1, "field 'day' is of type date, not a label")
+    assert bad[0] == (1, "field 'day' must be a label, got of type date")
 
 
 def test_values_are_those_that_json_has_at_any_depth():
@@ -108,7 +108,7 @@ def test_it_may_come_from_a_pipe_or_compressed():
     with byte_by_byte(data) as pipe:
         found = list(read(pipe, format="jsonl", on_bad_line=lambda *at: bad.append(at)))
     assert [example.line for example in found] == [1, 3]
-    assert bad == [(2, "field 'text' is null, not a string")]
+    assert bad == [(2, "field 'text' must be a string, got null")]
     assert len(examples(gzip.compress(data), "parquet")[0]) == 2
 
 

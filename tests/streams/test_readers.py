@@ -37,18 +37,18 @@ def test_unknown_extension(name):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"format": "xml"}, "'xml': choose one of jsonl, csv"),
+        ({"format": "xml"}, "format must be one of jsonl, csv"),
         ({"text_field": "a", "label_field": "a"}, "text and label are the same field, 'a'"),
         ({"fields": ["subject", "label"]}, "text and label are the same field, 'label'"),
         ({"format": "labelled-text", "fields": ["subject"]}, "labelled-text has no fields, but subject are asked for"),
         ({"format": "mail", "fields": ["subject"]}, "a message of mail has no fields"),
         ({"format": "csv", "columns": ["a", "label"]}, "the list of columns has no field 'text': a, label"),
-        ({"format": "csv", "delimiter": ""}, "not one character"),
-        ({"format": "csv", "delimiter": ";;"}, "not one character"),
-        ({"format": "csv", "delimiter": '"'}, "not one character"),
+        ({"format": "csv", "delimiter": ""}, "must be one character"),
+        ({"format": "csv", "delimiter": ";;"}, "must be one character"),
+        ({"format": "csv", "delimiter": '"'}, "must be one character"),
         ({"delimiter": ";"}, "are for csv and tsv, not for jsonl"),
         ({"format": "text", "columns": ["text"]}, "are for csv and tsv, not for text"),
-        ({"encoding_errors": "ignore"}, "choose one of windows-1252, strict"),
+        ({"encoding_errors": "ignore"}, "must be one of windows-1252, strict"),
         *(({"encoding": name}, "unknown encoding") for name in ("nonsense", "rot13", "hex", "a\0b", "", "ünï")),
     ],
 )
@@ -169,7 +169,7 @@ TOO_LONG = {
 @pytest.mark.parametrize("format", TOO_LONG)
 def test_a_label_that_cannot_be_read_costs_its_message_only_where_that_needs_one(format):
     data, id = TOO_LONG[format].encode(), "7" if "7" in TOO_LONG[format] else None
-    reason = "a label of 201 characters; it may have 200"
+    reason = "a label must have at most 200 characters, got 201"
     found, bad = examples(data, format)
     assert found == [] and [why for _, why in bad] == [reason]
     [good], bad = examples(data.replace(LONG.encode(), b"ok"), format)

@@ -345,7 +345,7 @@ def test_bad_arguments():
     pytest.importorskip("redis")
     with pytest.raises(StreamError, match="have fields"):
         open_source("redis://host/mail", format="jsonl")
-    with pytest.raises(StreamError, match="maxlen is '0'"):
+    with pytest.raises(StreamError, match="maxlen must be an integer of at least 1, got '0'"):
         open_sink("redis://host/mail?maxlen=0")
 
 

@@ -43,7 +43,7 @@ def test_an_unknown_ending():
 
 def test_addresses():
     address = parse_address("kafka://a:1,b:2/mail?group=x&fetch.wait.max.ms=10")
-    assert address == ("kafka", "a:1,b:2", "mail", {"group": "x", "fetch.wait.max.ms": "10"})
+    assert address == ("kafka", "a:1,b:2", "mail", {"group": "x", "fetch.wait.max.ms": "10"}, "9092")
     assert parse_address("rediss://me:p%40ss@h/the%20mail").path == "the mail"
 
 
@@ -56,7 +56,7 @@ ADDRESSES = {
     "kafka://host/mail?colour=red": "unknown option 'colour'",
     "kafka://host/mail?no.such=1": "settings of Kafka: No such configuration",
     "kafka://host/mail?group": "options after",
-    "redis://host/mail?db=x": "db is 'x'",
+    "redis://host/mail?db=x": "db must be an integer of at least 0, got 'x'",
     "redis://host/mail?colour=red": "unknown option 'colour'",
     "redis://host:port/mail": "address of Redis",
     "redis://host/mail?ssl_cert_reqs=none": "unknown option 'ssl_cert_reqs'",
